@@ -1,1 +1,27 @@
-//! The NAND device.
+//! The NAND device: addresses, geometry, the [`Flash`] trait, and what stands behind it.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`address`] | newtypes for every index, and simulated time |
+//! | [`geometry`] | how a device is built, and address arithmetic |
+//! | [`nand`] | the [`Flash`] trait: read, program, erase, and when they are done |
+//! | [`memory`] | a back end that keeps pages in memory and takes no time |
+//! | [`rules`] | a wrapper that refuses what NAND cannot do |
+//! | [`faults`] | a wrapper that fails, tears and loses operations, seeded |
+//! | [`record`] | a wrapper that writes down every operation |
+//! | [`sim`] | simulated time: dies, channels, queues |
+//! | [`prefetch`] | a hint to the processor's cache |
+
+pub mod address;
+pub mod faults;
+pub mod geometry;
+pub mod memory;
+pub mod nand;
+pub mod prefetch;
+pub mod record;
+pub mod rules;
+pub mod sim;
+
+pub use address::{BlockId, ChannelId, DieId, PageId, PlaneId, Ppn, Tag, Time};
+pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
+pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Unit};

@@ -1,0 +1,173 @@
+//! What a flash device can be asked: the [`Flash`] trait.
+//!
+//! Time goes in with every operation and comes out with its completion; nobody asks a clock.
+//! A completion is either known at once ([`Completion::At`]) or reported later by
+//! [`Flash::advance`], when a shared channel decides it.
+//!
+//! The present is the latest instant given to [`Flash::advance`]: call it first, then submit. Only
+//! [`Ready`] may lie ahead of it. A page is programmed at most once between two erases of its
+//! block, and the pages of a block in ascending order ([`crate::rules`] checks it).
+
+use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::geometry::Geometry;
+
+/// Why an operation is done. Programs and reads are counted by cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The host asked for it.
+    Host,
+    /// Garbage collection moves valid units out of a victim.
+    Gc,
+    /// Static wear levelling moves cold units.
+    Wear,
+    /// A duplicate is compared with the stored page before it is shared.
+    Verify,
+    /// The old content of a partly overwritten unit is read.
+    Modify,
+    /// The summary page at the end of a block.
+    Summary,
+}
+
+/// How the data of an operation travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// Over the channel, between die and controller.
+    Channel,
+    /// Inside the plane: the read or the program half of a copy-back.
+    OnChip,
+}
+
+/// What goes into one slot of a flash page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unit<P> {
+    /// New content, owned by the object or logical page with this number.
+    New {
+        /// Object handle, or the logical page number where there are no objects.
+        owner: u32,
+        /// The content.
+        page: P,
+    },
+    /// A copy of another unit, which stays intact until its block is erased.
+    Copy {
+        /// As for new content.
+        owner: u32,
+        /// Where the content is now.
+        from: Ppn,
+    },
+    /// Nothing: the page was programmed before it was full.
+    Pad,
+}
+
+/// An operation whose completion is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpId(pub u32);
+
+/// When an operation is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// It starts and ends at these instants.
+    At {
+        /// The resource begins to serve it.
+        start: Time,
+        /// The last stage is over.
+        end: Time,
+    },
+    /// [`Flash::advance`] will report it under the caller's tag.
+    Later(OpId),
+}
+
+impl Completion {
+    /// An operation that takes no time.
+    #[inline(always)]
+    pub fn instant(at: Time) -> Self {
+        Completion::At { start: at, end: at }
+    }
+}
+
+/// When an operation may be handed to its die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// At this instant, now or ahead.
+    At(Time),
+    /// As soon as another operation is done, but not before the instant.
+    After(OpId, Time),
+}
+
+impl From<Completion> for Ready {
+    fn from(done: Completion) -> Self {
+        match done {
+            Completion::At { end, .. } => Ready::At(end),
+            Completion::Later(op) => Ready::After(op, 0),
+        }
+    }
+}
+
+/// A completion reported by [`Flash::advance`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The caller's name for the operation.
+    pub tag: Tag,
+    /// When its first stage began.
+    pub start: Time,
+    /// When its last stage ended; may lie ahead of the instant advanced to.
+    pub end: Time,
+}
+
+/// A NAND flash device.
+pub trait Flash {
+    /// What one mapping unit holds: nothing in simulated time, a tag or bytes elsewhere.
+    type Page;
+    /// Why an operation failed.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// How the device is built.
+    fn geometry(&self) -> &Geometry;
+
+    /// Senses the flash page of `ppn` and brings `units` of its units out by `route`.
+    ///
+    /// # Errors
+    /// The back end's own; a wrapper may refuse addresses that were never programmed.
+    fn read(
+        &mut self,
+        at: Time,
+        ppn: Ppn,
+        units: u32,
+        cause: Cause,
+        route: Route,
+        tag: Tag,
+    ) -> Result<(Self::Page, Completion), Self::Error>;
+
+    /// Programs a whole flash page; `units` has one entry a slot. `tags` are reported together.
+    ///
+    /// # Errors
+    /// The back end's own; a wrapper may refuse a page out of order or not erased.
+    fn program(
+        &mut self,
+        ready: Ready,
+        page: PageId,
+        units: &[Unit<Self::Page>],
+        cause: Cause,
+        route: Route,
+        tags: &[Tag],
+    ) -> Result<Completion, Self::Error>;
+
+    /// Erases a block. A `background` erase may be suspended by host operations, where the part
+    /// can, and is always reported by [`Flash::advance`] under `tag`.
+    ///
+    /// # Errors
+    /// The back end's own.
+    fn erase(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        background: bool,
+        tag: Tag,
+    ) -> Result<Completion, Self::Error>;
+
+    /// Lets time pass to `until` and appends what has been decided meanwhile to `done`.
+    fn advance(&mut self, until: Time, done: &mut Vec<Finished>);
+
+    /// From when on whatever serves this plane has nothing to do; `None` while something waits for
+    /// it or the end of its work is open.
+    fn idle_since(&self, plane: PlaneId) -> Option<Time>;
+}

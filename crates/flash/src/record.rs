@@ -1,0 +1,128 @@
+//! A wrapper that writes down every operation, so that two systems can be compared step by step.
+
+use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::geometry::Geometry;
+use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Unit};
+
+/// One operation as the device saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// A flash page was read.
+    Read {
+        /// The page.
+        page: PageId,
+        /// Why.
+        cause: Cause,
+    },
+    /// A slot of a flash page was programmed; a page's slots follow one another.
+    Program {
+        /// The unit.
+        ppn: Ppn,
+        /// Its owner, `None` for padding.
+        owner: Option<u32>,
+        /// Where it was copied from, `None` for new content and padding.
+        from: Option<Ppn>,
+    },
+    /// A page without units was programmed: the summary of its block.
+    Summary {
+        /// The page.
+        page: PageId,
+    },
+    /// A block was erased.
+    Erase {
+        /// The block.
+        block: BlockId,
+    },
+}
+
+/// Records what passes through it.
+#[derive(Debug, Clone)]
+pub struct Recorded<F> {
+    inner: F,
+    ops: Vec<Op>,
+}
+
+impl<F: Flash> Recorded<F> {
+    /// Wraps a device.
+    pub fn new(inner: F) -> Self {
+        Recorded { inner, ops: Vec::new() }
+    }
+
+    /// Everything since the last call.
+    pub fn take(&mut self) -> Vec<Op> {
+        std::mem::take(&mut self.ops)
+    }
+
+    /// The device behind.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+}
+
+impl<F: Flash> Flash for Recorded<F> {
+    type Page = F::Page;
+    type Error = F::Error;
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn read(
+        &mut self,
+        at: Time,
+        ppn: Ppn,
+        units: u32,
+        cause: Cause,
+        route: Route,
+        tag: Tag,
+    ) -> Result<(F::Page, Completion), F::Error> {
+        let page = self.geometry().page_of(ppn);
+        self.ops.push(Op::Read { page, cause });
+        self.inner.read(at, ppn, units, cause, route, tag)
+    }
+
+    fn program(
+        &mut self,
+        ready: Ready,
+        page: PageId,
+        units: &[Unit<F::Page>],
+        cause: Cause,
+        route: Route,
+        tags: &[Tag],
+    ) -> Result<Completion, F::Error> {
+        if cause == Cause::Summary {
+            self.ops.push(Op::Summary { page });
+        } else {
+            let first = self.geometry().first_unit_of_page(page).0;
+            for (slot, unit) in units.iter().enumerate() {
+                let (owner, from) = match unit {
+                    Unit::New { owner, .. } => (Some(*owner), None),
+                    Unit::Copy { owner, from } => (Some(*owner), Some(*from)),
+                    Unit::Pad => (None, None),
+                };
+                let ppn = Ppn(first + slot as u32);
+                self.ops.push(Op::Program { ppn, owner, from });
+            }
+        }
+        self.inner.program(ready, page, units, cause, route, tags)
+    }
+
+    fn erase(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        background: bool,
+        tag: Tag,
+    ) -> Result<Completion, F::Error> {
+        self.ops.push(Op::Erase { block });
+        self.inner.erase(at, block, background, tag)
+    }
+
+    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
+        self.inner.advance(until, done);
+    }
+
+    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
+        self.inner.idle_since(plane)
+    }
+}

@@ -1,0 +1,267 @@
+//! A wrapper that refuses what NAND flash cannot do.
+//!
+//! Rules: a page is programmed once between two erases of its block; the pages of a block are
+//! programmed in ascending order without a gap; only programmed pages are read or copied; only a
+//! programmed block is erased; every page carries one entry a slot; time never runs backwards.
+
+use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::geometry::Geometry;
+use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Unit};
+
+/// A rule of the medium was broken, or the device behind the checker failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError<E: std::error::Error + 'static> {
+    /// Pages of a block must be programmed one after the other.
+    #[error("page {found} of block {block} was programmed, expected page {expected} next")]
+    OutOfOrder {
+        /// The block.
+        block: u32,
+        /// Page number within the block that was programmed.
+        found: u32,
+        /// Page number that was due.
+        expected: u32,
+    },
+    /// A unit was used whose page is not programmed.
+    #[error("unit {ppn} was {action}, but its page is not programmed")]
+    NotProgrammed {
+        /// The physical unit.
+        ppn: u32,
+        /// "read" or "copied".
+        action: &'static str,
+    },
+    /// A block that is erased already was erased.
+    #[error("block {block} was erased though nothing is programmed in it")]
+    AlreadyErased {
+        /// The block.
+        block: u32,
+    },
+    /// The number of slots does not fit the page.
+    #[error("page {page} was programmed with {found} units, expected {expected}")]
+    WrongSlots {
+        /// The flash page.
+        page: u32,
+        /// Entries given.
+        found: usize,
+        /// Entries expected.
+        expected: u32,
+    },
+    /// Time ran backwards.
+    #[error("an operation at {found} ns came after one at {last} ns")]
+    TimeBackwards {
+        /// The earlier time that came later.
+        found: Time,
+        /// The latest time seen before.
+        last: Time,
+    },
+    /// An address beyond the device.
+    #[error("{what} {found} does not exist, the device has {count}")]
+    OutOfRange {
+        /// "unit", "page" or "block".
+        what: &'static str,
+        /// The address.
+        found: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// The device behind the checker failed.
+    #[error(transparent)]
+    Device(#[from] E),
+}
+
+/// Checks every operation before it reaches the device behind.
+#[derive(Debug, Clone)]
+pub struct Checked<F> {
+    inner: F,
+    /// Pages programmed in each block since its last erase.
+    programmed: Vec<u32>,
+    last: Time,
+}
+
+impl<F: Flash> Checked<F> {
+    /// Wraps an erased device.
+    pub fn new(inner: F) -> Self {
+        let programmed = vec![0; inner.geometry().blocks() as usize];
+        Checked { inner, programmed, last: 0 }
+    }
+
+    /// The device behind.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    /// The device behind, to change it past the rules.
+    pub fn inner_mut(&mut self) -> &mut F {
+        &mut self.inner
+    }
+
+    fn time(&mut self, at: Time) -> Result<(), RuleError<F::Error>> {
+        if at < self.last {
+            return Err(RuleError::TimeBackwards { found: at, last: self.last });
+        }
+        self.last = at;
+        Ok(())
+    }
+
+    fn range(what: &'static str, found: u32, count: u32) -> Result<(), RuleError<F::Error>> {
+        if found < count {
+            Ok(())
+        } else {
+            Err(RuleError::OutOfRange { what, found, count })
+        }
+    }
+
+    fn programmed_unit(&self, ppn: Ppn, action: &'static str) -> Result<(), RuleError<F::Error>> {
+        let g = self.inner.geometry();
+        Self::range("unit", ppn.0, g.units())?;
+        let block = g.block_of(ppn);
+        let page = g.page_of(ppn).0 - g.first_page(block).0;
+        if page < self.programmed[block.index()] {
+            Ok(())
+        } else {
+            Err(RuleError::NotProgrammed { ppn: ppn.0, action })
+        }
+    }
+}
+
+impl<F: Flash> Flash for Checked<F> {
+    type Page = F::Page;
+    type Error = RuleError<F::Error>;
+
+    fn geometry(&self) -> &Geometry {
+        self.inner.geometry()
+    }
+
+    fn read(
+        &mut self,
+        at: Time,
+        ppn: Ppn,
+        units: u32,
+        cause: Cause,
+        route: Route,
+        tag: Tag,
+    ) -> Result<(F::Page, Completion), Self::Error> {
+        self.time(at)?;
+        self.programmed_unit(ppn, "read")?;
+        Ok(self.inner.read(at, ppn, units, cause, route, tag)?)
+    }
+
+    fn program(
+        &mut self,
+        ready: Ready,
+        page: PageId,
+        units: &[Unit<F::Page>],
+        cause: Cause,
+        route: Route,
+        tags: &[Tag],
+    ) -> Result<Completion, Self::Error> {
+        let g = self.inner.geometry();
+        Self::range("page", page.0, g.blocks() * g.pages_per_block())?;
+        if units.len() != g.units_per_page() as usize {
+            return Err(RuleError::WrongSlots {
+                page: page.0,
+                found: units.len(),
+                expected: g.units_per_page(),
+            });
+        }
+        let block = g.block_of_page(page);
+        let found = page.0 - g.first_page(block).0;
+        let expected = self.programmed[block.index()];
+        if found != expected {
+            return Err(RuleError::OutOfOrder { block: block.0, found, expected });
+        }
+        for unit in units {
+            if let Unit::Copy { from, .. } = unit {
+                self.programmed_unit(*from, "copied")?;
+            }
+        }
+        self.programmed[block.index()] += 1;
+        Ok(self.inner.program(ready, page, units, cause, route, tags)?)
+    }
+
+    fn erase(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        background: bool,
+        tag: Tag,
+    ) -> Result<Completion, Self::Error> {
+        self.time(at)?;
+        Self::range("block", block.0, self.inner.geometry().blocks())?;
+        if self.programmed[block.index()] == 0 {
+            return Err(RuleError::AlreadyErased { block: block.0 });
+        }
+        self.programmed[block.index()] = 0;
+        Ok(self.inner.erase(at, block, background, tag)?)
+    }
+
+    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
+        self.inner.advance(until, done);
+    }
+
+    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
+        self.inner.idle_since(plane)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryFlash;
+
+    fn device() -> Checked<MemoryFlash<u8>> {
+        Checked::new(MemoryFlash::new(Geometry::single_plane(2, 4, 4096).unwrap()))
+    }
+
+    fn program(f: &mut Checked<MemoryFlash<u8>>, page: u32) -> Result<Completion, String> {
+        let unit = [Unit::New { owner: 7, page: 9 }];
+        f.program(Ready::At(0), PageId(page), &unit, Cause::Host, Route::Channel, &[])
+            .map_err(|e| e.to_string())
+    }
+
+    fn read(f: &mut Checked<MemoryFlash<u8>>, ppn: u32) -> Result<u8, String> {
+        f.read(5, Ppn(ppn), 1, Cause::Host, Route::Channel, Tag::NONE)
+            .map(|(page, _)| page)
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn pages_are_programmed_once_and_in_order() {
+        let mut f = device();
+        program(&mut f, 0).unwrap();
+        assert!(program(&mut f, 0).unwrap_err().contains("expected page 1 next"));
+        assert!(program(&mut f, 2).unwrap_err().contains("expected page 1 next"));
+        program(&mut f, 1).unwrap();
+        assert!(program(&mut f, 8).unwrap_err().contains("does not exist"));
+    }
+
+    #[test]
+    fn only_programmed_units_are_read_and_copied() {
+        let mut f = device();
+        assert!(read(&mut f, 0).unwrap_err().contains("not programmed"));
+        program(&mut f, 0).unwrap();
+        assert_eq!(read(&mut f, 0), Ok(9));
+        let copy = [Unit::Copy { owner: 7, from: Ppn(3) }];
+        let refused = f.program(Ready::At(5), PageId(4), &copy, Cause::Gc, Route::OnChip, &[]);
+        assert!(refused.unwrap_err().to_string().contains("copied"));
+    }
+
+    #[test]
+    fn erasing_clears_and_cannot_be_repeated() {
+        let mut f = device();
+        program(&mut f, 0).unwrap();
+        f.erase(6, BlockId(0), false, Tag::NONE).unwrap();
+        let again = f.erase(6, BlockId(0), false, Tag::NONE).unwrap_err();
+        assert!(again.to_string().contains("nothing is programmed"));
+        assert!(read(&mut f, 0).is_err());
+        program(&mut f, 0).unwrap();
+    }
+
+    #[test]
+    fn time_never_runs_backwards() {
+        let mut f = device();
+        program(&mut f, 0).unwrap();
+        f.erase(9, BlockId(0), false, Tag::NONE).unwrap();
+        program(&mut f, 0).unwrap();
+        assert!(read(&mut f, 0).unwrap_err().contains("came after one at 9 ns"));
+    }
+}
