@@ -67,11 +67,7 @@ impl<F: Flash> Faulty<F> {
         self.odds = odds;
     }
 
-    fn roll(
-        &mut self,
-        operation: &'static str,
-        one_in: u32,
-    ) -> Result<(), FaultError<F::Error>> {
+    fn roll(&mut self, operation: &'static str, one_in: u32) -> Result<(), FaultError<F::Error>> {
         let number = self.operations;
         self.operations += 1;
         if one_in != 0 && self.random.next_u64().is_multiple_of(u64::from(one_in)) {

@@ -35,7 +35,10 @@ pub enum GeometryError {
         units: u64,
     },
     /// A block has more units than its record can count.
-    #[error("geometry: {units} mapping units in a block, at most {} are supported", u16::MAX)]
+    #[error(
+        "geometry: {units} mapping units in a block, at most {} are supported",
+        u16::MAX
+    )]
     BlockTooLarge {
         /// How many units a block would have.
         units: u64,
@@ -338,7 +341,16 @@ mod tests {
     fn division_by_multiplication_is_exact() {
         for d in [2, 3, 5, 7, 63, 64, 1000, 3072, 65535, u32::MAX] {
             let divisor = Divisor::new(d);
-            for n in [0, 1, d - 1, d, d.saturating_add(1), u32::MAX / 2, u32::MAX - 1, u32::MAX] {
+            for n in [
+                0,
+                1,
+                d - 1,
+                d,
+                d.saturating_add(1),
+                u32::MAX / 2,
+                u32::MAX - 1,
+                u32::MAX,
+            ] {
                 assert_eq!(divisor.divide(n), n / d, "{n} / {d}");
             }
         }
@@ -346,16 +358,41 @@ mod tests {
 
     #[test]
     fn impossible_devices_are_refused_by_name() {
-        let zero = Counts { channels: 0, ..counts() };
+        let zero = Counts {
+            channels: 0,
+            ..counts()
+        };
         assert_eq!(
             Geometry::new(zero),
-            Err(GeometryError::TooSmall { field: "channels", least: 1 })
+            Err(GeometryError::TooSmall {
+                field: "channels",
+                least: 1
+            })
         );
-        let odd = Counts { page_bytes: 5000, ..counts() };
-        assert_eq!(Geometry::new(odd), Err(GeometryError::PageSize { found: 5000 }));
-        let huge = Counts { channels: u32::MAX, blocks_per_plane: u32::MAX, ..counts() };
-        assert!(matches!(Geometry::new(huge), Err(GeometryError::TooLarge { .. })));
-        let block = Counts { pages_per_block: 40000, ..counts() };
-        assert!(matches!(Geometry::new(block), Err(GeometryError::BlockTooLarge { .. })));
+        let odd = Counts {
+            page_bytes: 5000,
+            ..counts()
+        };
+        assert_eq!(
+            Geometry::new(odd),
+            Err(GeometryError::PageSize { found: 5000 })
+        );
+        let huge = Counts {
+            channels: u32::MAX,
+            blocks_per_plane: u32::MAX,
+            ..counts()
+        };
+        assert!(matches!(
+            Geometry::new(huge),
+            Err(GeometryError::TooLarge { .. })
+        ));
+        let block = Counts {
+            pages_per_block: 40000,
+            ..counts()
+        };
+        assert!(matches!(
+            Geometry::new(block),
+            Err(GeometryError::BlockTooLarge { .. })
+        ));
     }
 }

@@ -58,6 +58,17 @@ pub enum Unit<P> {
     Pad,
 }
 
+impl<P> Unit<P> {
+    /// Who owns the unit; padding belongs to nobody.
+    #[inline(always)]
+    pub fn owner(&self) -> Option<u32> {
+        match self {
+            Unit::New { owner, .. } | Unit::Copy { owner, .. } => Some(*owner),
+            Unit::Pad => None,
+        }
+    }
+}
+
 /// An operation whose completion is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpId(pub u32);
@@ -98,6 +109,26 @@ impl From<Completion> for Ready {
         match done {
             Completion::At { end, .. } => Ready::At(end),
             Completion::Later(op) => Ready::After(op, 0),
+        }
+    }
+}
+
+/// The instants a caller knows of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct When {
+    /// When its content is at hand.
+    pub ready: Ready,
+    /// The present.
+    pub at: Time,
+}
+
+impl When {
+    /// Everything is at hand.
+    #[inline(always)]
+    pub fn now(at: Time) -> Self {
+        When {
+            ready: Ready::At(at),
+            at,
         }
     }
 }

@@ -45,7 +45,10 @@ pub struct Recorded<F> {
 impl<F: Flash> Recorded<F> {
     /// Wraps a device.
     pub fn new(inner: F) -> Self {
-        Recorded { inner, ops: Vec::new() }
+        Recorded {
+            inner,
+            ops: Vec::new(),
+        }
     }
 
     /// Everything since the last call.

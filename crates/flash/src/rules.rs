@@ -81,7 +81,11 @@ impl<F: Flash> Checked<F> {
     /// Wraps an erased device.
     pub fn new(inner: F) -> Self {
         let programmed = vec![0; inner.geometry().blocks() as usize];
-        Checked { inner, programmed, last: 0 }
+        Checked {
+            inner,
+            programmed,
+            last: 0,
+        }
     }
 
     /// The device behind.
@@ -96,7 +100,10 @@ impl<F: Flash> Checked<F> {
 
     fn time(&mut self, at: Time) -> Result<(), RuleError<F::Error>> {
         if at < self.last {
-            return Err(RuleError::TimeBackwards { found: at, last: self.last });
+            return Err(RuleError::TimeBackwards {
+                found: at,
+                last: self.last,
+            });
         }
         self.last = at;
         Ok(())
@@ -167,7 +174,11 @@ impl<F: Flash> Flash for Checked<F> {
         let found = page.0 - g.first_page(block).0;
         let expected = self.programmed[block.index()];
         if found != expected {
-            return Err(RuleError::OutOfOrder { block: block.0, found, expected });
+            return Err(RuleError::OutOfOrder {
+                block: block.0,
+                found,
+                expected,
+            });
         }
         for unit in units {
             if let Unit::Copy { from, .. } = unit {
@@ -209,13 +220,22 @@ mod tests {
     use crate::memory::MemoryFlash;
 
     fn device() -> Checked<MemoryFlash<u8>> {
-        Checked::new(MemoryFlash::new(Geometry::single_plane(2, 4, 4096).unwrap()))
+        Checked::new(MemoryFlash::new(
+            Geometry::single_plane(2, 4, 4096).unwrap(),
+        ))
     }
 
     fn program(f: &mut Checked<MemoryFlash<u8>>, page: u32) -> Result<Completion, String> {
         let unit = [Unit::New { owner: 7, page: 9 }];
-        f.program(Ready::At(0), PageId(page), &unit, Cause::Host, Route::Channel, &[])
-            .map_err(|e| e.to_string())
+        f.program(
+            Ready::At(0),
+            PageId(page),
+            &unit,
+            Cause::Host,
+            Route::Channel,
+            &[],
+        )
+        .map_err(|e| e.to_string())
     }
 
     fn read(f: &mut Checked<MemoryFlash<u8>>, ppn: u32) -> Result<u8, String> {
@@ -228,8 +248,16 @@ mod tests {
     fn pages_are_programmed_once_and_in_order() {
         let mut f = device();
         program(&mut f, 0).unwrap();
-        assert!(program(&mut f, 0).unwrap_err().contains("expected page 1 next"));
-        assert!(program(&mut f, 2).unwrap_err().contains("expected page 1 next"));
+        assert!(
+            program(&mut f, 0)
+                .unwrap_err()
+                .contains("expected page 1 next")
+        );
+        assert!(
+            program(&mut f, 2)
+                .unwrap_err()
+                .contains("expected page 1 next")
+        );
         program(&mut f, 1).unwrap();
         assert!(program(&mut f, 8).unwrap_err().contains("does not exist"));
     }
@@ -240,8 +268,18 @@ mod tests {
         assert!(read(&mut f, 0).unwrap_err().contains("not programmed"));
         program(&mut f, 0).unwrap();
         assert_eq!(read(&mut f, 0), Ok(9));
-        let copy = [Unit::Copy { owner: 7, from: Ppn(3) }];
-        let refused = f.program(Ready::At(5), PageId(4), &copy, Cause::Gc, Route::OnChip, &[]);
+        let copy = [Unit::Copy {
+            owner: 7,
+            from: Ppn(3),
+        }];
+        let refused = f.program(
+            Ready::At(5),
+            PageId(4),
+            &copy,
+            Cause::Gc,
+            Route::OnChip,
+            &[],
+        );
         assert!(refused.unwrap_err().to_string().contains("copied"));
     }
 
@@ -262,6 +300,10 @@ mod tests {
         program(&mut f, 0).unwrap();
         f.erase(9, BlockId(0), false, Tag::NONE).unwrap();
         program(&mut f, 0).unwrap();
-        assert!(read(&mut f, 0).unwrap_err().contains("came after one at 9 ns"));
+        assert!(
+            read(&mut f, 0)
+                .unwrap_err()
+                .contains("came after one at 9 ns")
+        );
     }
 }

@@ -57,8 +57,8 @@ struct Queued {
     stages: Stages,
     start: Time,
     tags: Vec<Tag>,
-    /// An operation that becomes ready when this one is done, not before the instant.
-    then: Option<(u32, Time)>,
+    /// Operations that become ready when this one is done, none before its instant.
+    then: Vec<(u32, Time)>,
 }
 
 /// What happens at an instant of the heap.
@@ -224,11 +224,11 @@ impl NandSim {
             stages,
             start: 0,
             tags: tags.iter().copied().filter(|&t| t != Tag::NONE).collect(),
-            then: None,
+            then: Vec::new(),
         });
         self.sequence += 1;
         match ready {
-            Ready::After(before, at) => self.ops[before.0 as usize].then = Some((op, at)),
+            Ready::After(before, at) => self.ops[before.0 as usize].then.push((op, at)),
             Ready::At(at) if at > self.now => self.push(at, Event::Ready(op)),
             Ready::At(at) => {
                 self.submitted = Some(op);
@@ -284,7 +284,9 @@ impl NandSim {
     #[cold]
     fn yield_erase(&mut self, ready: Time, server: u32, block: u32) {
         let s = &mut self.servers[server as usize];
-        let Some(erasing) = &mut self.queues[server as usize].erasing else { return };
+        let Some(erasing) = &mut self.queues[server as usize].erasing else {
+            return;
+        };
         let end = erasing.resumed + erasing.remaining;
         let wanted = ready.max(s.free_at);
         let suspend = self.timing.erase_suspend && erasing.block != block && wanted < end;
@@ -299,12 +301,18 @@ impl NandSim {
 
     fn end_erase(&mut self, server: u32) {
         let s = &mut self.servers[server as usize];
-        let Some(erasing) = self.queues[server as usize].erasing.take() else { return };
+        let Some(erasing) = self.queues[server as usize].erasing.take() else {
+            return;
+        };
         let end = erasing.resumed + erasing.remaining;
         s.busy += erasing.remaining;
         s.free_at = s.free_at.max(end);
         self.erasing.retain(|&other| other != server);
-        self.finished.push(Finished { tag: erasing.tag, start: erasing.start, end });
+        self.finished.push(Finished {
+            tag: erasing.tag,
+            start: erasing.start,
+            end,
+        });
     }
 
     /// Handles every event up to `until`, in order.
@@ -326,7 +334,9 @@ impl NandSim {
     fn end_erases(&mut self, until: Time) {
         for server in self.erasing.clone() {
             let queue = &self.queues[server as usize];
-            let ended = queue.erasing.is_some_and(|e| e.resumed + e.remaining <= until);
+            let ended = queue
+                .erasing
+                .is_some_and(|e| e.resumed + e.remaining <= until);
             if ended && !queue.open {
                 self.end_erase(server);
             }
@@ -335,7 +345,12 @@ impl NandSim {
 
     /// An operation is ready for its server.
     fn arrive(&mut self, at: Time, op: u32) {
-        let Queued { server, block, stages, .. } = self.ops[op as usize];
+        let Queued {
+            server,
+            block,
+            stages,
+            ..
+        } = self.ops[op as usize];
         if !self.timing.shared_channel {
             let Completion::At { start, end } = self.span(at, server, block, stages.total()) else {
                 unreachable!("a span is known at once")
@@ -362,7 +377,9 @@ impl NandSim {
 
     /// A server is free and takes the operation at the head of its queue.
     fn next(&mut self, at: Time, server: u32) {
-        let Some(op) = self.queues[server as usize].waiting.pop_front() else { return };
+        let Some(op) = self.queues[server as usize].waiting.pop_front() else {
+            return;
+        };
         let operation = &mut self.ops[op as usize];
         operation.start = at;
         match operation.stages {
@@ -421,7 +438,7 @@ impl NandSim {
             self.finished
                 .extend(tags.iter().map(|&tag| Finished { tag, start, end }));
         }
-        if let Some((then, at)) = self.ops[op as usize].then.take() {
+        for (then, at) in std::mem::take(&mut self.ops[op as usize].then) {
             self.push(end.max(at), Event::Ready(then));
         }
         self.free_ops.push(op);
@@ -456,7 +473,10 @@ impl Flash for NandSim {
         };
         let server = self.server_of(ppn);
         let block = self.geometry.block_of(ppn).0;
-        Ok(((), self.submit(Ready::At(at), server, block, stages, &[tag])))
+        Ok((
+            (),
+            self.submit(Ready::At(at), server, block, stages, &[tag]),
+        ))
     }
 
     #[inline(always)]
@@ -503,7 +523,13 @@ impl Flash for NandSim {
         let start = at.max(self.servers[server as usize].free_at);
         let queue = &mut self.queues[server as usize];
         debug_assert!(queue.erasing.is_none(), "one background erase a server");
-        queue.erasing = Some(Erasing { block: block.0, tag, start, resumed: start, remaining });
+        queue.erasing = Some(Erasing {
+            block: block.0,
+            tag,
+            start,
+            resumed: start,
+            remaining,
+        });
         self.erasing.push(server);
         Ok(Completion::Later(OpId(u32::MAX)))
     }

@@ -1,0 +1,117 @@
+//! The oracle outside the translation layer that names every program of a value
+//! (CA-SSD section 5.1; `W_unique`, `W_dup`, `W_reborn`).
+//!
+//! * unique: the value was never programmed before in this run;
+//! * duplicate: a valid page holds it (only possible after its index entry was evicted);
+//! * reborn: it was programmed before, but no valid page holds it now.
+//!
+//! It is optional because it costs four bytes a distinct value and a lookup a program.
+
+use crate::page::PageTag;
+
+/// Programs by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Programs of values never programmed before.
+    pub unique: u64,
+    /// Programs of values a valid page holds.
+    pub duplicate: u64,
+    /// Programs of values that had died.
+    pub reborn: u64,
+}
+
+/// Told of every program and of every death of a stored value.
+pub trait Ledger<C> {
+    /// A new page holds this value from now on.
+    fn born(&mut self, content: C);
+    /// A page that held this value is no longer valid.
+    fn died(&mut self, content: C);
+    /// The counts so far; `None` when nobody counts.
+    fn census(&self) -> Option<Census>;
+    /// Forgets the counts, not what is stored: the end of warm-up.
+    fn restart(&mut self);
+}
+
+/// Nobody counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCensus;
+
+impl<C> Ledger<C> for NoCensus {
+    #[inline(always)]
+    fn born(&mut self, _: C) {}
+    #[inline(always)]
+    fn died(&mut self, _: C) {}
+    fn census(&self) -> Option<Census> {
+        None
+    }
+    fn restart(&mut self) {}
+}
+
+/// Counts by value. Per value: valid pages in the upper bits, "programmed before" in bit 0.
+#[derive(Debug, Clone, Default)]
+pub struct ValueLedger {
+    values: Vec<u32>,
+    counts: Census,
+}
+
+impl ValueLedger {
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        self.values.capacity() * size_of::<u32>()
+    }
+}
+
+impl Ledger<PageTag> for ValueLedger {
+    fn born(&mut self, content: PageTag) {
+        if content.0 == u32::MAX {
+            return;
+        }
+        let index = content.0 as usize;
+        if index >= self.values.len() {
+            self.values.resize(index + 1, 0);
+        }
+        match self.values[index] {
+            0 => self.counts.unique += 1,
+            1 => self.counts.reborn += 1,
+            _ => self.counts.duplicate += 1,
+        }
+        self.values[index] = (self.values[index] | 1) + 2;
+    }
+
+    fn died(&mut self, content: PageTag) {
+        if content.0 != u32::MAX {
+            self.values[content.0 as usize] -= 2;
+        }
+    }
+
+    fn census(&self) -> Option<Census> {
+        Some(self.counts)
+    }
+
+    fn restart(&mut self) {
+        self.counts = Census::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_unique_then_duplicate_then_reborn() {
+        let mut ledger = ValueLedger::default();
+        ledger.born(PageTag(3));
+        ledger.born(PageTag(3));
+        ledger.died(PageTag(3));
+        ledger.born(PageTag(3));
+        ledger.died(PageTag(3));
+        ledger.died(PageTag(3));
+        ledger.born(PageTag(3));
+        let counted = Census {
+            unique: 1,
+            duplicate: 2,
+            reborn: 1,
+        };
+        assert_eq!(ledger.census(), Some(counted));
+    }
+}

@@ -1,0 +1,15 @@
+//! What can be asked of a page's content, and the policies that exploit it.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`page`] | the [`Content`] trait and its simulated instance, [`PageTag`] |
+//! | [`dedup`] | CA-SSD: the fingerprint index, and when to switch it off |
+//! | [`census`] | the oracle that splits programs into unique, duplicate and reborn |
+
+pub mod census;
+pub mod dedup;
+pub mod page;
+
+pub use census::{Census, Ledger, NoCensus, ValueLedger};
+pub use dedup::{Dedup, DedupOptions};
+pub use page::{Content, PageTag};

@@ -1,0 +1,175 @@
+//! Free blocks, open blocks and page buffers of every plane.
+//!
+//! Each plane has at most one open block for each stream. A page that holds several mapping units is
+//! gathered in a buffer and programmed when it is full or padded; until then its units are served
+//! from the buffer.
+//!
+//! Invariants: a block on a free list is in state Free; `next` of an open block is the unit that
+//! the next append takes; the buffer of an open block holds the units from the start of its page to
+//! `next`.
+
+use std::collections::BTreeSet;
+
+use flashlore_flash::{BlockId, Ppn, Ready, Route, Tag, Time, Unit};
+
+use crate::blocks::NO_BLOCK;
+
+/// Who writes to an open block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// The host.
+    Host = 0,
+    /// Garbage collection.
+    Gc = 1,
+    /// Static wear levelling.
+    Wear = 2,
+}
+
+/// Number of streams.
+pub const STREAMS: usize = 3;
+
+/// The free blocks of a plane.
+#[derive(Debug, Clone, Default)]
+pub struct FreeList {
+    /// (erases if these count, order of becoming free, block)
+    blocks: BTreeSet<(u32, u32, u32)>,
+    by_wear: bool,
+    freed: u32,
+}
+
+impl FreeList {
+    /// An empty list; `by_wear` takes the least worn block first, otherwise the one free for the
+    /// longest.
+    pub fn new(by_wear: bool) -> Self {
+        FreeList {
+            by_wear,
+            ..FreeList::default()
+        }
+    }
+
+    /// Adds an erased block.
+    pub fn push(&mut self, block: BlockId, erases: u32) {
+        let key = if self.by_wear { erases } else { 0 };
+        self.blocks.insert((key, self.freed, block.0));
+        self.freed = self.freed.wrapping_add(1);
+    }
+
+    /// Takes the next block.
+    pub fn pop(&mut self) -> Option<BlockId> {
+        self.blocks.pop_first().map(|(_, _, block)| BlockId(block))
+    }
+
+    /// Takes the block that scores highest.
+    pub fn pop_highest(&mut self, score: impl Fn(BlockId) -> u32) -> Option<BlockId> {
+        let &key = self
+            .blocks
+            .iter()
+            .max_by_key(|&&(_, _, block)| score(BlockId(block)))?;
+        self.blocks.remove(&key);
+        Some(BlockId(key.2))
+    }
+
+    /// Free blocks.
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Whether none is free.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The blocks, in the order they will be taken.
+    pub fn iter(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.blocks.iter().map(|&(_, _, block)| BlockId(block))
+    }
+}
+
+/// A block being filled.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenBlock {
+    /// The block, or [`NO_BLOCK`].
+    pub block: u32,
+    /// The unit the next append takes.
+    pub next: u32,
+    /// One past its last data unit.
+    pub end: u32,
+}
+
+/// No block is open.
+pub const CLOSED: OpenBlock = OpenBlock {
+    block: NO_BLOCK,
+    next: 0,
+    end: 0,
+};
+
+impl OpenBlock {
+    /// Whether there is one.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.block != NO_BLOCK
+    }
+}
+
+/// The units of a page that is not programmed yet.
+#[derive(Debug, Clone)]
+pub struct PageBuffer<P> {
+    /// Units so far, in slot order.
+    pub units: Vec<Unit<P>>,
+    /// Who waits for the program.
+    pub tags: Vec<Tag>,
+    /// When everything in it is at hand.
+    pub ready: Ready,
+    /// Over the channel unless every unit stays on the chip.
+    pub route: Route,
+    /// When the first unit came.
+    pub since: Time,
+}
+
+impl<P> Default for PageBuffer<P> {
+    fn default() -> Self {
+        PageBuffer {
+            units: Vec::new(),
+            tags: Vec::new(),
+            ready: Ready::At(0),
+            route: Route::OnChip,
+            since: 0,
+        }
+    }
+}
+
+/// One plane.
+#[derive(Debug, Clone)]
+pub struct Plane<P> {
+    /// Its erased blocks.
+    pub free: FreeList,
+    /// Its open blocks, by stream.
+    pub open: [OpenBlock; STREAMS],
+    /// The buffers of the open blocks, used where a page holds several units.
+    pub buffers: [PageBuffer<P>; STREAMS],
+}
+
+impl<P> Plane<P> {
+    /// A plane without blocks.
+    pub fn new(by_wear: bool) -> Self {
+        Plane {
+            free: FreeList::new(by_wear),
+            open: [CLOSED; STREAMS],
+            buffers: Default::default(),
+        }
+    }
+
+    /// The stream whose open block's buffer holds a unit, and its slot there.
+    pub fn buffered(
+        &self,
+        block: BlockId,
+        ppn: Ppn,
+        units_per_page: u32,
+    ) -> Option<(usize, usize)> {
+        let stream = self.open.iter().position(|o| o.block == block.0)?;
+        let slot = (ppn.0 % units_per_page) as usize;
+        let page = ppn.0 - slot as u32;
+        let filling = self.open[stream].next / units_per_page * units_per_page;
+        (page == filling && slot < self.buffers[stream].units.len()).then_some((stream, slot))
+    }
+}

@@ -1,0 +1,389 @@
+//! Block records, the bitmap of valid units, and the sealed blocks of every pool in buckets by their
+//! number of valid units.
+//!
+//! A block goes Free -> Open -> Sealed -> Collecting -> Erasing -> Free. Only sealed blocks are in a
+//! bucket. Within a bucket blocks stand in the order in which they reached its count, so "the first
+//! of the lowest bucket" is the block with the fewest valid units, and among equals the one that has
+//! had so few for the longest.
+//!
+//! Invariants: `valid` is the number of bits set in the block's part of the bitmap; a sealed block is
+//! in the bucket of its pool with that number; no bucket below `lowest` holds a block.
+
+use flashlore_flash::prefetch::prefetch;
+use flashlore_flash::{BlockId, Geometry, Ppn};
+
+/// No block.
+pub const NO_BLOCK: u32 = u32::MAX;
+
+/// Where a block is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Erased, on the free list of its plane.
+    Free,
+    /// Being filled.
+    Open,
+    /// Full; a candidate for collection.
+    Sealed,
+    /// Its valid units are being moved.
+    Collecting,
+    /// Its erase has begun and is not over.
+    Erasing,
+}
+
+/// What is known of one block: 24 bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Block {
+    next: u32,
+    prev: u32,
+    /// Times it was erased.
+    pub erases: u32,
+    /// Number of the sealing, counted over the device.
+    pub sealed: u32,
+    /// Valid units in it.
+    pub valid: u16,
+    /// Its pool.
+    pub pool: u16,
+    /// Where it is in its life.
+    pub state: State,
+}
+
+const _: () = assert!(size_of::<Block>() == 24);
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    head: u32,
+    tail: u32,
+}
+
+const EMPTY: Bucket = Bucket {
+    head: NO_BLOCK,
+    tail: NO_BLOCK,
+};
+
+/// All blocks of the device.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    records: Vec<Block>,
+    valid: Vec<u64>,
+    buckets: Vec<Bucket>,
+    lowest: Vec<u32>,
+    buckets_per_pool: u32,
+    data_units: u32,
+    units_per_block: u32,
+    seals: u32,
+    geometry: Geometry,
+}
+
+impl Blocks {
+    /// Erased blocks; `pool_of` names the pool of a block.
+    pub fn new(
+        geometry: &Geometry,
+        data_units: u32,
+        pools: usize,
+        pool_of: impl Fn(BlockId) -> usize,
+    ) -> Self {
+        let record = |block| Block {
+            next: NO_BLOCK,
+            prev: NO_BLOCK,
+            erases: 0,
+            sealed: 0,
+            valid: 0,
+            pool: pool_of(BlockId(block)) as u16,
+            state: State::Free,
+        };
+        let buckets_per_pool = data_units + 1;
+        Blocks {
+            records: (0..geometry.blocks()).map(record).collect(),
+            valid: vec![0; (geometry.units() as usize).div_ceil(64)],
+            buckets: vec![EMPTY; pools * buckets_per_pool as usize],
+            lowest: vec![buckets_per_pool; pools],
+            buckets_per_pool,
+            data_units,
+            units_per_block: geometry.units_per_block(),
+            seals: 0,
+            geometry: geometry.clone(),
+        }
+    }
+
+    /// Units of a block that can hold data.
+    #[inline(always)]
+    pub fn data_units(&self) -> u32 {
+        self.data_units
+    }
+
+    /// The record of a block.
+    #[inline(always)]
+    pub fn record(&self, block: BlockId) -> &Block {
+        &self.records[block.index()]
+    }
+
+    /// The blocks of a pool: pools are whole branches of the geometry, so their numbers are dense.
+    pub fn members(&self, pool: usize) -> std::ops::Range<u32> {
+        let count = (self.records.len() / self.lowest.len()) as u32;
+        pool as u32 * count..(pool as u32 + 1) * count
+    }
+
+    /// All records, by block number.
+    pub fn records(&self) -> &[Block] {
+        &self.records
+    }
+
+    /// Seals so far: the clock of victim policies that know age.
+    pub fn seals(&self) -> u32 {
+        self.seals
+    }
+
+    /// Whether a unit is valid.
+    #[inline(always)]
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1
+    }
+
+    /// Asks for what an invalidation of the unit will touch.
+    #[inline(always)]
+    pub fn prefetch(&self, ppn: Ppn) {
+        if ppn.is_some() {
+            prefetch(&self.valid, ppn.index() / 64);
+            prefetch(&self.records, self.geometry.block_of(ppn).index());
+        }
+    }
+
+    /// The first valid unit at or after `from` and before `end`.
+    #[inline(always)]
+    pub fn next_valid(&self, from: u32, end: u32) -> Option<Ppn> {
+        if from >= end {
+            return None;
+        }
+        let mut word = from as usize / 64;
+        let mut bits = self.valid[word] & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            if word * 64 >= end as usize {
+                return None;
+            }
+            bits = self.valid[word];
+        }
+        let unit = word as u32 * 64 + bits.trailing_zeros();
+        (unit < end).then_some(Ppn(unit))
+    }
+
+    /// A unit of an open block holds data from now on.
+    #[inline(always)]
+    pub fn set_valid(&mut self, block: BlockId, ppn: Ppn) {
+        self.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
+        self.records[block.index()].valid += 1;
+    }
+
+    /// A unit is no longer referenced.
+    #[inline(always)]
+    pub fn invalidate(&mut self, ppn: Ppn) {
+        debug_assert!(self.is_valid(ppn), "unit {} is invalidated twice", ppn.0);
+        self.valid[ppn.index() / 64] &= !(1 << (ppn.0 % 64));
+        let block = self.geometry.block_of(ppn);
+        let record = &mut self.records[block.index()];
+        record.valid -= 1;
+        if record.state == State::Sealed {
+            let (pool, valid) = (record.pool, u32::from(record.valid));
+            self.unlink(block.0, valid + 1);
+            self.link(block.0, pool, valid);
+        }
+    }
+
+    /// A unit has been copied out of its block, which is being collected.
+    #[inline(always)]
+    pub fn moved_out(&mut self, ppn: Ppn) {
+        let block = self.geometry.block_of(ppn);
+        self.valid[ppn.index() / 64] &= !(1 << (ppn.0 % 64));
+        self.records[block.index()].valid -= 1;
+    }
+
+    /// A free block is opened.
+    pub fn open(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!(record.state, State::Free);
+        record.state = State::Open;
+    }
+
+    /// An open block is full.
+    pub fn seal(&mut self, block: BlockId) {
+        let seals = self.seals;
+        self.seals = seals.wrapping_add(1);
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!(record.state, State::Open);
+        record.state = State::Sealed;
+        record.sealed = seals;
+        let (pool, valid) = (record.pool, u32::from(record.valid));
+        self.link(block.0, pool, valid);
+    }
+
+    /// A sealed block becomes a victim and leaves its bucket.
+    pub fn begin_collection(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!(record.state, State::Sealed);
+        record.state = State::Collecting;
+        let valid = u32::from(record.valid);
+        self.unlink(block.0, valid);
+    }
+
+    /// A collected block is being erased.
+    pub fn begin_erase(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!(
+            record.valid, 0,
+            "block {} is erased with valid units",
+            block.0
+        );
+        record.state = State::Erasing;
+        record.erases += 1;
+    }
+
+    /// An erased block is free.
+    pub fn free(&mut self, block: BlockId) {
+        self.records[block.index()].state = State::Free;
+    }
+
+    /// Sets the erase counts to 0: the end of preconditioning.
+    pub fn restart(&mut self) {
+        for record in &mut self.records {
+            record.erases = 0;
+        }
+    }
+
+    /// The sealed block of a pool with the fewest valid units, unless all are full of them.
+    #[inline]
+    pub fn emptiest(&mut self, pool: usize) -> Option<BlockId> {
+        let first = pool * self.buckets_per_pool as usize;
+        let mut count = self.lowest[pool];
+        while count < self.data_units {
+            let head = self.buckets[first + count as usize].head;
+            if head != NO_BLOCK {
+                self.lowest[pool] = count;
+                return Some(BlockId(head));
+            }
+            count += 1;
+        }
+        self.lowest[pool] = count;
+        None
+    }
+
+    /// The sealed blocks of a pool with at least one invalid unit, emptiest first.
+    pub fn candidates(&self, pool: usize) -> impl Iterator<Item = BlockId> + '_ {
+        let first = pool * self.buckets_per_pool as usize;
+        (self.lowest[pool]..self.data_units)
+            .flat_map(move |count| self.bucket(first + count as usize))
+    }
+
+    /// All sealed blocks of a pool, full ones too.
+    pub fn sealed(&self, pool: usize) -> impl Iterator<Item = BlockId> + '_ {
+        let first = pool * self.buckets_per_pool as usize;
+        let full = self.bucket(first + self.data_units as usize);
+        self.candidates(pool).chain(full)
+    }
+
+    fn bucket(&self, bucket: usize) -> impl Iterator<Item = BlockId> + '_ {
+        let mut at = self.buckets[bucket].head;
+        std::iter::from_fn(move || {
+            let record = self.records.get(at as usize)?;
+            let block = BlockId(at);
+            at = record.next;
+            Some(block)
+        })
+    }
+
+    #[inline(always)]
+    fn unlink(&mut self, block: u32, valid: u32) {
+        let Block {
+            next, prev, pool, ..
+        } = self.records[block as usize];
+        let bucket = usize::from(pool) * self.buckets_per_pool as usize + valid as usize;
+        match self.records.get_mut(prev as usize) {
+            Some(r) => r.next = next,
+            None => self.buckets[bucket].head = next,
+        }
+        match self.records.get_mut(next as usize) {
+            Some(r) => r.prev = prev,
+            None => self.buckets[bucket].tail = prev,
+        }
+    }
+
+    #[inline(always)]
+    fn link(&mut self, block: u32, pool: u16, valid: u32) {
+        let pool = usize::from(pool);
+        let bucket = pool * self.buckets_per_pool as usize + valid as usize;
+        let tail = self.buckets[bucket].tail;
+        let record = &mut self.records[block as usize];
+        record.prev = tail;
+        record.next = NO_BLOCK;
+        match self.records.get_mut(tail as usize) {
+            Some(r) => r.next = block,
+            None => self.buckets[bucket].head = block,
+        }
+        self.buckets[bucket].tail = block;
+        if valid < self.lowest[pool] {
+            self.lowest[pool] = valid;
+        }
+    }
+
+    /// Recounts bitmap, records and buckets.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let mut bucketed = vec![None; self.records.len()];
+        for pool in 0..self.lowest.len() {
+            for count in 0..self.buckets_per_pool {
+                let bucket = pool * self.buckets_per_pool as usize + count as usize;
+                let mut prev = NO_BLOCK;
+                for block in self.bucket(bucket) {
+                    let record = self.record(block);
+                    if record.prev != prev || bucketed[block.index()].is_some() {
+                        return Err(format!("bucket list is broken at block {}", block.0));
+                    }
+                    if count < self.lowest[pool] {
+                        return Err(format!("block {} lies below the lowest bucket", block.0));
+                    }
+                    bucketed[block.index()] = Some((pool, count));
+                    prev = block.0;
+                }
+                if self.buckets[bucket].tail != prev {
+                    return Err(format!("tail of bucket {count} of pool {pool} is wrong"));
+                }
+            }
+        }
+        for (number, record) in self.records.iter().enumerate() {
+            let first = number as u32 * self.units_per_block;
+            let counted = (first..first + self.units_per_block)
+                .filter(|&u| self.is_valid(Ppn(u)))
+                .count();
+            if counted != usize::from(record.valid) {
+                return Err(format!(
+                    "block {number} counts {} valid units, {counted} bits are set",
+                    record.valid
+                ));
+            }
+            let expected = (record.state == State::Sealed)
+                .then_some((usize::from(record.pool), u32::from(record.valid)));
+            if bucketed[number] != expected {
+                return Err(format!(
+                    "block {number} ({:?}, {} valid) is in bucket {:?}",
+                    record.state, record.valid, bucketed[number]
+                ));
+            }
+            if matches!(record.state, State::Free | State::Erasing) && record.valid != 0 {
+                return Err(format!(
+                    "block {number} is {:?} with valid units",
+                    record.state
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        self.records.capacity() * size_of::<Block>()
+            + self.valid.capacity() * size_of::<u64>()
+            + self.buckets.capacity() * size_of::<Bucket>()
+            + self.lowest.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,141 @@
+//! Recounting every invariant of the core from scratch: slow, and never run in a replay.
+
+use std::collections::HashMap;
+
+use flashlore_flash::{BlockId, Flash};
+
+use crate::alloc::Stream;
+use crate::blocks::State;
+use crate::core::Core;
+use crate::mapping::Mapping;
+
+impl<F: Flash> Core<F>
+where
+    F::Page: Clone,
+{
+    /// Checks blocks, free lists, open blocks and the agreement with the mapping. `owners` are those
+    /// that hold a unit, each once.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check<M: Mapping>(
+        &self,
+        map: &M,
+        owners: impl Iterator<Item = u32>,
+    ) -> Result<(), String> {
+        self.blocks.check()?;
+        self.check_states()?;
+        self.check_locations(map, owners)?;
+        self.check_programs()
+    }
+
+    /// Free lists, open blocks, jobs and erases account for every block that is not sealed.
+    fn check_states(&self) -> Result<(), String> {
+        let mut expected: HashMap<u32, State> = HashMap::new();
+        let mut note = |block: BlockId, state: State| match expected.insert(block.0, state) {
+            Some(other) => Err(format!("block {} is both {other:?} and {state:?}", block.0)),
+            None => Ok(()),
+        };
+        let mut free = vec![0; self.pools.len()];
+        for plane in &self.planes {
+            for block in plane.free.iter() {
+                note(block, State::Free)?;
+                free[usize::from(self.blocks.record(block).pool)] += 1;
+            }
+            for open in plane.open.iter().filter(|o| o.is_open()) {
+                note(BlockId(open.block), State::Open)?;
+            }
+        }
+        for job in &self.jobs {
+            note(job.victim(), State::Collecting)?;
+        }
+        for &(block, _) in &self.erasing {
+            note(block, State::Erasing)?;
+        }
+        for (number, record) in self.blocks.records().iter().enumerate() {
+            let state = expected
+                .get(&(number as u32))
+                .copied()
+                .unwrap_or(State::Sealed);
+            if record.state != state {
+                return Err(format!(
+                    "block {number} is {:?}, expected {state:?}",
+                    record.state
+                ));
+            }
+        }
+        for (number, pool) in self.pools.iter().enumerate() {
+            if pool.free != free[number] {
+                return Err(format!(
+                    "pool {number} counts {} free, has {}",
+                    pool.free, free[number]
+                ));
+            }
+            if pool.low != (pool.free <= self.options.collect.watermarks.low) {
+                return Err(format!("pool {number} is marked low: {}", pool.low));
+            }
+        }
+        let low = self.pools.iter().filter(|p| p.low).count();
+        if low != self.low_pools as usize {
+            return Err(format!("{low} pools are low, {} counted", self.low_pools));
+        }
+        Ok(())
+    }
+
+    /// Every owner lies on a valid unit that names it, and there are no other valid units.
+    fn check_locations<M: Mapping>(
+        &self,
+        map: &M,
+        owners: impl Iterator<Item = u32>,
+    ) -> Result<(), String> {
+        let mut count = 0u64;
+        for owner in owners {
+            count += 1;
+            let ppn = map
+                .location(owner)
+                .ok_or_else(|| format!("owner {owner} lies nowhere"))?;
+            if !self.blocks.is_valid(ppn) {
+                return Err(format!(
+                    "owner {owner} lies on unit {}, which is invalid",
+                    ppn.0
+                ));
+            }
+            if self.owners[ppn.index()] != owner {
+                return Err(format!(
+                    "owner {owner} lies on unit {}, which names {}",
+                    ppn.0,
+                    self.owners[ppn.index()]
+                ));
+            }
+        }
+        let valid: u64 = self
+            .blocks
+            .records()
+            .iter()
+            .map(|b| u64::from(b.valid))
+            .sum();
+        if valid != count {
+            return Err(format!("{valid} units are valid, {count} are owned"));
+        }
+        Ok(())
+    }
+
+    /// Programs by cause and slots of programmed pages are the same number.
+    fn check_programs(&self) -> Result<(), String> {
+        let streams = [Stream::Host, Stream::Gc, Stream::Wear];
+        let waiting: u64 = self
+            .planes
+            .iter()
+            .flat_map(|p| streams.map(|s| p.buffers[s as usize].units.len() as u64))
+            .sum();
+        let slots = self.counters.page_programs * u64::from(self.units_per_page);
+        let appended = self.counters.programs();
+        // Counters may have been restarted while units waited, so programs may exceed appends.
+        if appended > slots + waiting {
+            return Err(format!(
+                "{appended} units were appended, {slots} slots programmed and {waiting} wait"
+            ));
+        }
+        Ok(())
+    }
+}

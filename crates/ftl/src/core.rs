@@ -1,0 +1,697 @@
+//! The parts of the translation layer in one place: flash, blocks, lanes and pools.
+//!
+//! It knows owners, not logical pages: whoever maps addresses ([`crate::plain`], [`crate::dedup`])
+//! appends units under an owner and invalidates them, and is told when a unit moves
+//! ([`Mapping::relocate`]).
+//!
+//! Life of an append: the lane is the next one in turn ([`Core::host_lane`]), which may first collect
+//! its pool; the unit takes the next slot of the lane's open block; a page is programmed when its last
+//! slot is taken; a block is sealed when its last page is.
+//!
+//! Invariants: the free count of a pool is the number of blocks on its planes' free lists; every
+//! valid unit lies where the mapping says its owner lies ([`crate::check`]).
+
+use flashlore_flash::{
+    BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, PageId, PlaneId, Ppn, Ready,
+    Route, Tag, Time, Unit, When,
+};
+
+use crate::alloc::{CLOSED, OpenBlock, Plane, Stream};
+use crate::blocks::Blocks;
+use crate::counters::Counters;
+use crate::error::{FtlError, OptionsError};
+use crate::gc::Victims;
+use crate::gc::background::Job;
+use crate::layout::Layout;
+use crate::mapping::Mapping;
+use crate::options::{FtlOptions, Mode, Streams, Trigger};
+
+/// Tags from here on name blocks being erased; the caller's own must be smaller.
+pub const FIRST_RESERVED_TAG: u32 = 1 << 31;
+
+/// What a read of a logical page answers: its content if it has any, and when it is there.
+pub type PageRead<P> = (Option<P>, Completion);
+
+/// A pool of planes.
+#[derive(Debug, Clone)]
+pub(crate) struct Pool {
+    /// Blocks on the free lists of its planes.
+    pub free: u32,
+    /// Whether `free` is at or below the low watermark.
+    pub low: bool,
+    /// Most erases of any of its blocks.
+    pub most_erases: u32,
+    /// Erases until static wear levelling looks again.
+    pub until_wear_check: u32,
+}
+
+/// Everything below the mapping.
+pub struct Core<F: Flash> {
+    pub(crate) flash: F,
+    pub(crate) options: FtlOptions,
+    pub(crate) layout: Layout,
+    pub(crate) blocks: Blocks,
+    pub(crate) owners: Vec<u32>,
+    pub(crate) planes: Vec<Plane<F::Page>>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) low_pools: u32,
+    pub(crate) victims: Victims,
+    pub(crate) jobs: Vec<Job>,
+    /// Background erases that are not over, with their pools.
+    pub(crate) erasing: Vec<(BlockId, usize)>,
+    pub(crate) counters: Counters,
+    cursors: Vec<u32>,
+    /// The latest instant that was advanced to.
+    pub(crate) present: Time,
+    pub(crate) finished: Vec<Finished>,
+    pub(crate) geometry: Geometry,
+    pub(crate) units_per_page: u32,
+    /// Pages that wait in buffers for more units of the host.
+    partial_pages: u32,
+}
+
+impl<F: Flash> Core<F>
+where
+    F::Page: Clone,
+{
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn new(flash: F, options: FtlOptions) -> Result<Self, OptionsError> {
+        let geometry = flash.geometry().clone();
+        let layout = Layout::new(&geometry, &options.layout)?;
+        let data_units = geometry.units_per_block()
+            - u32::from(options.summary_page) * geometry.units_per_page();
+        let pool_of = |block| layout.pool_of(geometry.plane_of(block));
+        let blocks = Blocks::new(&geometry, data_units, layout.pools().len(), pool_of);
+        check_spare(&geometry, &layout, &options, data_units)?;
+        let mut planes: Vec<Plane<F::Page>> = (0..geometry.planes())
+            .map(|_| Plane::new(options.wear.dynamic))
+            .collect();
+        for block in (0..geometry.blocks()).map(BlockId) {
+            planes[geometry.plane_of(block).index()].free.push(block, 0);
+        }
+        let pools = layout
+            .pools()
+            .iter()
+            .map(|members| Pool {
+                free: members.len() as u32 * geometry.blocks_per_plane(),
+                low: false,
+                most_erases: 0,
+                until_wear_check: 1,
+            })
+            .collect();
+        Ok(Core {
+            owners: vec![0; geometry.units() as usize],
+            victims: Victims::new(options.collect.victims, options.seed),
+            counters: Counters::new(data_units),
+            cursors: vec![0; layout.groups().len()],
+            units_per_page: geometry.units_per_page(),
+            flash,
+            options,
+            layout,
+            blocks,
+            planes,
+            pools,
+            low_pools: 0,
+            jobs: Vec::new(),
+            erasing: Vec::new(),
+            present: 0,
+            finished: Vec::new(),
+            geometry,
+            partial_pages: 0,
+        })
+    }
+
+    /// The flash device.
+    pub fn flash(&self) -> &F {
+        &self.flash
+    }
+
+    /// The flash device, to change what stands behind the translation layer.
+    pub fn flash_mut(&mut self) -> &mut F {
+        &mut self.flash
+    }
+
+    /// The settings.
+    pub fn options(&self) -> &FtlOptions {
+        &self.options
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Block records.
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// Free blocks of the device.
+    pub fn free_blocks(&self) -> u32 {
+        self.pools.iter().map(|p| p.free).sum()
+    }
+
+    /// Replaces the victim policy.
+    pub fn set_victims(&mut self, victims: Victims) {
+        self.victims = victims;
+    }
+
+    /// Completions decided since the last call.
+    #[inline(always)]
+    pub fn finished(&mut self) -> &mut Vec<Finished> {
+        &mut self.finished
+    }
+
+    /// Since when the oldest unit of the host waits for its page to fill, if any does.
+    pub fn oldest_partial(&self) -> Option<Time> {
+        if self.partial_pages == 0 {
+            return None;
+        }
+        let host = Stream::Host as usize;
+        let buffers = self.planes.iter().map(|p| &p.buffers[host]);
+        buffers
+            .filter(|b| !b.units.is_empty())
+            .map(|b| b.since)
+            .min()
+    }
+
+    /// Sets all counters to 0; wear starts anew only when the device's history does.
+    pub fn restart_counters(&mut self) {
+        self.counters = Counters::new(self.blocks.data_units());
+    }
+
+    /// Forgets the wear so far: the end of preconditioning.
+    pub fn restart_wear(&mut self) {
+        self.blocks.restart();
+        for pool in &mut self.pools {
+            pool.most_erases = 0;
+        }
+        for plane in &mut self.planes {
+            let free: Vec<BlockId> = std::iter::from_fn(|| plane.free.pop()).collect();
+            for block in free {
+                plane.free.push(block, 0);
+            }
+        }
+    }
+
+    /// Asks for what invalidating a unit will touch.
+    #[inline(always)]
+    pub fn prefetch(&self, ppn: Ppn) {
+        self.blocks.prefetch(ppn);
+    }
+
+    /// Bytes held, without what the flash back end stores.
+    pub fn heap_bytes(&self) -> usize {
+        self.owners.capacity() * size_of::<u32>() + self.blocks.heap_bytes()
+    }
+
+    /// Lets time pass: idle gaps before `until` are used, decided completions are gathered.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    #[inline(always)]
+    pub fn advance<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        until: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        if !self.jobs.is_empty() || !self.erasing.is_empty() {
+            self.run_background(map, until)?;
+        }
+        self.flash.advance(until, &mut self.finished);
+        self.present = until;
+        if !self.erasing.is_empty() {
+            self.take_erased();
+        }
+        Ok(())
+    }
+
+    /// A background erase that is over gives its block back.
+    pub(crate) fn take_erased(&mut self) {
+        let mut i = 0;
+        while i < self.finished.len() {
+            let tag = self.finished[i].tag.0;
+            if tag < FIRST_RESERVED_TAG || tag == Tag::NONE.0 {
+                i += 1;
+                continue;
+            }
+            self.finished.swap_remove(i);
+            let block = BlockId(tag - FIRST_RESERVED_TAG);
+            if let Some(at) = self.erasing.iter().position(|&(b, _)| b == block) {
+                self.erasing.swap_remove(at);
+                self.give_back(block);
+            }
+        }
+    }
+
+    /// Appends new content of the host.
+    ///
+    /// # Errors
+    /// [`FtlError::Full`] when no page can be freed, or a failure of the device.
+    #[inline(always)]
+    pub(crate) fn append_host<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        when: When,
+        lpn: u32,
+        owner: u32,
+        page: F::Page,
+        tag: Tag,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let group = self.layout.group_of(lpn);
+        let plane = self.host_lane(map, when.at, group)?;
+        self.counters.programs_host += 1;
+        let unit = Unit::New { owner, page };
+        let (ppn, done) = self.append(plane, Stream::Host, unit, when, Route::Channel, tag)?;
+        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
+            self.next_lane(group);
+        }
+        Ok((ppn, done))
+    }
+
+    #[inline(always)]
+    fn next_lane(&mut self, group: usize) {
+        let next = self.cursors[group] + 1;
+        let count = self.layout.groups()[group].len() as u32;
+        self.cursors[group] = if next == count { 0 } else { next };
+    }
+
+    /// The lane that takes the next unit of a group, with a host block open.
+    #[inline(always)]
+    fn host_lane<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        group: usize,
+    ) -> Result<PlaneId, FtlError<F::Error>> {
+        let plane = self.layout.groups()[group][self.cursors[group] as usize];
+        let dispatch =
+            self.low_pools != 0 && matches!(self.options.collect.trigger, Trigger::Dispatch { .. });
+        if !dispatch && self.planes[plane.index()].open[Stream::Host as usize].is_open() {
+            return Ok(plane);
+        }
+        self.find_lane(map, at, group)
+    }
+
+    #[inline(never)]
+    fn find_lane<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        group: usize,
+    ) -> Result<PlaneId, FtlError<F::Error>> {
+        for _ in 0..self.layout.groups()[group].len() {
+            let plane = self.layout.groups()[group][self.cursors[group] as usize];
+            if self.prepare_lane(map, at, plane)? {
+                return Ok(plane);
+            }
+            self.next_lane(group);
+        }
+        Err(FtlError::Full {
+            valid: self
+                .blocks
+                .records()
+                .iter()
+                .map(|b| u64::from(b.valid))
+                .sum(),
+            units: u64::from(self.geometry.blocks()) * u64::from(self.blocks.data_units()),
+        })
+    }
+
+    /// Collects what is due and opens a host block; whether the lane has one now.
+    fn prepare_lane<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        plane: PlaneId,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let host = Stream::Host as usize;
+        let pool = self.layout.pool_of(plane);
+        if let Trigger::Dispatch { .. } = self.options.collect.trigger {
+            self.collect_die(map, at, plane)?;
+        }
+        if self.planes[plane.index()].open[host].is_open() {
+            return Ok(true);
+        }
+        if self.options.collect.trigger == Trigger::Allocation {
+            self.collect_pool(map, at, pool)?;
+        }
+        if self.planes[plane.index()].open[host].is_open() {
+            return Ok(true);
+        }
+        if !self.may_open(plane) && self.options.collect.mode == Mode::Background {
+            self.collect_urgently(map, at, pool)?;
+        }
+        if !self.may_open(plane) {
+            return Ok(false);
+        }
+        self.open(plane, Stream::Host);
+        Ok(true)
+    }
+
+    /// Whether the host may take a block of this plane and leave collection its reserve.
+    pub(crate) fn may_open(&self, plane: PlaneId) -> bool {
+        let reserve = u32::from(self.options.streams == Streams::Separate);
+        let pool = self.layout.pool_of(plane);
+        !self.planes[plane.index()].free.is_empty() && self.pools[pool].free > reserve
+    }
+
+    /// Before an operation is handed to a die: collects the pools of that die that are low.
+    pub(crate) fn collect_die<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        plane: PlaneId,
+    ) -> Result<(), FtlError<F::Error>> {
+        if self.low_pools == 0 {
+            return Ok(());
+        }
+        let die = self.geometry.die_of(plane);
+        for i in 0..self.layout.pools_of_die(die).len() {
+            let pool = usize::from(self.layout.pools_of_die(die)[i]);
+            self.collect_pool(map, at, pool)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a free block of a plane for a stream; there must be one.
+    pub(crate) fn open(&mut self, plane: PlaneId, stream: Stream) {
+        let blocks = &self.blocks;
+        let free = &mut self.planes[plane.index()].free;
+        let taken = match stream {
+            Stream::Host | Stream::Gc => free.pop(),
+            Stream::Wear => free.pop_highest(|b| blocks.record(b).erases),
+        };
+        let Some(block) = taken else {
+            unreachable!("a block is opened only where one is free")
+        };
+        let first = self.geometry.first_unit(block).0;
+        self.planes[plane.index()].open[stream as usize] = OpenBlock {
+            block: block.0,
+            next: first,
+            end: first + self.blocks.data_units(),
+        };
+        self.blocks.open(block);
+        let pool = self.layout.pool_of(plane);
+        self.pools[pool].free -= 1;
+        self.note_watermark(pool);
+    }
+
+    /// An erased block goes to the free list of its plane.
+    pub(crate) fn give_back(&mut self, block: BlockId) {
+        let plane = self.geometry.plane_of(block);
+        let erases = self.blocks.record(block).erases;
+        self.blocks.free(block);
+        self.planes[plane.index()].free.push(block, erases);
+        let pool = self.layout.pool_of(plane);
+        self.pools[pool].free += 1;
+        self.note_watermark(pool);
+    }
+
+    fn note_watermark(&mut self, pool: usize) {
+        let low = self.pools[pool].free <= self.options.collect.watermarks.low;
+        if low != self.pools[pool].low {
+            self.pools[pool].low = low;
+            self.low_pools = if low {
+                self.low_pools + 1
+            } else {
+                self.low_pools - 1
+            };
+        }
+        if low && self.options.collect.mode == Mode::Background {
+            self.wake(pool);
+        }
+    }
+
+    /// Appends a unit, which is not padding, to the open block of a stream.
+    #[inline(always)]
+    pub(crate) fn append(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        unit: Unit<F::Page>,
+        when: When,
+        route: Route,
+        tag: Tag,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let open = &mut self.planes[plane.index()].open[stream as usize];
+        let (ppn, block) = (Ppn(open.next), BlockId(open.block));
+        open.next += 1;
+        let full = open.next == open.end;
+        if let Some(owner) = unit.owner() {
+            self.owners[ppn.index()] = owner;
+        }
+        self.blocks.set_valid(block, ppn);
+        let done = if self.units_per_page == 1 {
+            self.counters.page_programs += 1;
+            let cause = cause_of(stream);
+            self.flash
+                .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?
+        } else {
+            self.append_to_page(plane, stream, unit, when, route, tag)?
+        };
+        if full {
+            self.seal(plane, stream, done, when.at)?;
+        }
+        Ok((ppn, done))
+    }
+
+    /// Gathers a unit in the page buffer; programs the page when it is full.
+    fn append_to_page(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        unit: Unit<F::Page>,
+        When { ready, at }: When,
+        route: Route,
+        tag: Tag,
+    ) -> Result<Completion, FtlError<F::Error>> {
+        let buffer = &mut self.planes[plane.index()].buffers[stream as usize];
+        if buffer.units.is_empty() {
+            buffer.since = at;
+            buffer.ready = ready;
+            buffer.route = route;
+            self.partial_pages += u32::from(stream == Stream::Host);
+        }
+        // Sources are read one after the other, so the last one to be ready is the last to come.
+        if !matches!((buffer.ready, ready), (Ready::After(..), Ready::At(_))) {
+            buffer.ready = ready;
+        }
+        if route == Route::Channel {
+            buffer.route = Route::Channel;
+        }
+        buffer.units.push(unit);
+        if tag != Tag::NONE {
+            buffer.tags.push(tag);
+        }
+        if buffer.units.len() as u32 == self.units_per_page {
+            let last = Ppn(self.planes[plane.index()].open[stream as usize].next - 1);
+            return self.program_page(plane, stream, self.geometry.page_of(last), tag);
+        }
+        Ok(Completion::Later(OpId(u32::MAX)))
+    }
+
+    /// Programs the buffered page; answers its completion to `asker` and reports it to the others.
+    fn program_page(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        page: PageId,
+        asker: Tag,
+    ) -> Result<Completion, FtlError<F::Error>> {
+        let buffer = &mut self.planes[plane.index()].buffers[stream as usize];
+        let cause = cause_of(stream);
+        self.partial_pages -= u32::from(stream == Stream::Host);
+        self.counters.page_programs += 1;
+        let done = self.flash.program(
+            buffer.ready,
+            page,
+            &buffer.units,
+            cause,
+            buffer.route,
+            &buffer.tags,
+        )?;
+        if let Completion::At { start, end } = done {
+            let others = buffer.tags.iter().filter(|&&t| t != asker);
+            self.finished
+                .extend(others.map(|&tag| Finished { tag, start, end }));
+        }
+        buffer.units.clear();
+        buffer.tags.clear();
+        Ok(done)
+    }
+
+    /// Programs the partly filled page of a stream, padded.
+    pub(crate) fn pad(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        at: Time,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let p = &mut self.planes[plane.index()];
+        let buffer = &mut p.buffers[stream as usize];
+        if buffer.units.is_empty() {
+            return Ok(false);
+        }
+        let missing = self.units_per_page - buffer.units.len() as u32;
+        buffer.units.extend((0..missing).map(|_| Unit::Pad));
+        self.counters.programs_padding += u64::from(missing);
+        let open = &mut p.open[stream as usize];
+        let page = self.geometry.page_of(Ppn(open.next));
+        open.next += missing;
+        let full = open.next == open.end;
+        let done = self.program_page(plane, stream, page, Tag::NONE)?;
+        if full {
+            self.seal(plane, stream, done, at)?;
+        }
+        Ok(true)
+    }
+
+    /// Pads and programs every partly filled page of the host.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn flush(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        for group in 0..self.layout.groups().len() {
+            for lane in 0..self.layout.groups()[group].len() {
+                let plane = self.layout.groups()[group][lane];
+                if self.pad(plane, Stream::Host, at)? && self.cursors[group] == lane as u32 {
+                    self.next_lane(group);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last data page of an open block is programmed: the summary follows, the block is sealed.
+    fn seal(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        last: Completion,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        let open = &mut self.planes[plane.index()].open[stream as usize];
+        let block = BlockId(std::mem::replace(open, CLOSED).block);
+        if self.options.summary_page {
+            let ready = match last {
+                Completion::At { .. } => Ready::At(at),
+                Completion::Later(op) => Ready::After(op, at),
+            };
+            let page =
+                PageId(self.geometry.first_page(block).0 + self.geometry.pages_per_block() - 1);
+            let slots: Vec<Unit<F::Page>> = (0..self.units_per_page).map(|_| Unit::Pad).collect();
+            self.counters.programs_summary += u64::from(self.units_per_page);
+            self.counters.page_programs += 1;
+            self.flash
+                .program(ready, page, &slots, Cause::Summary, Route::OnChip, &[])?;
+        }
+        self.blocks.seal(block);
+        Ok(())
+    }
+
+    /// Reads a unit for the host or for a policy; a unit that waits in a page buffer costs nothing.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    #[inline(always)]
+    pub(crate) fn read(
+        &mut self,
+        at: Time,
+        ppn: Ppn,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<(F::Page, Completion), FtlError<F::Error>> {
+        if self.units_per_page > 1
+            && let Some(unit) = self.buffered(ppn)
+        {
+            match unit.clone() {
+                Unit::New { page, .. } => return Ok((page, Completion::instant(at))),
+                Unit::Copy { from, .. } => return self.read_flash(at, from, cause, tag),
+                Unit::Pad => unreachable!("padding has no owner"),
+            }
+        }
+        self.read_flash(at, ppn, cause, tag)
+    }
+
+    #[inline(always)]
+    fn read_flash(
+        &mut self,
+        at: Time,
+        ppn: Ppn,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<(F::Page, Completion), FtlError<F::Error>> {
+        let count = match cause {
+            Cause::Verify => &mut self.counters.page_reads_verify,
+            Cause::Modify => &mut self.counters.page_reads_modify,
+            _ => &mut self.counters.page_reads_host,
+        };
+        *count += 1;
+        Ok(self.flash.read(at, ppn, 1, cause, Route::Channel, tag)?)
+    }
+
+    /// The unit in a page buffer that will be programmed at `ppn`, if it is not programmed yet.
+    pub(crate) fn buffered(&self, ppn: Ppn) -> Option<&Unit<F::Page>> {
+        let block = self.geometry.block_of(ppn);
+        let plane = &self.planes[self.geometry.plane_of(block).index()];
+        let (stream, slot) = plane.buffered(block, ppn, self.units_per_page)?;
+        Some(&plane.buffers[stream].units[slot])
+    }
+
+    /// A unit is no longer referenced.
+    #[inline(always)]
+    pub(crate) fn invalidate(&mut self, ppn: Ppn) {
+        self.blocks.invalidate(ppn);
+    }
+}
+
+fn cause_of(stream: Stream) -> Cause {
+    match stream {
+        Stream::Host => Cause::Host,
+        Stream::Gc => Cause::Gc,
+        Stream::Wear => Cause::Wear,
+    }
+}
+
+/// Every pool must be able to hold its share of the exported pages with its open blocks, its low
+/// watermark and at least one invalid unit to collect.
+fn check_spare(
+    geometry: &Geometry,
+    layout: &Layout,
+    options: &FtlOptions,
+    data_units: u32,
+) -> Result<(), OptionsError> {
+    let marks = options.collect.watermarks;
+    if marks.low == 0 || marks.high < marks.low {
+        return Err(OptionsError::Watermarks {
+            low: marks.low,
+            high: marks.high,
+        });
+    }
+    let streams = match options.streams {
+        Streams::Separate => 2,
+        Streams::Shared => 1,
+    } + u32::from(options.wear.static_gap > 0);
+    let most: u64 = layout
+        .pools()
+        .iter()
+        .map(|members| {
+            let planes = members.len() as u32;
+            let blocks = planes * geometry.blocks_per_plane();
+            let kept = marks.high + 1 + planes * streams;
+            (u64::from(blocks.saturating_sub(kept)) * u64::from(data_units)).saturating_sub(1)
+        })
+        .sum();
+    if u64::from(options.exported) > most {
+        return Err(OptionsError::NoSpare {
+            exported: options.exported,
+            most,
+            units: u64::from(geometry.blocks()) * u64::from(data_units),
+        });
+    }
+    Ok(())
+}

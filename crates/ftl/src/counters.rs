@@ -1,0 +1,64 @@
+//! What the core counts. Units are mapping units of 4 KiB unless a name says otherwise.
+
+/// Totals since the start or the last restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Units the host read.
+    pub host_reads: u64,
+    /// Units the host wrote, shared ones included.
+    pub host_writes: u64,
+    /// Units the host trimmed that were mapped.
+    pub host_trims: u64,
+    /// Units programmed for the host.
+    pub programs_host: u64,
+    /// Units copied by garbage collection.
+    pub programs_gc: u64,
+    /// Units copied by static wear levelling.
+    pub programs_wear: u64,
+    /// Slots programmed empty because a page was not full.
+    pub programs_padding: u64,
+    /// Slots of summary pages.
+    pub programs_summary: u64,
+    /// Flash pages programmed.
+    pub page_programs: u64,
+    /// Flash pages read for the host.
+    pub page_reads_host: u64,
+    /// Flash pages read by garbage collection and wear levelling.
+    pub page_reads_gc: u64,
+    /// Flash pages read to verify duplicates.
+    pub page_reads_verify: u64,
+    /// Flash pages read to complete partly written units.
+    pub page_reads_modify: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Blocks collected for their invalid units.
+    pub victims: u64,
+    /// Blocks collected to move cold data.
+    pub wear_victims: u64,
+    /// How many victims had so many valid units, by number of valid units.
+    pub valid_per_victim: Vec<u64>,
+}
+
+impl Counters {
+    /// Zeroes for blocks of so many data units.
+    pub fn new(data_units_per_block: u32) -> Self {
+        Counters {
+            valid_per_victim: vec![0; data_units_per_block as usize + 1],
+            ..Counters::default()
+        }
+    }
+
+    /// Units programmed for whatever reason.
+    pub fn programs(&self) -> u64 {
+        self.programs_host
+            + self.programs_gc
+            + self.programs_wear
+            + self.programs_padding
+            + self.programs_summary
+    }
+
+    /// Flash pages read for whatever reason.
+    pub fn page_reads(&self) -> u64 {
+        self.page_reads_host + self.page_reads_gc + self.page_reads_verify + self.page_reads_modify
+    }
+}

@@ -1,0 +1,448 @@
+//! CA-SSD: a device that stores one page per distinct value (FAST 2011, sections 4.1-4.3).
+//!
+//! A write whose fingerprint is indexed shares the object it finds; only a new value is programmed.
+//! The index names objects, the map names objects, and an object has one location: relocation patches
+//! that and nothing else.
+//!
+//! Life of a write: the fingerprint is looked up; found and (if asked) verified, the entry moves to
+//! the head and the address refers to the object; not found, the content is appended, its object
+//! indexed at the head, the entry at the tail discarded to make room. The address' old object loses a
+//! reference either way and dies, with its entry, when that was the last.
+//!
+//! Invariants: an object is marked as indexed iff the index has an entry that names it, and the entry
+//! has the object's fingerprint.
+
+use flashlore_content::dedup::DedupCounters;
+use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
+use flashlore_flash::{Cause, Completion, Flash, Tag, Time, When};
+
+use crate::core::{Core, PageRead};
+use crate::error::{FtlError, OptionsError};
+use crate::mapping::Mapping;
+use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::options::{FtlOptions, Trigger};
+
+/// How a write was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The address held this value already: nothing changes.
+    Silent,
+    /// The value is stored elsewhere and shared now.
+    Shared,
+    /// The value was programmed.
+    Programmed,
+}
+
+/// The deduplicating device. `L` names programs (unique, duplicate, reborn) or nobody does.
+pub struct DedupFtl<C, F: Flash, L> {
+    core: Core<F>,
+    objects: Objects<C>,
+    dedup: Dedup,
+    ledger: L,
+}
+
+impl<C, F, L> DedupFtl<C, F, L>
+where
+    C: Content + Into<F::Page>,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+{
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn new(
+        flash: F,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+    ) -> Result<Self, OptionsError> {
+        let units = flash.geometry().units();
+        let exported = options.exported;
+        Ok(DedupFtl {
+            core: Core::new(flash, options)?,
+            objects: Objects::new(exported, exported.saturating_add(1).min(units)),
+            dedup: Dedup::new(dedup),
+            ledger,
+        })
+    }
+
+    /// What lies below the map.
+    pub fn core(&self) -> &Core<F> {
+        &self.core
+    }
+
+    /// What lies below the map.
+    pub fn core_mut(&mut self) -> &mut Core<F> {
+        &mut self.core
+    }
+
+    /// The map and the objects.
+    pub fn objects(&self) -> &Objects<C> {
+        &self.objects
+    }
+
+    /// The fingerprint index and its controller.
+    pub fn dedup(&self) -> &Dedup {
+        &self.dedup
+    }
+
+    /// What happened to host page writes.
+    pub fn dedup_counters(&self) -> DedupCounters {
+        self.dedup.counters
+    }
+
+    /// The oracle that names programs.
+    pub fn ledger(&self) -> &L {
+        &self.ledger
+    }
+
+    /// Sets the counts of policy and oracle to 0.
+    pub fn restart_counters(&mut self) {
+        self.core.restart_counters();
+        self.dedup.counters = DedupCounters::default();
+        self.ledger.restart();
+    }
+
+    /// Lets time pass to `until`.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    #[inline(always)]
+    pub fn advance(&mut self, until: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.advance(&mut self.objects, until)
+    }
+
+    /// Ends all background work at once.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn settle(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.settle(&mut self.objects, at)
+    }
+
+    /// Whether the next write is to be hashed; ask once a write.
+    #[inline(always)]
+    pub fn wants_hash(&mut self) -> bool {
+        self.dedup.wants_hash()
+    }
+
+    /// When duplicates are verified: reads the stored page that may hold the content, so that the
+    /// write can be committed when the read is done. `None` if there is nothing to read.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn fetch_candidate(
+        &mut self,
+        at: Time,
+        content: C,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        if !self.dedup.verify {
+            return Ok(None);
+        }
+        let Some((_, object)) = self.candidate(content) else {
+            return Ok(None);
+        };
+        let ppn = self.objects.at(object);
+        if self.core.buffered(ppn).is_some() {
+            return Ok(None);
+        }
+        let (_, done) = self.core.read(at, ppn, Cause::Verify, tag)?;
+        Ok(Some(done))
+    }
+
+    #[inline(always)]
+    fn candidate(&self, content: C) -> Option<(flashlore_content::dedup::index::EntryId, u32)> {
+        let bits = self.dedup.fingerprint_bits;
+        let fingerprint = content.fingerprint(bits);
+        let objects = &self.objects;
+        let has = |object| objects.content(object).fingerprint(bits) == fingerprint;
+        let entry = self.dedup.index.find(fingerprint, has)?;
+        Some((entry, self.dedup.index.object(entry)))
+    }
+
+    /// Writes a logical page that was hashed.
+    ///
+    /// # Errors
+    /// An address out of range, a full device, or a failure of the device.
+    #[inline(always)]
+    pub fn write(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        tag: Tag,
+    ) -> Result<(Outcome, Completion), FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        let found = self.candidate(content);
+        let same = found.is_none_or(|(_, object)| self.objects.content(object) == content);
+        if let Some((entry, object)) = found
+            && (same || !self.dedup.verify)
+        {
+            self.core.counters.host_writes += 1;
+            self.dedup.counters.corrupted += u64::from(!same);
+            self.dedup.counters.hits += 1;
+            self.dedup.hashed(true);
+            self.dedup.index.touch(entry);
+            return Ok((self.share(lpn, object), Completion::instant(when.at)));
+        }
+        let (object, done) = self.store(when, lpn, content, tag)?;
+        self.dedup.counters.misses += 1;
+        self.dedup.hashed(false);
+        match found {
+            Some((entry, _)) => {
+                self.dedup.counters.collisions += 1;
+                let before = self.dedup.index.take_over(entry, object);
+                self.objects.set_indexed(before, false);
+                self.objects.set_indexed(object, true);
+            }
+            None => self.index(content, object),
+        }
+        self.refer(lpn, object);
+        Ok((Outcome::Programmed, done))
+    }
+
+    /// Writes a logical page without hashing it: its object stays unknown to the index.
+    ///
+    /// # Errors
+    /// As [`DedupFtl::write`].
+    pub fn write_unhashed(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        tag: Tag,
+    ) -> Result<Completion, FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        let (object, done) = self.store(when, lpn, content, tag)?;
+        self.dedup.counters.unhashed += 1;
+        self.refer(lpn, object);
+        Ok(done)
+    }
+
+    /// Programs new content under a new object.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        tag: Tag,
+    ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let object = self.objects.allocate(content);
+        let appended =
+            self.core
+                .append_host(&mut self.objects, when, lpn, object, content.into(), tag);
+        match appended {
+            Ok((ppn, done)) => {
+                self.core.counters.host_writes += 1;
+                self.objects.place(object, ppn);
+                self.ledger.born(content);
+                Ok((object, done))
+            }
+            Err(error) => {
+                self.objects.free(object);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn index(&mut self, content: C, object: u32) {
+        let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
+        self.objects.set_indexed(object, true);
+        if let Some(evicted) = self.dedup.index.insert(fingerprint, object) {
+            self.objects.set_indexed(evicted, false);
+            self.dedup.counters.evictions += 1;
+        }
+    }
+
+    /// An address refers to an object that is stored already.
+    #[inline(always)]
+    fn share(&mut self, lpn: u32, object: u32) -> Outcome {
+        if self.objects.get(lpn) == object {
+            self.dedup.counters.silent += 1;
+            return Outcome::Silent;
+        }
+        self.refer(lpn, object);
+        Outcome::Shared
+    }
+
+    /// The new reference is added before the old one is removed, so that an object cannot die between.
+    #[inline(always)]
+    fn refer(&mut self, lpn: u32, object: u32) {
+        let old = self.objects.replace(lpn, object);
+        if old != NO_OBJECT {
+            self.release(old);
+        }
+    }
+
+    /// Takes a reference away; with the last one the object dies, and its index entry.
+    #[inline(always)]
+    fn release(&mut self, object: u32) {
+        if !self.objects.release(object) {
+            return;
+        }
+        let content = self.objects.content(object);
+        if self.objects.is_indexed(object) {
+            let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
+            self.dedup.index.remove(fingerprint, object);
+            self.objects.set_indexed(object, false);
+        }
+        self.ledger.died(content);
+        self.core.invalidate(self.objects.at(object));
+        self.objects.free(object);
+    }
+
+    /// Reads a logical page; one that was never written costs nothing.
+    ///
+    /// # Errors
+    /// An address out of range or a failure of the device.
+    #[inline(always)]
+    pub fn read(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        self.core.counters.host_reads += u64::from(cause == Cause::Host);
+        let object = self.objects.get(lpn);
+        if object == NO_OBJECT {
+            return Ok((None, Completion::instant(at)));
+        }
+        if self.core.low_pools != 0
+            && self.core.options.collect.trigger == (Trigger::Dispatch { reads: true })
+            && self.core.buffered(self.objects.at(object)).is_none()
+        {
+            let plane = self.core.geometry.plane_of_unit(self.objects.at(object));
+            self.core.collect_die(&mut self.objects, at, plane)?;
+        }
+        let (page, done) = self.core.read(at, self.objects.at(object), cause, tag)?;
+        Ok((Some(page), done))
+    }
+
+    /// Forgets a logical page; what it shared survives as long as another refers to it.
+    ///
+    /// # Errors
+    /// An address out of range.
+    pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        let old = self.objects.replace(lpn, NO_OBJECT);
+        if old != NO_OBJECT {
+            self.core.counters.host_trims += 1;
+            self.release(old);
+        }
+        Ok(())
+    }
+
+    /// Asks for the index slot and the map entry of a write that will come soon.
+    #[inline(always)]
+    pub fn prefetch_slot(&self, lpn: u32, content: C) {
+        self.objects.prefetch_map(lpn);
+        self.dedup
+            .index
+            .prefetch_slot(content.fingerprint(self.dedup.fingerprint_bits));
+    }
+
+    /// Asks for the index entry and the old object, once slot and map entry are near.
+    #[inline(always)]
+    pub fn prefetch_entry(&self, lpn: u32, content: C) {
+        self.prefetch_object(lpn);
+        self.dedup
+            .index
+            .prefetch_entry(content.fingerprint(self.dedup.fingerprint_bits));
+    }
+
+    /// Asks for the neighbours in the LRU list, the found object and the old object's block.
+    #[inline(always)]
+    pub fn prefetch_rest(&self, lpn: u32, content: C) {
+        let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
+        if let Some(object) = self.dedup.index.prefetch_neighbours(fingerprint) {
+            self.objects.prefetch_object(object);
+        }
+        if lpn < self.objects.len() {
+            let old = self.objects.get(lpn);
+            self.core.prefetch(self.objects.location_hint(old));
+        }
+    }
+
+    /// Asks for the map entry of a page that will be read soon.
+    #[inline(always)]
+    pub fn prefetch_map(&self, lpn: u32) {
+        self.objects.prefetch_map(lpn);
+    }
+
+    /// Asks for the object of a page, once its map entry is near.
+    #[inline(always)]
+    pub fn prefetch_object(&self, lpn: u32) {
+        if lpn < self.objects.len() {
+            self.objects.prefetch_object(self.objects.get(lpn));
+        }
+    }
+
+    #[inline(always)]
+    fn check_range(&self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+        if lpn < self.objects.len() {
+            Ok(())
+        } else {
+            Err(FtlError::OutOfRange {
+                lpn,
+                exported: self.objects.len(),
+            })
+        }
+    }
+
+    /// Bytes held by map, objects, index and blocks.
+    pub fn heap_bytes(&self) -> usize {
+        self.core.heap_bytes() + self.objects.heap_bytes() + self.dedup.index.heap_bytes()
+    }
+
+    /// Recounts every invariant from scratch (`spec/ca-ssd.md` section 6).
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let alive = self.objects.check()?;
+        self.core.check(&self.objects, alive.iter().copied())?;
+        self.dedup.index.check()?;
+        let mut named = 0;
+        for object in self.dedup.index.objects() {
+            named += 1;
+            if self.objects.location(object).is_none() || !self.objects.is_indexed(object) {
+                return Err(format!(
+                    "the index names object {object}, which is dead or unmarked"
+                ));
+            }
+            match self.candidate(self.objects.content(object)) {
+                Some((_, found)) if found == object => {}
+                other => {
+                    return Err(format!(
+                        "object {object} is indexed but looked up as {other:?}"
+                    ));
+                }
+            }
+        }
+        let marked = alive
+            .iter()
+            .filter(|&&o| self.objects.is_indexed(o))
+            .count();
+        if marked != named {
+            return Err(format!(
+                "{marked} objects are marked as indexed, {named} entries name one"
+            ));
+        }
+        let counters = self.dedup.counters;
+        let writes = counters.hits + counters.misses + counters.unhashed;
+        if writes != self.core.counters.host_writes {
+            return Err(format!(
+                "hits + misses + unhashed are {writes}, host writes {}",
+                self.core.counters.host_writes
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! What can go wrong in the translation layer.
+
+/// A failed operation, or settings that cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum FtlError<E: std::error::Error + 'static> {
+    /// No page can be freed: every block in reach is full of valid units.
+    #[error(
+        "device full: no free block for a host write and nothing to collect \
+         ({valid} valid units on {units} data units)"
+    )]
+    Full {
+        /// Valid units of the device.
+        valid: u64,
+        /// Units that can hold data.
+        units: u64,
+    },
+    /// An address beyond the exported capacity.
+    #[error("logical page {lpn} does not exist, the device exports {exported} pages")]
+    OutOfRange {
+        /// The address.
+        lpn: u32,
+        /// Exported pages.
+        exported: u32,
+    },
+    /// The flash device failed.
+    #[error(transparent)]
+    Device(#[from] E),
+}
+
+/// Settings that cannot work together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// More is exported than can be written while collection keeps its reserve.
+    #[error(
+        "capacity: {exported} pages exported, at most {most} can be kept writable on {units} data \
+         units (each pool needs its open blocks, its low watermark and one block to collect)"
+    )]
+    NoSpare {
+        /// Exported pages.
+        exported: u32,
+        /// The most that could be exported.
+        most: u64,
+        /// Units that can hold data.
+        units: u64,
+    },
+    /// The watermarks are out of order.
+    #[error("watermarks: low is {low} blocks and high {high}, expected 1 <= low <= high")]
+    Watermarks {
+        /// Free blocks of a pool at or below which collection starts.
+        low: u32,
+        /// Free blocks of a pool above which it stops.
+        high: u32,
+    },
+    /// An address is bound to a die whose blocks are not watched by a pool of their own.
+    #[error(
+        "layout: static placement binds an address to a die, but a pool spans several dies; \
+         expected pool plane or die"
+    )]
+    WidePool,
+    /// The stripe is not a permutation.
+    #[error("stripe: expected channel, package, die and plane, each once")]
+    Stripe,
+}

@@ -1,0 +1,188 @@
+//! Collection in idle gaps: one page-sized step at a time.
+//!
+//! A pool at its low watermark gets a job on every plane it can; a job empties one victim. A step
+//! starts when whatever serves the plane has nothing to do, finishes once begun, and changes the map
+//! when it starts. The block is free when its erase is over.
+//!
+//! The host works against a job only when its lane has nothing left: then erases that run are waited
+//! for, a running job is finished, and further victims are collected in the host's way.
+//!
+//! Invariants: at most one job a plane; the victim of a job is in state Collecting.
+
+use flashlore_flash::{BlockId, Flash, PlaneId, Time};
+
+use super::VictimPolicy;
+use super::collect::Erase;
+use crate::alloc::Stream;
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::mapping::Mapping;
+
+/// The collection of one victim in the background.
+#[derive(Debug, Clone, Copy)]
+pub struct Job {
+    pool: usize,
+    plane: PlaneId,
+    victim: BlockId,
+    /// The unit to go on from.
+    from: u32,
+}
+
+impl Job {
+    /// The block being emptied.
+    pub fn victim(&self) -> BlockId {
+        self.victim
+    }
+}
+
+impl<F: Flash> Core<F>
+where
+    F::Page: Clone,
+{
+    /// A pool is at its low watermark: starts jobs on planes that have none.
+    pub(crate) fn wake(&mut self, pool: usize) {
+        let planned = self.pools[pool].free
+            + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
+            + self.jobs.iter().filter(|j| j.pool == pool).count() as u32;
+        let wanted = (self.options.collect.watermarks.high + 1).saturating_sub(planned);
+        for _ in 0..wanted {
+            let (geometry, jobs, erasing) = (&self.geometry, &self.jobs, &self.erasing);
+            let idle = |block: BlockId| {
+                let plane = geometry.plane_of(block);
+                let die = geometry.die_of(plane);
+                !jobs.iter().any(|j| j.plane == plane)
+                    && !erasing
+                        .iter()
+                        .any(|&(b, _)| geometry.die_of(geometry.plane_of(b)) == die)
+            };
+            let Some(victim) = self.victims.choose(&mut self.blocks, pool, &idle) else {
+                return;
+            };
+            self.begin_collection(victim, Stream::Gc);
+            let plane = self.geometry.plane_of(victim);
+            let from = self.geometry.first_unit(victim).0;
+            self.jobs.push(Job {
+                pool,
+                plane,
+                victim,
+                from,
+            });
+        }
+    }
+
+    /// Starts every step that fits into an idle gap before `until`.
+    pub(crate) fn run_background<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        until: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        while let Some((start, job)) = self.next_step() {
+            if start >= until {
+                break;
+            }
+            self.flash.advance(start, &mut self.finished);
+            self.present = start;
+            self.take_erased();
+            // What was decided meanwhile may have taken the gap.
+            let still = self.jobs.get(job).is_some_and(|j| {
+                self.flash
+                    .idle_since(j.plane)
+                    .is_some_and(|idle| idle <= start)
+            });
+            if still {
+                self.step(map, start, job, Erase::Background)?;
+            }
+            self.wake_low_pools();
+        }
+        Ok(())
+    }
+
+    /// The job whose next step can start first, and when.
+    fn next_step(&self) -> Option<(Time, usize)> {
+        let starts = self.jobs.iter().enumerate().filter_map(|(i, job)| {
+            let idle = self.flash.idle_since(job.plane)?;
+            Some((idle.max(self.present), i))
+        });
+        starts.min()
+    }
+
+    /// One page of a victim, or its erase.
+    fn step<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        job: usize,
+        erase: Erase,
+    ) -> Result<(), FtlError<F::Error>> {
+        let Job { victim, from, .. } = self.jobs[job];
+        let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
+        let next = if from < end {
+            self.blocks.next_valid(from, end)
+        } else {
+            None
+        };
+        match next {
+            Some(ppn) => {
+                self.jobs[job].from = self.move_page(map, at, victim, ppn, Stream::Gc)?;
+                Ok(())
+            }
+            None => {
+                self.jobs.swap_remove(job);
+                self.finish_collection(map, at, victim, Stream::Gc, erase)
+            }
+        }
+    }
+
+    fn wake_low_pools(&mut self) {
+        if self.low_pools == 0 {
+            return;
+        }
+        for pool in 0..self.pools.len() {
+            if self.pools[pool].low {
+                self.wake(pool);
+            }
+        }
+    }
+
+    /// The host needs a block of this pool now.
+    pub(crate) fn collect_urgently<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        pool: usize,
+    ) -> Result<(), FtlError<F::Error>> {
+        // A block whose erase runs is taken now; its first program waits for the end of the erase.
+        while let Some(i) = self.erasing.iter().position(|&(_, p)| p == pool) {
+            let (block, _) = self.erasing.swap_remove(i);
+            self.give_back(block);
+        }
+        while self.pools[pool].free <= self.options.collect.watermarks.low {
+            if let Some(job) = self.jobs.iter().position(|j| j.pool == pool) {
+                let victim = self.jobs[job].victim;
+                while self.jobs.get(job).is_some_and(|j| j.victim == victim) {
+                    self.step(map, at, job, Erase::Now)?;
+                }
+                continue;
+            }
+            let Some(victim) = self.victims.choose(&mut self.blocks, pool, &|_| true) else {
+                break;
+            };
+            self.collect(map, at, victim, Stream::Gc)?;
+        }
+        Ok(())
+    }
+
+    /// Ends every job and erase at once: the end of preconditioning.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn settle<M: Mapping>(&mut self, map: &mut M, at: Time) -> Result<(), FtlError<F::Error>> {
+        while !self.jobs.is_empty() {
+            self.step(map, at, 0, Erase::Now)?;
+        }
+        for (block, _) in std::mem::take(&mut self.erasing) {
+            self.give_back(block);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! Emptying a victim in the host's way: one busy period of reads, programs and the erase.
+//!
+//! Valid units move to the open collection block of the victim's own plane while it has room or a
+//! free block, else to the next plane of the pool in striping order. A page that is partly filled when
+//! the victim is empty is padded: a block is erased only after its copies are programmed.
+
+use flashlore_flash::{
+    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+};
+
+use super::VictimPolicy;
+use crate::alloc::Stream;
+use crate::core::{Core, FIRST_RESERVED_TAG};
+use crate::error::FtlError;
+use crate::mapping::Mapping;
+use crate::options::{Mode, Streams};
+
+/// Whether the erase at the end may be suspended and is reported later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Erase {
+    /// At once, the block is free for what follows.
+    Now,
+    /// In the background, the block is free at its end.
+    Background,
+}
+
+impl<F: Flash> Core<F>
+where
+    F::Page: Clone,
+{
+    /// Collects a pool that is at its low watermark until it is above the high one.
+    pub(crate) fn collect_pool<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        pool: usize,
+    ) -> Result<(), FtlError<F::Error>> {
+        if !self.pools[pool].low || self.options.collect.mode == Mode::Background {
+            return Ok(());
+        }
+        while let Some(victim) = self.victims.choose(&mut self.blocks, pool, &|_| true) {
+            self.collect(map, at, victim, Stream::Gc)?;
+            if self.pools[pool].free > self.options.collect.watermarks.high {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties and erases a block.
+    pub(crate) fn collect<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        victim: BlockId,
+        stream: Stream,
+    ) -> Result<(), FtlError<F::Error>> {
+        self.begin_collection(victim, stream);
+        let first = self.geometry.first_unit(victim).0;
+        let end = first + self.blocks.data_units();
+        self.prefetch_owners(map, first, end);
+        let mut from = first;
+        while let Some(ppn) = self.blocks.next_valid(from, end) {
+            from = self.move_page(map, at, victim, ppn, stream)?;
+        }
+        self.finish_collection(map, at, victim, stream, Erase::Now)
+    }
+
+    /// A block becomes a victim.
+    pub(crate) fn begin_collection(&mut self, victim: BlockId, stream: Stream) {
+        let valid = usize::from(self.blocks.record(victim).valid);
+        self.blocks.begin_collection(victim);
+        if stream == Stream::Wear {
+            self.counters.wear_victims += 1;
+        } else {
+            self.counters.victims += 1;
+            self.counters.valid_per_victim[valid] += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_owners<M: Mapping>(&self, map: &M, first: u32, end: u32) {
+        let mut from = first;
+        while let Some(ppn) = self.blocks.next_valid(from, end) {
+            map.prefetch(self.owners[ppn.index()]);
+            from = ppn.0 + 1;
+        }
+    }
+
+    /// Moves the valid units of one flash page, the first of which is `first`; answers the unit to go
+    /// on from.
+    #[inline(always)]
+    pub(crate) fn move_page<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        victim: BlockId,
+        first: Ppn,
+        stream: Stream,
+    ) -> Result<u32, FtlError<F::Error>> {
+        let page_end = (first.0 / self.units_per_page + 1) * self.units_per_page;
+        let mut count = 1;
+        for unit in first.0 + 1..page_end {
+            count += u32::from(self.blocks.is_valid(Ppn(unit)));
+        }
+        let own = self.geometry.plane_of(victim);
+        let target = self.target_stream(stream);
+        let copyback = self.options.collect.copyback && self.has_room(own, target);
+        let route = if copyback {
+            Route::OnChip
+        } else {
+            Route::Channel
+        };
+        let cause = if stream == Stream::Wear {
+            Cause::Wear
+        } else {
+            Cause::Gc
+        };
+        self.counters.page_reads_gc += 1;
+        let (_, read) = self.flash.read(at, first, count, cause, route, Tag::NONE)?;
+        for unit in first.0..page_end {
+            if unit == first.0 || self.blocks.is_valid(Ppn(unit)) {
+                self.move_unit(map, at, Ppn(unit), stream, read)?;
+            }
+        }
+        Ok(page_end)
+    }
+
+    #[inline(always)]
+    fn move_unit<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        from: Ppn,
+        stream: Stream,
+        read: Completion,
+    ) -> Result<(), FtlError<F::Error>> {
+        let own = self.geometry.plane_of_unit(from);
+        let target = self.target_stream(stream);
+        let plane = self.destination(own, target);
+        // Inside a plane the program queues behind the read anyway; elsewhere it waits for it.
+        let (ready, route) = if plane == own && self.options.collect.copyback {
+            (Ready::At(at), Route::OnChip)
+        } else if plane == own {
+            (Ready::At(at), Route::Channel)
+        } else {
+            (Ready::from(read), Route::Channel)
+        };
+        let owner = self.owners[from.index()];
+        let unit = Unit::Copy { owner, from };
+        if stream == Stream::Wear {
+            self.counters.programs_wear += 1;
+        } else {
+            self.counters.programs_gc += 1;
+        }
+        let when = When { ready, at };
+        let (to, _) = self.append(plane, target, unit, when, route, Tag::NONE)?;
+        self.blocks.moved_out(from);
+        map.relocate(owner, to);
+        Ok(())
+    }
+
+    /// The stream whose open blocks take what a stream moves.
+    #[inline(always)]
+    fn target_stream(&self, stream: Stream) -> Stream {
+        if stream == Stream::Gc && self.options.streams == Streams::Shared {
+            Stream::Host
+        } else {
+            stream
+        }
+    }
+
+    #[inline(always)]
+    fn has_room(&self, plane: PlaneId, stream: Stream) -> bool {
+        let p = &self.planes[plane.index()];
+        p.open[stream as usize].is_open() || !p.free.is_empty()
+    }
+
+    /// The plane that takes a unit moved out of `own`, with a block open.
+    #[inline(always)]
+    fn destination(&mut self, own: PlaneId, stream: Stream) -> PlaneId {
+        if self.planes[own.index()].open[stream as usize].is_open() {
+            return own;
+        }
+        let plane = self.roomy_plane(own, stream);
+        if !self.planes[plane.index()].open[stream as usize].is_open() {
+            self.open(plane, stream);
+        }
+        plane
+    }
+
+    /// `own` or the next plane of its pool, in striping order, that has room.
+    fn roomy_plane(&self, own: PlaneId, stream: Stream) -> PlaneId {
+        let members = &self.layout.pools()[self.layout.pool_of(own)];
+        let start = members.iter().position(|&p| p == own).unwrap_or(0);
+        let mut in_turn = members[start..].iter().chain(&members[..start]);
+        let Some(&plane) = in_turn.find(|&&p| self.has_room(p, stream)) else {
+            unreachable!("collection keeps one free block a pool in reserve")
+        };
+        plane
+    }
+
+    /// Programs what is partly filled, then erases the empty victim.
+    pub(crate) fn finish_collection<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        victim: BlockId,
+        stream: Stream,
+        erase: Erase,
+    ) -> Result<(), FtlError<F::Error>> {
+        let pool = usize::from(self.blocks.record(victim).pool);
+        if self.units_per_page > 1 {
+            let target = self.target_stream(stream);
+            for i in 0..self.layout.pools()[pool].len() {
+                let plane = self.layout.pools()[pool][i];
+                if self.holds_copies(plane, target) {
+                    self.pad(plane, target, at)?;
+                }
+            }
+        }
+        self.counters.erases += 1;
+        self.blocks.begin_erase(victim);
+        let erases = self.blocks.record(victim).erases;
+        let record = &mut self.pools[pool];
+        record.most_erases = record.most_erases.max(erases);
+        let tag = Tag(FIRST_RESERVED_TAG + victim.0);
+        match erase {
+            Erase::Now => {
+                self.flash.erase(at, victim, false, Tag::NONE)?;
+                self.give_back(victim);
+            }
+            Erase::Background => {
+                self.erasing.push((victim, pool));
+                self.flash.erase(at, victim, true, tag)?;
+            }
+        }
+        self.level_wear(map, at, pool)
+    }
+
+    /// Whether the page buffer of a stream holds copies of units that still lie elsewhere.
+    fn holds_copies(&self, plane: PlaneId, stream: Stream) -> bool {
+        let units = &self.planes[plane.index()].buffers[stream as usize].units;
+        units.iter().any(|u| matches!(u, Unit::Copy { .. }))
+    }
+}

@@ -1,0 +1,71 @@
+//! The fewest valid units among `d` sealed blocks drawn at random (B. Van Houdt, "A mean field model
+//! for a class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS
+//! 2013). `d = 1` is random choice; a growing `d` approaches greedy.
+
+use flashlore_flash::BlockId;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::VictimPolicy;
+use crate::blocks::{Blocks, State};
+
+/// Draws for one choice before the search gives up and takes the emptiest block.
+const DRAWS_PER_CHOICE: u32 = 256;
+
+/// The d-choices policy.
+#[derive(Debug, Clone)]
+pub struct DChoices {
+    choices: u32,
+    random: Xoshiro256PlusPlus,
+}
+
+impl DChoices {
+    /// Draws `choices` blocks (at least one) a victim.
+    pub fn new(choices: u32, seed: u64) -> Self {
+        DChoices {
+            choices: choices.max(1),
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    /// A block of the pool, each with the same chance.
+    fn draw(&mut self, blocks: &Blocks, pool: usize) -> BlockId {
+        let members = blocks.members(pool);
+        let count = u128::from(members.end - members.start);
+        BlockId(members.start + ((u128::from(self.random.next_u64()) * count) >> 64) as u32)
+    }
+}
+
+impl VictimPolicy for DChoices {
+    fn choose(
+        &mut self,
+        blocks: &mut Blocks,
+        pool: usize,
+        allowed: &dyn Fn(BlockId) -> bool,
+    ) -> Option<BlockId> {
+        let emptiest = blocks.emptiest(pool)?;
+        let full = blocks.data_units();
+        let mut best: Option<(u16, BlockId)> = None;
+        let mut found = 0;
+        for _ in 0..DRAWS_PER_CHOICE * self.choices {
+            let block = self.draw(blocks, pool);
+            let record = blocks.record(block);
+            let fits =
+                record.state == State::Sealed && u32::from(record.valid) < full && allowed(block);
+            if !fits {
+                continue;
+            }
+            if best.is_none_or(|(valid, _)| record.valid < valid) {
+                best = Some((record.valid, block));
+            }
+            found += 1;
+            if found == self.choices {
+                break;
+            }
+        }
+        match best {
+            Some((_, block)) => Some(block),
+            None => Some(emptiest).filter(|&b| allowed(b)),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The block with the fewest valid units; among equals the one that has had so few for the longest.
+
+use flashlore_flash::BlockId;
+
+use super::VictimPolicy;
+use crate::blocks::Blocks;
+
+/// How many blocks are looked at beyond the first when that one is not allowed.
+const LOOK_AHEAD: usize = 64;
+
+/// The greedy policy: constant time, the buckets keep the order.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Greedy;
+
+impl VictimPolicy for Greedy {
+    fn choose(
+        &mut self,
+        blocks: &mut Blocks,
+        pool: usize,
+        allowed: &dyn Fn(BlockId) -> bool,
+    ) -> Option<BlockId> {
+        let first = blocks.emptiest(pool)?;
+        if allowed(first) {
+            return Some(first);
+        }
+        blocks
+            .candidates(pool)
+            .take(LOOK_AHEAD)
+            .find(|&b| allowed(b))
+    }
+}

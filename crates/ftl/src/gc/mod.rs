@@ -1,0 +1,82 @@
+//! Garbage collection: which block, and how it is emptied.
+//!
+//! * [`VictimPolicy`] — the choice; one policy a file: [`greedy`], [`cost_benefit`], [`d_choices`]
+//! * [`collect`] — moving the valid units of a victim, in the host's way
+//! * [`background`] — the same in idle gaps, one page at a time
+
+pub mod background;
+pub mod collect;
+pub mod cost_benefit;
+pub mod d_choices;
+pub mod greedy;
+
+use flashlore_flash::BlockId;
+
+use crate::blocks::Blocks;
+use crate::options::VictimChoice;
+
+pub use cost_benefit::CostBenefit;
+pub use d_choices::DChoices;
+pub use greedy::Greedy;
+
+/// Chooses the next victim of a pool.
+pub trait VictimPolicy {
+    /// A sealed block of the pool with at least one invalid unit for which `allowed` holds; `None`
+    /// when there is nothing to gain.
+    fn choose(
+        &mut self,
+        blocks: &mut Blocks,
+        pool: usize,
+        allowed: &dyn Fn(BlockId) -> bool,
+    ) -> Option<BlockId>;
+}
+
+/// The policies by name, with one arm left open.
+pub enum Victims {
+    /// Fewest valid units.
+    Greedy(Greedy),
+    /// Benefit over cost.
+    CostBenefit(CostBenefit),
+    /// Fewest valid units of a few drawn at random.
+    DChoices(DChoices),
+    /// Somebody else's policy.
+    Custom(Box<dyn VictimPolicy + Send>),
+}
+
+impl Victims {
+    /// The policy a setting names.
+    pub fn new(choice: VictimChoice, seed: u64) -> Self {
+        match choice {
+            VictimChoice::Greedy => Victims::Greedy(Greedy),
+            VictimChoice::CostBenefit => Victims::CostBenefit(CostBenefit),
+            VictimChoice::DChoices(d) => Victims::DChoices(DChoices::new(d, seed)),
+        }
+    }
+}
+
+impl VictimPolicy for Victims {
+    fn choose(
+        &mut self,
+        blocks: &mut Blocks,
+        pool: usize,
+        allowed: &dyn Fn(BlockId) -> bool,
+    ) -> Option<BlockId> {
+        match self {
+            Victims::Greedy(p) => p.choose(blocks, pool, allowed),
+            Victims::CostBenefit(p) => p.choose(blocks, pool, allowed),
+            Victims::DChoices(p) => p.choose(blocks, pool, allowed),
+            Victims::Custom(p) => p.choose(blocks, pool, allowed),
+        }
+    }
+}
+
+impl std::fmt::Debug for Victims {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Victims::Greedy(_) => "Greedy",
+            Victims::CostBenefit(_) => "CostBenefit",
+            Victims::DChoices(_) => "DChoices",
+            Victims::Custom(_) => "Custom",
+        })
+    }
+}

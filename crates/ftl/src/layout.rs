@@ -1,0 +1,294 @@
+//! Where the next page goes: the striping order, pools of planes, and placement.
+//!
+//! A *lane* is a plane in striping order. Placement walks the lanes of a *group*: with dynamic
+//! placement one group holds all lanes, with static placement every die is a group and an address
+//! belongs to group `lpn mod dies`. A *pool* is the set of planes that share free blocks, a watermark
+//! and the choice of victims.
+//!
+//! Invariants: every plane is in exactly one lane, one group and one pool.
+
+use flashlore_flash::{DieId, Geometry, PlaneId};
+
+use crate::error::OptionsError;
+
+/// A level of the geometry that pages are striped over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Channels of the device.
+    Channel,
+    /// Packages of a channel.
+    Package,
+    /// Dies of a package.
+    Die,
+    /// Planes of a die.
+    Plane,
+}
+
+/// What decides the die of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// The next lane in turn.
+    Dynamic,
+    /// The address: logical page number modulo the number of dies.
+    Static,
+}
+
+/// Which planes share free blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolScope {
+    /// Each plane alone.
+    Plane,
+    /// The planes of a die.
+    Die,
+    /// The planes of a package.
+    Package,
+    /// All planes.
+    Device,
+}
+
+/// How pages are laid out over the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayoutOptions {
+    /// Striping order, fastest first: a permutation of the four levels.
+    pub stripe: [Level; 4],
+    /// Dynamic or static.
+    pub placement: Placement,
+    /// Scope of a pool.
+    pub pool: PoolScope,
+}
+
+impl Default for LayoutOptions {
+    fn default() -> Self {
+        LayoutOptions {
+            stripe: [Level::Channel, Level::Package, Level::Die, Level::Plane],
+            placement: Placement::Dynamic,
+            pool: PoolScope::Plane,
+        }
+    }
+}
+
+/// The tables derived from the options.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    groups: Vec<Vec<PlaneId>>,
+    pool_of: Vec<u16>,
+    pools: Vec<Vec<PlaneId>>,
+    pools_of_die: Vec<Vec<u16>>,
+    lane_of: Vec<u32>,
+}
+
+impl Layout {
+    /// Derives the tables.
+    ///
+    /// # Errors
+    /// When the stripe is not a permutation of the four levels, or placement is static over pools
+    /// wider than a die.
+    pub fn new(geometry: &Geometry, options: &LayoutOptions) -> Result<Self, OptionsError> {
+        let wide = match options.pool {
+            PoolScope::Plane | PoolScope::Die => false,
+            PoolScope::Package => geometry.dies_per_package() > 1,
+            PoolScope::Device => geometry.dies() > 1,
+        };
+        if wide && options.placement == Placement::Static {
+            return Err(OptionsError::WidePool);
+        }
+        let lanes = lanes(geometry, options.stripe)?;
+        let mut lane_of = vec![0; lanes.len()];
+        for (lane, plane) in lanes.iter().enumerate() {
+            lane_of[plane.index()] = lane as u32;
+        }
+        let pool_of: Vec<u16> = (0..geometry.planes())
+            .map(|plane| pool_number(geometry, options.pool, PlaneId(plane)) as u16)
+            .collect();
+        let count = pool_of.iter().max().map_or(0, |&m| usize::from(m) + 1);
+        let mut pools = vec![Vec::new(); count];
+        let mut pools_of_die = vec![Vec::new(); geometry.dies() as usize];
+        for &plane in &lanes {
+            let pool = pool_of[plane.index()];
+            pools[usize::from(pool)].push(plane);
+            let of_die: &mut Vec<u16> = &mut pools_of_die[geometry.die_of(plane).index()];
+            if !of_die.contains(&pool) {
+                of_die.push(pool);
+            }
+        }
+        let groups = match options.placement {
+            Placement::Dynamic => vec![lanes],
+            Placement::Static => by_die(geometry, &lanes),
+        };
+        Ok(Layout {
+            groups,
+            pool_of,
+            pools,
+            pools_of_die,
+            lane_of,
+        })
+    }
+
+    /// The groups, each a list of planes to be visited in turn.
+    pub fn groups(&self) -> &[Vec<PlaneId>] {
+        &self.groups
+    }
+
+    /// The group a logical page belongs to.
+    #[inline(always)]
+    pub fn group_of(&self, lpn: u32) -> usize {
+        if self.groups.len() == 1 {
+            0
+        } else {
+            lpn as usize % self.groups.len()
+        }
+    }
+
+    /// The pool of a plane.
+    #[inline(always)]
+    pub fn pool_of(&self, plane: PlaneId) -> usize {
+        usize::from(self.pool_of[plane.index()])
+    }
+
+    /// The planes of every pool, in striping order.
+    pub fn pools(&self) -> &[Vec<PlaneId>] {
+        &self.pools
+    }
+
+    /// The pools with planes on a die, in striping order.
+    pub fn pools_of_die(&self, die: DieId) -> &[u16] {
+        &self.pools_of_die[die.index()]
+    }
+
+    /// Position of a plane in striping order.
+    pub fn lane_of(&self, plane: PlaneId) -> u32 {
+        self.lane_of[plane.index()]
+    }
+}
+
+/// All planes in striping order.
+fn lanes(geometry: &Geometry, stripe: [Level; 4]) -> Result<Vec<PlaneId>, OptionsError> {
+    let size = |level| match level {
+        Level::Channel => geometry.channels(),
+        Level::Package => geometry.packages_per_channel(),
+        Level::Die => geometry.dies_per_package(),
+        Level::Plane => geometry.planes_per_die(),
+    };
+    for level in [Level::Channel, Level::Package, Level::Die, Level::Plane] {
+        if !stripe.contains(&level) {
+            return Err(OptionsError::Stripe);
+        }
+    }
+    let plane_at = |lane: u32| {
+        let digit = |level| {
+            let mut rest = lane;
+            for &faster in stripe.iter().take_while(|&&l| l != level) {
+                rest /= size(faster);
+            }
+            rest % size(level)
+        };
+        let channel = digit(Level::Channel);
+        let package = digit(Level::Package);
+        let die = digit(Level::Die);
+        let plane = digit(Level::Plane);
+        let die_id = (channel * geometry.packages_per_channel() + package)
+            * geometry.dies_per_package()
+            + die;
+        PlaneId(die_id * geometry.planes_per_die() + plane)
+    };
+    Ok((0..geometry.planes()).map(plane_at).collect())
+}
+
+/// The lanes of every die; dies in order of first appearance.
+fn by_die(geometry: &Geometry, lanes: &[PlaneId]) -> Vec<Vec<PlaneId>> {
+    let mut groups: Vec<Vec<PlaneId>> = Vec::new();
+    for &plane in lanes {
+        let die = geometry.die_of(plane);
+        match groups.iter_mut().find(|g| geometry.die_of(g[0]) == die) {
+            Some(group) => group.push(plane),
+            None => groups.push(vec![plane]),
+        }
+    }
+    groups
+}
+
+fn pool_number(geometry: &Geometry, scope: PoolScope, plane: PlaneId) -> u32 {
+    let die = geometry.die_of(plane).0;
+    match scope {
+        PoolScope::Plane => plane.0,
+        PoolScope::Die => die,
+        PoolScope::Package => die / geometry.dies_per_package(),
+        PoolScope::Device => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashlore_flash::geometry::Counts;
+
+    fn geometry() -> Geometry {
+        Geometry::new(Counts {
+            channels: 2,
+            packages_per_channel: 2,
+            dies_per_package: 1,
+            planes_per_die: 2,
+            blocks_per_plane: 4,
+            pages_per_block: 4,
+            page_bytes: 4096,
+        })
+        .unwrap()
+    }
+
+    fn planes(list: &[PlaneId]) -> Vec<u32> {
+        list.iter().map(|p| p.0).collect()
+    }
+
+    #[test]
+    fn the_stripe_visits_its_first_level_fastest() {
+        let g = geometry();
+        let options = LayoutOptions::default();
+        let layout = Layout::new(&g, &options).unwrap();
+        // Planes: channel 0 package 0 = {0,1}, package 1 = {2,3}; channel 1 = {4,5}, {6,7}.
+        assert_eq!(planes(&layout.groups()[0]), [0, 4, 2, 6, 1, 5, 3, 7]);
+        let stripe = [Level::Plane, Level::Die, Level::Package, Level::Channel];
+        let layout = Layout::new(&g, &LayoutOptions { stripe, ..options }).unwrap();
+        assert_eq!(planes(&layout.groups()[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let twice = [Level::Plane, Level::Plane, Level::Package, Level::Channel];
+        let refused = Layout::new(
+            &g,
+            &LayoutOptions {
+                stripe: twice,
+                ..options
+            },
+        );
+        assert_eq!(refused.unwrap_err(), OptionsError::Stripe);
+    }
+
+    #[test]
+    fn static_placement_groups_dies_in_striping_order() {
+        let options = LayoutOptions {
+            placement: Placement::Static,
+            ..LayoutOptions::default()
+        };
+        let layout = Layout::new(&geometry(), &options).unwrap();
+        let groups: Vec<_> = layout.groups().iter().map(|g| planes(g)).collect();
+        assert_eq!(groups, [[0, 1], [4, 5], [2, 3], [6, 7]]);
+        assert_eq!(layout.group_of(6), 2);
+    }
+
+    #[test]
+    fn pools_follow_their_scope() {
+        let g = geometry();
+        for (scope, count) in [
+            (PoolScope::Plane, 8),
+            (PoolScope::Die, 4),
+            (PoolScope::Package, 4),
+            (PoolScope::Device, 1),
+        ] {
+            let options = LayoutOptions {
+                pool: scope,
+                ..LayoutOptions::default()
+            };
+            let layout = Layout::new(&g, &options).unwrap();
+            assert_eq!(layout.pools().len(), count, "{scope:?}");
+            let members: usize = layout.pools().iter().map(Vec::len).sum();
+            assert_eq!(members, 8);
+        }
+    }
+}

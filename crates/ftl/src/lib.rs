@@ -1,0 +1,38 @@
+//! The translation layer: what stands between logical pages and flash.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`layout`] | which plane takes the next page; pools of planes |
+//! | [`options`] | the closed set of settings of the core |
+//! | [`blocks`] | block records, valid units, victims in buckets |
+//! | [`alloc`] | free blocks, open blocks, page buffers |
+//! | [`gc`] | victim policies and the collection itself, foreground and background |
+//! | [`wear`] | static wear levelling |
+//! | [`mapping`] | logical page to location: directly, or through objects |
+//! | [`core`] | the parts above in one place: append, invalidate, pass time |
+//! | [`plain`] | a page-mapped device |
+//! | [`dedup`] | a device that stores one page per distinct value |
+//! | [`check`] | recounts every invariant from scratch |
+//! | [`counters`] | what is counted |
+//! | [`error`] | what can go wrong |
+
+pub mod alloc;
+pub mod blocks;
+pub mod check;
+pub mod core;
+pub mod counters;
+pub mod dedup;
+pub mod error;
+pub mod gc;
+pub mod layout;
+pub mod mapping;
+pub mod options;
+pub mod plain;
+pub mod wear;
+
+pub use counters::Counters;
+pub use dedup::{DedupFtl, Outcome};
+pub use error::FtlError;
+pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope};
+pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};
+pub use plain::PlainFtl;

@@ -1,0 +1,67 @@
+//! Logical page number to physical unit: four bytes a page, no object table.
+
+use flashlore_flash::Ppn;
+use flashlore_flash::prefetch::prefetch;
+
+use super::Mapping;
+
+/// The map of a device without a content policy.
+#[derive(Debug, Clone)]
+pub struct Direct {
+    units: Vec<Ppn>,
+}
+
+impl Direct {
+    /// Nothing is mapped.
+    pub fn new(exported: u32) -> Self {
+        Direct {
+            units: vec![Ppn::NONE; exported as usize],
+        }
+    }
+
+    /// Logical pages.
+    pub fn len(&self) -> u32 {
+        self.units.len() as u32
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// Where a page lies, [`Ppn::NONE`] if nowhere.
+    #[inline(always)]
+    pub fn get(&self, lpn: u32) -> Ppn {
+        self.units[lpn as usize]
+    }
+
+    /// Maps a page; answers where it lay before.
+    #[inline(always)]
+    pub fn replace(&mut self, lpn: u32, ppn: Ppn) -> Ppn {
+        std::mem::replace(&mut self.units[lpn as usize], ppn)
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        self.units.capacity() * size_of::<Ppn>()
+    }
+}
+
+impl Mapping for Direct {
+    #[inline(always)]
+    fn relocate(&mut self, owner: u32, to: Ppn) {
+        self.units[owner as usize] = to;
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, owner: u32) {
+        prefetch(&self.units, owner as usize);
+    }
+
+    fn location(&self, owner: u32) -> Option<Ppn> {
+        self.units
+            .get(owner as usize)
+            .copied()
+            .filter(|p| p.is_some())
+    }
+}

@@ -1,0 +1,238 @@
+//! Logical page to object to location.
+//!
+//! An object is one stored value. It lives while it is referenced; relocation patches its one
+//! location and nothing else, so any number of logical pages may share it. A handle is reused after
+//! the object's death.
+//!
+//! Invariants: `references` is the number of logical pages that map to the object; an object without
+//! references is on the free list and maps nowhere.
+
+use flashlore_content::Content;
+use flashlore_flash::Ppn;
+use flashlore_flash::prefetch::prefetch;
+
+use super::Mapping;
+
+/// No object.
+pub const NO_OBJECT: u32 = u32::MAX;
+
+const INDEXED: u32 = 1 << 31;
+
+/// One stored value: 12 bytes for a tag.
+#[derive(Debug, Clone, Copy)]
+struct Object<C> {
+    /// Where it lies; of a free handle, the next free one.
+    location: Ppn,
+    /// Live references, and whether the fingerprint index names the object.
+    references: u32,
+    content: C,
+}
+
+/// The map and the object table.
+#[derive(Debug, Clone)]
+pub struct Objects<C> {
+    map: Vec<u32>,
+    table: Vec<Object<C>>,
+    free: u32,
+    live: u32,
+}
+
+impl<C: Content> Objects<C> {
+    /// Nothing is mapped; `most` objects can exist at a time.
+    pub fn new(exported: u32, most: u32) -> Self {
+        Objects {
+            map: vec![NO_OBJECT; exported as usize],
+            table: Vec::with_capacity(most as usize),
+            free: NO_OBJECT,
+            live: 0,
+        }
+    }
+
+    /// Logical pages.
+    pub fn len(&self) -> u32 {
+        self.map.len() as u32
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Objects alive.
+    pub fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// The object of a logical page, or [`NO_OBJECT`].
+    #[inline(always)]
+    pub fn get(&self, lpn: u32) -> u32 {
+        self.map[lpn as usize]
+    }
+
+    /// The content of an object.
+    #[inline(always)]
+    pub fn content(&self, object: u32) -> C {
+        self.table[object as usize].content
+    }
+
+    /// The location of an object.
+    #[inline(always)]
+    pub fn at(&self, object: u32) -> Ppn {
+        self.table[object as usize].location
+    }
+
+    /// A handle for new content without references yet; it lies nowhere until placed.
+    #[inline(always)]
+    pub fn allocate(&mut self, content: C) -> u32 {
+        let object = Object {
+            location: Ppn::NONE,
+            references: 0,
+            content,
+        };
+        self.live += 1;
+        if self.free == NO_OBJECT {
+            self.table.push(object);
+            return (self.table.len() - 1) as u32;
+        }
+        let handle = self.free;
+        self.free = self.table[handle as usize].location.0;
+        self.table[handle as usize] = object;
+        handle
+    }
+
+    /// Gives a handle back that never got a reference.
+    #[inline(always)]
+    pub fn free(&mut self, object: u32) {
+        let record = &mut self.table[object as usize];
+        debug_assert_eq!(record.references, 0);
+        record.location = Ppn(self.free);
+        self.free = object;
+        self.live -= 1;
+    }
+
+    /// Says where new content lies.
+    #[inline(always)]
+    pub fn place(&mut self, object: u32, ppn: Ppn) {
+        self.table[object as usize].location = ppn;
+    }
+
+    /// Maps a logical page to an object, which gains the reference; answers the one before.
+    #[inline(always)]
+    pub fn replace(&mut self, lpn: u32, object: u32) -> u32 {
+        if object != NO_OBJECT {
+            self.table[object as usize].references += 1;
+        }
+        std::mem::replace(&mut self.map[lpn as usize], object)
+    }
+
+    /// Takes a reference away; whether it was the last.
+    #[inline(always)]
+    pub fn release(&mut self, object: u32) -> bool {
+        let record = &mut self.table[object as usize];
+        record.references -= 1;
+        record.references & !INDEXED == 0
+    }
+
+    /// Whether the fingerprint index names the object.
+    #[inline(always)]
+    pub fn is_indexed(&self, object: u32) -> bool {
+        self.table[object as usize].references & INDEXED != 0
+    }
+
+    /// Notes whether the fingerprint index names the object.
+    #[inline(always)]
+    pub fn set_indexed(&mut self, object: u32, indexed: bool) {
+        let references = &mut self.table[object as usize].references;
+        *references = if indexed {
+            *references | INDEXED
+        } else {
+            *references & !INDEXED
+        };
+    }
+
+    /// Asks for the map entry of a logical page.
+    #[inline(always)]
+    pub fn prefetch_map(&self, lpn: u32) {
+        prefetch(&self.map, lpn as usize);
+    }
+
+    /// Asks for the record of an object.
+    #[inline(always)]
+    pub fn prefetch_object(&self, object: u32) {
+        prefetch(&self.table, object as usize);
+    }
+
+    /// The location of an object that may not exist.
+    #[inline(always)]
+    pub fn location_hint(&self, object: u32) -> Ppn {
+        self.table
+            .get(object as usize)
+            .map_or(Ppn::NONE, |o| o.location)
+    }
+
+    /// Recounts the references; answers the handles that are alive.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<Vec<u32>, String> {
+        let mut counted = vec![0u32; self.table.len()];
+        for (lpn, &object) in self.map.iter().enumerate() {
+            if object != NO_OBJECT {
+                *counted.get_mut(object as usize).ok_or_else(|| {
+                    format!("logical page {lpn} maps to object {object}, beyond the table")
+                })? += 1;
+            }
+        }
+        let mut free = vec![false; self.table.len()];
+        let mut at = self.free;
+        while at != NO_OBJECT {
+            if std::mem::replace(&mut free[at as usize], true) {
+                return Err(format!("free object list runs in a circle at {at}"));
+            }
+            at = self.table[at as usize].location.0;
+        }
+        let mut alive = Vec::new();
+        for (handle, object) in self.table.iter().enumerate() {
+            let references = object.references & !INDEXED;
+            if references != counted[handle] || free[handle] != (references == 0) {
+                return Err(format!(
+                    "object {handle} has {references} references, {} pages map to it, free: {}",
+                    counted[handle], free[handle]
+                ));
+            }
+            if !free[handle] {
+                alive.push(handle as u32);
+            }
+        }
+        if alive.len() != self.live as usize {
+            return Err(format!(
+                "{} objects alive, {} counted",
+                alive.len(),
+                self.live
+            ));
+        }
+        Ok(alive)
+    }
+
+    /// Bytes held, counting the table as far as it has been used.
+    pub fn heap_bytes(&self) -> usize {
+        self.map.capacity() * size_of::<u32>() + self.table.len() * size_of::<Object<C>>()
+    }
+}
+
+impl<C: Content> Mapping for Objects<C> {
+    #[inline(always)]
+    fn relocate(&mut self, owner: u32, to: Ppn) {
+        self.table[owner as usize].location = to;
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, owner: u32) {
+        prefetch(&self.table, owner as usize);
+    }
+
+    fn location(&self, owner: u32) -> Option<Ppn> {
+        let object = self.table.get(owner as usize)?;
+        (object.references & !INDEXED != 0).then_some(object.location)
+    }
+}

@@ -1,0 +1,98 @@
+//! The settings of the core, a closed struct: systems and devices differ in values only.
+
+use crate::layout::LayoutOptions;
+
+/// Whether collected units share the host's open blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    /// Host and collection write to open blocks of their own.
+    Separate,
+    /// Collection appends to the host's open blocks.
+    Shared,
+}
+
+/// When a pool is collected relative to the host's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// In the host's way, as one busy period.
+    Foreground,
+    /// In idle gaps, one page at a time; in the host's way only when nothing else is left.
+    Background,
+}
+
+/// When a foreground collection looks at the watermark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// When a host write has to open a block.
+    Allocation,
+    /// At every operation handed to a die, for all pools of that die (`spec/timing.md` section 8).
+    Dispatch {
+        /// At reads too.
+        reads: bool,
+    },
+}
+
+/// Free blocks of a pool, at or below which (`low`) collection starts, and above which (`high`) it
+/// stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Start at or below.
+    pub low: u32,
+    /// Stop above.
+    pub high: u32,
+}
+
+/// Which block is collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VictimChoice {
+    /// Fewest valid units.
+    Greedy,
+    /// Most benefit for the cost, old blocks first (Kawaguchi, Nishioka, Motoda, USENIX 1995).
+    CostBenefit,
+    /// Fewest valid units among this many drawn at random (Van Houdt, SIGMETRICS 2013).
+    DChoices(u32),
+}
+
+/// How victims are collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collect {
+    /// The victim policy.
+    pub victims: VictimChoice,
+    /// Foreground or background.
+    pub mode: Mode,
+    /// When the foreground looks.
+    pub trigger: Trigger,
+    /// When collection starts and stops.
+    pub watermarks: Watermarks,
+    /// Whether a copy inside a plane stays on the chip.
+    pub copyback: bool,
+}
+
+/// Wear levelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wear {
+    /// Open the least worn free block instead of the one free for the longest.
+    pub dynamic: bool,
+    /// Move cold data once the most worn block of a pool has this many erases more than the least
+    /// worn one that holds data; 0 for never.
+    pub static_gap: u32,
+}
+
+/// All settings of the core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FtlOptions {
+    /// Logical pages of 4 KiB that the host sees.
+    pub exported: u32,
+    /// Where pages go.
+    pub layout: LayoutOptions,
+    /// Whether streams are apart.
+    pub streams: Streams,
+    /// Whether the last page of every block holds a summary of the block.
+    pub summary_page: bool,
+    /// Garbage collection.
+    pub collect: Collect,
+    /// Wear levelling.
+    pub wear: Wear,
+    /// Seeds whatever is drawn at random.
+    pub seed: u64,
+}

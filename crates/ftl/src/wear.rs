@@ -1,0 +1,53 @@
+//! Static wear levelling: data that never change free the little worn blocks they sit on.
+//!
+//! When the most worn block of a pool has `static_gap` erases more than the least worn sealed one,
+//! that one is collected and its units go to the most worn free block of a plane. The search looks
+//! at every sealed block, so it runs once every sixteenth of the pool's blocks erased.
+//!
+//! Dynamic wear levelling is the order of the free list ([`crate::alloc::FreeList`]).
+
+use flashlore_flash::{Flash, Time};
+
+use crate::alloc::Stream;
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::mapping::Mapping;
+
+/// A search follows after so many erases, as a share of the pool's blocks.
+const BLOCKS_PER_SEARCH: u32 = 16;
+
+impl<F: Flash> Core<F>
+where
+    F::Page: Clone,
+{
+    /// After an erase: moves the coldest block of a pool if the wear is uneven.
+    pub(crate) fn level_wear<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        pool: usize,
+    ) -> Result<(), FtlError<F::Error>> {
+        let gap = self.options.wear.static_gap;
+        if gap == 0 {
+            return Ok(());
+        }
+        self.pools[pool].until_wear_check -= 1;
+        if self.pools[pool].until_wear_check > 0 {
+            return Ok(());
+        }
+        let blocks = self.layout.pools()[pool].len() as u32 * self.geometry.blocks_per_plane();
+        self.pools[pool].until_wear_check = (blocks / BLOCKS_PER_SEARCH).max(2);
+        let coldest = self
+            .blocks
+            .sealed(pool)
+            .min_by_key(|&b| (self.blocks.record(b).erases, b));
+        let Some(coldest) = coldest else {
+            return Ok(());
+        };
+        let uneven = self.pools[pool].most_erases - self.blocks.record(coldest).erases > gap;
+        if !uneven || self.pools[pool].free < 2 {
+            return Ok(());
+        }
+        self.collect(map, at, coldest, Stream::Wear)
+    }
+}

@@ -1,0 +1,327 @@
+//! Random histories on a medium that keeps every page and refuses what NAND cannot do: every read
+//! returns the last content written, and `check()` recounts every invariant.
+
+use std::collections::BTreeMap;
+
+use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
+use flashlore_flash::geometry::Counts;
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_ftl::{
+    Collect, DedupFtl, FtlOptions, LayoutOptions, Level, Mode, Outcome, Placement, PlainFtl,
+    PoolScope, Streams, Trigger, VictimChoice, Watermarks, Wear,
+};
+use proptest::prelude::*;
+
+type Medium = Checked<MemoryFlash<PageTag>>;
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Write(u32, u32),
+    Trim(u32),
+    Read(u32),
+    Flush,
+    Wait,
+}
+
+#[derive(Debug, Clone)]
+struct Device {
+    geometry: Geometry,
+    options: FtlOptions,
+}
+
+fn wide(pool: PoolScope) -> bool {
+    matches!(pool, PoolScope::Package | PoolScope::Device)
+}
+
+fn devices() -> impl Strategy<Value = Device> {
+    let shape = (
+        1u32..3,
+        1u32..3,
+        1u32..3,
+        12u32..20,
+        4u32..9,
+        prop::sample::select(vec![1u32, 4]),
+    );
+    let layout = (
+        any::<bool>(),
+        prop::sample::select(vec![
+            PoolScope::Plane,
+            PoolScope::Die,
+            PoolScope::Package,
+            PoolScope::Device,
+        ]),
+        any::<bool>(),
+    );
+    let policy = (
+        prop::sample::select(vec![
+            VictimChoice::Greedy,
+            VictimChoice::CostBenefit,
+            VictimChoice::DChoices(3),
+        ]),
+        any::<bool>(),
+        prop::sample::select(vec![
+            Trigger::Allocation,
+            Trigger::Dispatch { reads: false },
+            Trigger::Dispatch { reads: true },
+        ]),
+        1u32..4,
+        0u32..3,
+    );
+    let more = (
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        prop::sample::select(vec![0u32, 3]),
+    );
+    (shape, layout, policy, more).prop_map(|(shape, layout, policy, more)| {
+        let (channels, dies, planes, blocks, pages, units) = shape;
+        let (fixed, pool, reversed) = layout;
+        let (victims, background, trigger, low, above) = policy;
+        let (separate, summary_page, dynamic, static_gap) = more;
+        let geometry = Geometry::new(Counts {
+            channels,
+            packages_per_channel: 1,
+            dies_per_package: dies,
+            planes_per_die: planes,
+            blocks_per_plane: blocks,
+            pages_per_block: pages,
+            page_bytes: units * 4096,
+        })
+        .unwrap();
+        let mut stripe = [Level::Channel, Level::Package, Level::Die, Level::Plane];
+        if reversed {
+            stripe.reverse();
+        }
+        let data_units = (pages - u32::from(summary_page)) * units;
+        let options = FtlOptions {
+            // Each plane keeps its watermark, its open blocks and one block to collect.
+            exported: geometry.planes() * (blocks - (low + above + 5)) * data_units,
+            layout: LayoutOptions {
+                stripe,
+                placement: if fixed {
+                    Placement::Static
+                } else {
+                    Placement::Dynamic
+                },
+                pool: if fixed && wide(pool) {
+                    PoolScope::Die
+                } else {
+                    pool
+                },
+            },
+            streams: if separate {
+                Streams::Separate
+            } else {
+                Streams::Shared
+            },
+            summary_page,
+            collect: Collect {
+                victims,
+                mode: if background {
+                    Mode::Background
+                } else {
+                    Mode::Foreground
+                },
+                trigger,
+                watermarks: Watermarks {
+                    low,
+                    high: low + above,
+                },
+                copyback: separate,
+            },
+            wear: Wear {
+                dynamic,
+                static_gap,
+            },
+            seed: 5,
+        };
+        Device { geometry, options }
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        20 => (any::<u32>(), 0u32..40).prop_map(|(l, v)| Step::Write(l, v)),
+        2 => any::<u32>().prop_map(Step::Trim),
+        4 => any::<u32>().prop_map(Step::Read),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Wait),
+    ];
+    prop::collection::vec(step, 200..1500)
+}
+
+fn medium(geometry: &Geometry) -> Medium {
+    Checked::new(MemoryFlash::new(geometry.clone()))
+}
+
+/// Skews addresses to a quarter of the device, so that blocks die unevenly.
+fn address(raw: u32, exported: u32) -> u32 {
+    if raw.is_multiple_of(4) {
+        raw / 4 % exported
+    } else {
+        raw / 4 % (exported / 4).max(1)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_plain_device_returns_what_was_written(device in devices(), steps in steps()) {
+        let exported = device.options.exported;
+        let mut ftl = PlainFtl::new(medium(&device.geometry), device.options.clone()).unwrap();
+        let mut model: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut now = 0;
+        for (i, step) in steps.iter().enumerate() {
+            now += 1;
+            ftl.advance(now).unwrap();
+            match *step {
+                Step::Write(raw, value) => {
+                    let lpn = address(raw, exported);
+                    ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE).unwrap();
+                    model.insert(lpn, value);
+                }
+                Step::Trim(raw) => {
+                    let lpn = address(raw, exported);
+                    ftl.trim(lpn).unwrap();
+                    model.remove(&lpn);
+                }
+                Step::Read(raw) => {
+                    let lpn = address(raw, exported);
+                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
+                }
+                Step::Flush => ftl.core_mut().flush(now).unwrap(),
+                Step::Wait => now += 50,
+            }
+            if i % 97 == 0 {
+                ftl.check().map_err(TestCaseError::fail)?;
+            }
+        }
+        ftl.settle(now).unwrap();
+        ftl.check().map_err(TestCaseError::fail)?;
+        for lpn in 0..exported {
+            let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+            prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
+        }
+    }
+
+    #[test]
+    fn the_deduplicating_device_returns_what_was_written(
+        device in devices(),
+        steps in steps(),
+        entries in prop_oneof![Just(None), (0u32..30).prop_map(Some)],
+        cut in any::<bool>(),
+        spread in prop::sample::select(vec![1u32, 7, 5000]),
+    ) {
+        let exported = device.options.exported;
+        // Eight bits and thousands of values make collisions certain.
+        let dedup = DedupOptions {
+            index_entries: entries,
+            fingerprint_bits: if cut { 8 } else { 128 },
+            verify: cut,
+            bypass: None,
+        };
+        let ledger = ValueLedger::default();
+        let mut ftl =
+            DedupFtl::new(medium(&device.geometry), device.options.clone(), dedup, ledger).unwrap();
+        let mut model: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut now = 0;
+        for (i, step) in steps.iter().enumerate() {
+            now += 1;
+            ftl.advance(now).unwrap();
+            match *step {
+                Step::Write(raw, value) => {
+                    let lpn = address(raw, exported);
+                    let value = if spread == 5000 { raw % 5000 } else { value * spread };
+                    ftl.fetch_candidate(now, PageTag(value), Tag::NONE).unwrap();
+                    let held = model.insert(lpn, value);
+                    let (outcome, _) =
+                        ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE).unwrap();
+                    if outcome == Outcome::Silent {
+                        prop_assert_eq!(held, Some(value));
+                    }
+                    if entries.is_none() && !cut && held == Some(value) {
+                        prop_assert_eq!(outcome, Outcome::Silent);
+                    }
+                }
+                Step::Trim(raw) => {
+                    let lpn = address(raw, exported);
+                    ftl.trim(lpn).unwrap();
+                    model.remove(&lpn);
+                }
+                Step::Read(raw) => {
+                    let lpn = address(raw, exported);
+                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
+                }
+                Step::Flush => ftl.core_mut().flush(now).unwrap(),
+                Step::Wait => now += 50,
+            }
+            if i % 97 == 0 {
+                ftl.check().map_err(TestCaseError::fail)?;
+            }
+        }
+        ftl.settle(now).unwrap();
+        ftl.check().map_err(TestCaseError::fail)?;
+        for lpn in 0..exported {
+            let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+            prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
+        }
+        let counters = ftl.dedup_counters();
+        let census = ftl.ledger().census().unwrap();
+        prop_assert_eq!(counters.corrupted, 0);
+        prop_assert_eq!(counters.misses, census.unique + census.duplicate + census.reborn);
+        prop_assert_eq!(counters.misses, ftl.core().counters().programs_host);
+        if entries.is_none() && !cut {
+            // Invariant 5: with an unlimited index no two valid pages hold equal content.
+            prop_assert_eq!(census.duplicate, 0);
+            let mut distinct: Vec<u32> = model.values().copied().collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            prop_assert_eq!(ftl.objects().live() as usize, distinct.len());
+        }
+    }
+}
+
+#[test]
+fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
+    let geometry = Geometry::single_plane(8, 8, 4096).unwrap();
+    let options = FtlOptions {
+        exported: 16,
+        layout: LayoutOptions::default(),
+        streams: Streams::Separate,
+        summary_page: false,
+        collect: Collect {
+            victims: VictimChoice::Greedy,
+            mode: Mode::Foreground,
+            trigger: Trigger::Allocation,
+            watermarks: Watermarks { low: 1, high: 1 },
+            copyback: false,
+        },
+        wear: Wear {
+            dynamic: false,
+            static_gap: 0,
+        },
+        seed: 0,
+    };
+    let dedup = DedupOptions {
+        index_entries: None,
+        fingerprint_bits: 1,
+        verify: false,
+        bypass: None,
+    };
+    let ledger = ValueLedger::default();
+    let mut ftl: DedupFtl<PageTag, Medium, _> =
+        DedupFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
+    for lpn in 0..3 {
+        ftl.write(When::now(0), lpn, PageTag(lpn), Tag::NONE)
+            .unwrap();
+    }
+    assert!(
+        ftl.dedup_counters().corrupted > 0,
+        "three values in one bit must collide"
+    );
+}
