@@ -1,0 +1,1 @@
+//! Checks of the models against each other and against the rules of flash (tests only).
