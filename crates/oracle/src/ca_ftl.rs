@@ -307,6 +307,11 @@ impl CaFtl {
         self.tables.lpt.get(&lpn).copied()
     }
 
+    /// What a unit address holds, valid or not; `None` for padding and unwritten slots.
+    pub fn content(&self, ppn: u64) -> Option<u32> {
+        self.blocks.unit(ppn)
+    }
+
     /// LPT: logical page -> unit address.
     pub fn lpt(&self) -> &BTreeMap<u64, u64> {
         &self.tables.lpt
@@ -364,5 +369,214 @@ impl CaFtl {
             t.unique + t.duplicate + t.reborn,
             "misses by class"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Cause;
+    use crate::rules::{Check, Geometry};
+
+    fn rules(blocks: usize, pages: usize, units: usize) -> Rules {
+        Rules::new(Geometry {
+            dies: 1,
+            planes_per_die: 1,
+            blocks_per_plane: blocks,
+            pages_per_block: pages,
+            units_per_page: units,
+            summary_page: false,
+        })
+    }
+
+    fn options(index_entries: Option<usize>, buckets: u64, verify: bool) -> CaOptions {
+        let fingerprint = Box::new(move |value: u32| u64::from(value) % buckets);
+        CaOptions {
+            index_entries,
+            fingerprint,
+            verify,
+        }
+    }
+
+    fn write_all(ftl: &mut CaFtl, writes: &[(u64, u32)]) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for &(lpn, value) in writes {
+            outcomes.push(ftl.write(lpn, value).unwrap());
+            ftl.check();
+        }
+        outcomes
+    }
+
+    fn program(block: usize, page: usize, value: u32, cause: Cause) -> Op<u32> {
+        Op::Program {
+            block,
+            page,
+            slots: vec![Some((value, cause))],
+        }
+    }
+
+    #[test]
+    fn figure_5b() {
+        let mut ftl = CaFtl::new(rules(4, 8, 1), CaOptions::exact(None)).unwrap();
+        write_all(&mut ftl, &[(1, 1), (2, 2)]);
+        assert_eq!(ftl.lpt(), &BTreeMap::from([(1, 0), (2, 1)]));
+        ftl.take_ops();
+        assert_eq!(write_all(&mut ftl, &[(3, 3)]), vec![Outcome::Unique]);
+        assert_eq!(ftl.lpt(), &BTreeMap::from([(1, 0), (2, 1), (3, 2)]));
+        assert_eq!(ftl.index().head_to_tail(), vec![(3, 2), (2, 1), (1, 0)]);
+        assert_eq!(write_all(&mut ftl, &[(2, 1)]), vec![Outcome::Shared]);
+        assert_eq!(ftl.lpt(), &BTreeMap::from([(1, 0), (2, 0), (3, 2)]));
+        let lists = [(0, BTreeSet::from([1, 2])), (2, BTreeSet::from([3]))];
+        assert_eq!(ftl.ilpt(), &BTreeMap::from(lists));
+        assert_eq!(ftl.index().head_to_tail(), vec![(1, 0), (3, 2)]);
+        assert_eq!(ftl.take_ops(), vec![program(0, 2, 3, Cause::Host)]);
+    }
+
+    #[test]
+    fn every_outcome_in_turn() {
+        let mut ftl = CaFtl::new(rules(4, 8, 1), CaOptions::exact(Some(1))).unwrap();
+        let outcomes = write_all(&mut ftl, &[(1, 1), (1, 1), (2, 1), (3, 2), (4, 1)]);
+        use Outcome::*;
+        assert_eq!(outcomes, vec![Unique, Silent, Shared, Unique, Duplicate]);
+        // The older unit of value 1 dies; the newer keeps the entry.
+        ftl.trim(1);
+        ftl.trim(2);
+        ftl.check();
+        assert_eq!(write_all(&mut ftl, &[(5, 1)]), vec![Shared]);
+        ftl.trim(4);
+        ftl.trim(5);
+        ftl.check();
+        assert!(ftl.index().is_empty());
+        assert_eq!(write_all(&mut ftl, &[(1, 1)]), vec![Reborn]);
+        let expected = CaTotals {
+            hits: 3,
+            misses: 4,
+            silent: 1,
+            evictions: 2,
+            unique: 2,
+            duplicate: 1,
+            reborn: 1,
+            ..CaTotals::default()
+        };
+        assert_eq!(ftl.totals(), &expected);
+        let content: Vec<_> = (1..6).map(|lpn| ftl.read(lpn)).collect();
+        assert_eq!(content, vec![Some(1), None, Some(2), None, None]);
+    }
+
+    #[test]
+    fn collection_moves_shared_units_once_and_patches_every_table() {
+        let mut ftl = CaFtl::new(rules(4, 2, 1), CaOptions::exact(None)).unwrap();
+        write_all(
+            &mut ftl,
+            &[
+                (0, 10),
+                (1, 11),
+                (9, 10),
+                (2, 12),
+                (3, 13),
+                (1, 14),
+                (4, 15),
+            ],
+        );
+        ftl.trim(2);
+        ftl.take_ops();
+        // Free: block 3. Block 0 holds value 10 for the pages 0 and 9, at the tail of the index;
+        // block 1 holds value 13.
+        let hashes = |ftl: &CaFtl| -> Vec<u64> {
+            ftl.index()
+                .head_to_tail()
+                .iter()
+                .map(|entry| entry.0)
+                .collect()
+        };
+        let before = hashes(&ftl);
+        assert_eq!(before, vec![15, 14, 13, 10]);
+        write_all(&mut ftl, &[(5, 16)]);
+        let read = |block, page| Op::Read {
+            block,
+            page,
+            cause: ReadCause::Gc,
+        };
+        let expected = vec![
+            read(0, 0),
+            program(3, 0, 10, Cause::Gc),
+            Op::Erase { block: 0 },
+            read(1, 1),
+            program(3, 1, 13, Cause::Gc),
+            Op::Erase { block: 1 },
+            program(0, 0, 16, Cause::Host),
+        ];
+        assert_eq!(ftl.take_ops(), expected);
+        assert_eq!(
+            (ftl.location(0), ftl.location(9), ftl.location(3)),
+            (Some(6), Some(6), Some(7))
+        );
+        assert_eq!(hashes(&ftl), [vec![16], before].concat());
+    }
+
+    #[test]
+    fn a_hit_collects_nothing_even_when_every_dispatch_checks() {
+        let mut rules = rules(4, 2, 1);
+        rules.check = Check::Dispatch { reads: true };
+        let mut ftl = CaFtl::new(rules, options(None, 256, true)).unwrap();
+        write_all(&mut ftl, &[(0, 10), (1, 11), (2, 12), (3, 13), (4, 14)]);
+        ftl.trim(0);
+        assert_eq!(ftl.free_blocks(0), 1);
+        ftl.take_ops();
+        write_all(&mut ftl, &[(5, 11)]);
+        let verify = Op::Read {
+            block: 0,
+            page: 1,
+            cause: ReadCause::Verify,
+        };
+        assert_eq!(ftl.take_ops(), vec![verify]);
+        ftl.read(5);
+        assert_eq!(
+            ftl.take_ops().len(),
+            4,
+            "collection (read, program, erase), then the read"
+        );
+    }
+
+    #[test]
+    fn verification_refutes_a_collision_and_the_newer_unit_takes_the_entry_over() {
+        let mut ftl = CaFtl::new(rules(4, 8, 1), options(Some(1), 10, true)).unwrap();
+        let outcomes = write_all(&mut ftl, &[(1, 5), (2, 15), (3, 15), (4, 5)]);
+        use Outcome::*;
+        assert_eq!(outcomes, vec![Unique, Unique, Shared, Duplicate]);
+        assert_eq!(ftl.index().head_to_tail(), vec![(5, 2)]);
+        let t = ftl.totals();
+        assert_eq!((t.mismatches, t.evictions, t.corrupted), (2, 0, 0));
+        assert_eq!(ftl.flash_totals().verify_reads, 3);
+        assert_eq!(
+            (1..5).map(|lpn| ftl.read(lpn)).collect::<Vec<_>>(),
+            [5, 15, 15, 5].map(Some)
+        );
+    }
+
+    #[test]
+    fn without_verification_a_collision_corrupts_and_is_counted() {
+        let mut ftl = CaFtl::new(rules(4, 8, 1), options(None, 10, false)).unwrap();
+        let outcomes = write_all(&mut ftl, &[(1, 5), (2, 15)]);
+        assert_eq!(outcomes, vec![Outcome::Unique, Outcome::Shared]);
+        assert_eq!(ftl.read(2), Some(5));
+        assert_eq!(ftl.totals().corrupted, 1);
+    }
+
+    #[test]
+    fn verifying_against_a_unit_in_ram_reads_no_flash() {
+        let mut ftl = CaFtl::new(rules(4, 8, 2), options(None, 256, true)).unwrap();
+        write_all(&mut ftl, &[(1, 5), (2, 5)]);
+        assert_eq!((ftl.read(2), ftl.take_ops()), (Some(5), vec![]));
+    }
+
+    #[test]
+    fn preconditioning_passes_the_index_by() {
+        let mut ftl = CaFtl::new(rules(4, 8, 1), CaOptions::exact(None)).unwrap();
+        ftl.fill([(1, 1), (2, 2)]).unwrap();
+        ftl.check();
+        assert!(ftl.index().is_empty() && ftl.take_ops().is_empty());
+        assert_eq!(ftl.totals(), &CaTotals::default());
+        assert_eq!(write_all(&mut ftl, &[(3, 1)]), vec![Outcome::Duplicate]);
     }
 }

@@ -142,3 +142,119 @@ fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     }
     low
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPARES: [f64; 4] = [0.07, 0.15, 0.28, 0.50];
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!((a / b - 1.0).abs() < tolerance, "{a} against {b}");
+    }
+
+    #[test]
+    fn the_two_definitions_of_spare_space_agree() {
+        // 4 blocks, 3 exported.
+        close(spare_of_exported_from_spare_of_raw(0.25), 1.0 / 3.0, 1e-15);
+        close(utilisation_from_spare_of_raw(0.25), 0.75, 1e-15);
+        close(utilisation_from_spare_of_exported(1.0 / 3.0), 0.75, 1e-15);
+        close(sealed_utilisation(300.0, 5.0, 1.0, 100.0), 0.75, 1e-15);
+    }
+
+    #[test]
+    fn w_inverts_its_definition() {
+        for w in [-0.999, -0.5, -0.1, -1e-3] {
+            let z: f64 = w * f64::exp(w);
+            close(lambert_w(z), w, 1e-9);
+        }
+    }
+
+    #[test]
+    fn small_cases_by_hand() {
+        // One page a block: a victim is always empty, or nothing could be invalid.
+        close(greedy(0.7, 1), 1.0, 1e-12);
+        // Two pages, X0 = 1: blocks with 2 and, just collected, 1; rho = 1 / (2 (3/2 - 1)) = 1.
+        // X0 = 1/2: half a page a victim is copied, A = 2 / (2 - 1/2), and
+        // rho = (3/2) / (2 (3/2 - 1/2)) = 3/4.
+        close(greedy(0.75, 2), 4.0 / 3.0, 1e-12);
+        // Few enough valid pages: rho = 1 / H(N) is the most that leaves every victim empty.
+        close(greedy(0.9 / (1.0 + 0.5 + 1.0 / 3.0), 3), 1.0, 1e-12);
+        assert!(greedy(1.1 / (1.0 + 0.5 + 1.0 / 3.0), 3) > 1.01);
+    }
+
+    #[test]
+    fn large_blocks_solve_the_equation_and_are_the_limit_of_greedy() {
+        for spare in SPARES {
+            let rho = utilisation_from_spare_of_exported(spare);
+            let limit = greedy_large_blocks(rho);
+            let x = 1.0 - 1.0 / limit;
+            close((1.0 - x) / -x.ln(), rho, 1e-9);
+            close(greedy(rho, 20_000), limit, 2e-3);
+            assert!(greedy(rho, 32) < greedy(rho, 256) && greedy(rho, 256) < limit);
+        }
+    }
+
+    #[test]
+    fn one_choice_is_random_and_many_choices_are_greedy() {
+        for spare in SPARES {
+            let rho = utilisation_from_spare_of_exported(spare);
+            close(d_choices(rho, 32, 1).write_amplification, random(rho), 1e-9);
+            close(
+                d_choices(rho, 32, 1_000_000).write_amplification,
+                greedy(rho, 32),
+                1e-3,
+            );
+            let between = [1, 2, 3, 5, 10, 100].map(|d| d_choices(rho, 32, d).write_amplification);
+            assert!(between.is_sorted_by(|a, b| a > b), "{between:?}");
+        }
+    }
+
+    /// The right-hand side of the mean-field ODE: the change of the shares per collection, in
+    /// units of one block in all.
+    fn drift(shares: &[f64], rho: f64, choices: i32) -> Vec<f64> {
+        let n = shares.len() - 1;
+        let at_least = |i: usize| shares[i.min(n + 1)..].iter().sum::<f64>();
+        let victim: Vec<f64> = (0..=n)
+            .map(|i| at_least(i).powi(choices) - at_least(i + 1).powi(choices))
+            .collect();
+        let host_writes: f64 = victim
+            .iter()
+            .enumerate()
+            .map(|(i, p)| (n - i) as f64 * p)
+            .sum();
+        let rate = host_writes / (rho * n as f64);
+        let lost = |i: usize| shares.get(i).map_or(0.0, |m| rate * i as f64 * m);
+        (0..=n)
+            .map(|i| lost(i + 1) - lost(i) - victim[i] + f64::from(u8::from(i == n)))
+            .collect()
+    }
+
+    #[test]
+    fn the_fixed_point_is_where_the_ode_comes_to_rest() {
+        let (n, rho) = (16, 0.8);
+        for choices in [1, 2, 10] {
+            let fixed = d_choices(rho, n, choices as u32);
+            close(fixed.blocks.iter().sum(), 1.0, 1e-12);
+            for change in drift(&fixed.blocks, rho, choices) {
+                assert!(change.abs() < 1e-9, "{change}");
+            }
+            // From full and empty blocks only, Euler's steps end in the same place.
+            let mut shares = vec![0.0; n as usize + 1];
+            (shares[0], shares[n as usize]) = (1.0 - rho, rho);
+            for _ in 0..20_000 {
+                let change = drift(&shares, rho, choices);
+                shares
+                    .iter_mut()
+                    .zip(change)
+                    .for_each(|(m, c)| *m += 0.005 * c);
+            }
+            for (reached, expected) in shares.iter().zip(&fixed.blocks) {
+                assert!(
+                    (reached - expected).abs() < 1e-6,
+                    "{reached} against {expected}"
+                );
+            }
+        }
+    }
+}
