@@ -371,6 +371,56 @@ mod tests {
     }
 
     #[test]
+    fn a_block_sealed_by_padding_takes_its_age_from_the_sealing() {
+        let mut rules = rules(1, 4, 2, 2);
+        (rules.low, rules.high) = (2, 2);
+        let mut ftl = PageFtl::new(rules).unwrap();
+        write_all(&mut ftl, &[0, 1, 2, 3, 4, 5, 6]);
+        [4, 0, 1].into_iter().for_each(|lpn| ftl.trim(lpn)); // two valid units in either block
+        ftl.flush(); // seals block 1
+        ftl.take_ops();
+        write_all(&mut ftl, &[9]);
+        let expected = vec![
+            gc_read(0, 1),
+            program(2, 0, Cause::Gc, &[Some(2), Some(3)]),
+            erase(0),
+            gc_read(1, 0),
+            gc_read(1, 1),
+            program(2, 1, Cause::Gc, &[Some(5), Some(6)]),
+            erase(1),
+        ];
+        assert_eq!(ftl.take_ops(), expected);
+    }
+
+    #[test]
+    fn collection_starts_at_the_low_watermark_and_ends_above_the_high_one() {
+        let mut rules = rules(1, 5, 2, 1);
+        (rules.low, rules.high) = (1, 2);
+        let mut ftl = PageFtl::new(rules).unwrap();
+        write_all(&mut ftl, &(0..8).collect::<Vec<_>>());
+        (0..6).for_each(|lpn| ftl.trim(lpn));
+        ftl.take_ops();
+        write_all(&mut ftl, &[8]);
+        assert_eq!(ftl.take_ops(), vec![erase(0), erase(1), host(4, 0, 8)]);
+    }
+
+    #[test]
+    fn collection_stays_in_the_victims_plane_while_that_has_room() {
+        let mut rules = rules(1, 3, 2, 1);
+        rules.geometry.planes_per_die = 2;
+        rules.stripe = vec![0, 1];
+        rules.pools = PoolScope::Die;
+        (rules.low, rules.high) = (4, 4);
+        let mut ftl = PageFtl::new(rules).unwrap();
+        write_all(&mut ftl, &[0, 1, 2, 3]);
+        ftl.trim(0);
+        ftl.take_ops();
+        write_all(&mut ftl, &[4]);
+        let expected = vec![gc_read(0, 1), gc(1, 0, 2), erase(0), host(2, 0, 4)];
+        assert_eq!(ftl.take_ops(), expected);
+    }
+
+    #[test]
     fn collection_goes_to_the_next_plane_of_the_pool_when_its_own_has_no_room() {
         let mut rules = rules(3, 2, 2, 1);
         rules.pools = PoolScope::Device;
