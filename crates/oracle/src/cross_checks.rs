@@ -151,8 +151,8 @@ fn the_page_ftl_keeps_the_rules_of_flash_and_its_data_under_any_rules() {
     );
 }
 
-/// Names units by rank of first appearance, so that sequences of different unit names compare.
-fn shape<T: Copy + Ord>(ops: Vec<Op<T>>, name: impl Fn(T) -> u64) -> Vec<Op<u64>> {
+/// Renames the units, so that sequences that name them differently compare.
+fn renamed<T: Copy + Ord>(ops: Vec<Op<T>>, name: impl Fn(T) -> u64) -> Vec<Op<u64>> {
     let rename = |op| match op {
         Op::Read { block, page, cause } => Op::Read { block, page, cause },
         Op::Summary { block, page } => Op::Summary { block, page },
@@ -202,8 +202,8 @@ fn without_equal_contents_ca_ssd_is_the_page_ftl() {
                 }
             }
         }
-        let aware = shape(aware.take_ops(), |value| lpn_of_value[value as usize]);
-        assert_eq!(shape(plain.take_ops(), |lpn| lpn), aware);
+        let aware = renamed(aware.take_ops(), |value| lpn_of_value[value as usize]);
+        assert_eq!(renamed(plain.take_ops(), |lpn| lpn), aware);
     }
 }
 

@@ -101,8 +101,7 @@ pub struct MeanField {
 /// which the mean of m is rho N. Then A = N / W = 1 / (K rho).
 pub fn d_choices(rho: f64, pages_per_block: u32, choices: u32) -> MeanField {
     // One collection invalidates at most N of the rho N valid pages a block: K <= 1 / rho.
-    let low_k = 0.0;
-    let k = bisect(low_k, 1.0 / rho, |k| {
+    let k = bisect(0.0, 1.0 / rho, |k| {
         mean_share(&stationary(k, pages_per_block, choices)) > rho
     });
     MeanField {

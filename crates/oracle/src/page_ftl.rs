@@ -7,9 +7,14 @@
 //! block (or, checking at dispatch, always) the pool is collected when it is at or below the low
 //! watermark; (3) a lane that cannot take the unit is passed over, with its own collection step
 //! for the next; (4) the unit is appended, which may open a block, program a page, seal a block;
-//! (5) the old unit, looked up only now, is invalidated. The cursor moves on when a host unit
-//! completes its flash page, when its lane is passed over, and when a flush pads its lane; never
-//! because of collection.
+//! (5) the old unit, looked up only now, is invalidated.
+//!
+//! Checking at dispatch, a collection step covers every pool with planes on the lane's die, for
+//! each further lane tried as for the first, and runs before a host read of a programmed unit too
+//! if the rules say so.
+//!
+//! The cursor moves on when a host unit completes its flash page, when its lane is passed over,
+//! and when a flush pads its lane; never because of collection.
 
 use std::collections::BTreeMap;
 
