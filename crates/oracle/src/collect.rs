@@ -1,0 +1,142 @@
+//! Garbage collection: when a pool is collected, which block is the victim, where its valid units
+//! go.
+//!
+//! Candidates are the sealed blocks of the pool with fewer valid units than slots; the victim has
+//! the fewest valid units and, among those, has had that count for the longest.
+
+use crate::blocks::{Blocks, Owner, State, Stream};
+use crate::ops::{Cause, ReadCause};
+use crate::rules::Streams;
+
+impl<T: Copy> Blocks<T> {
+    /// Runs a collection step for every pool that has planes on the plane's die.
+    pub(crate) fn check_die_of_plane(&mut self, plane: usize, owner: &mut impl Owner<T>) {
+        for pool in self.rules.pools_of_die(self.rules.geometry.die_of(plane)) {
+            self.collection_step(pool, owner);
+        }
+    }
+
+    /// If the pool is at or below its low watermark, collects victims until it is above the high
+    /// one or no candidate is left.
+    ///
+    /// # Panics
+    /// If as many victims as the pool has blocks are collected in a row without the pool gaining a
+    /// page: every candidate would be rewritten at its full length for ever.
+    pub(crate) fn collection_step(&mut self, pool: usize, owner: &mut impl Owner<T>) {
+        if self.free_blocks(pool) > self.rules.low {
+            return;
+        }
+        let blocks_in_pool = self.blocks.len() / self.pools();
+        let mut best = self.free_pages(pool);
+        let mut futile = 0;
+        while let Some(victim) = self.victim(pool) {
+            self.collect(victim, pool, owner);
+            if self.free_blocks(pool) > self.rules.high {
+                break;
+            }
+            let now = self.free_pages(pool);
+            futile = if now > best { 0 } else { futile + 1 };
+            best = best.max(now);
+            assert!(
+                futile <= blocks_in_pool,
+                "the rules never end: {futile} victims of pool {pool} gained no page, {now} are free"
+            );
+        }
+    }
+
+    fn pools(&self) -> usize {
+        1 + self
+            .rules
+            .stripe
+            .iter()
+            .map(|&p| self.rules.pool_of(p))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Data pages that collection may still program without erasing: those of free blocks and the
+    /// rest of the blocks it appends to.
+    fn free_pages(&self, pool: usize) -> usize {
+        let g = &self.rules.geometry;
+        let in_pool = |plane: &usize| self.rules.pool_of(*plane) == pool;
+        let open = (0..g.planes())
+            .filter(in_pool)
+            .filter_map(|p| self.open[p][self.gc_stream() as usize]);
+        let rest =
+            open.map(|b| g.data_pages() - self.blocks[b].slots.len().div_ceil(g.units_per_page));
+        self.free_blocks(pool) * g.data_pages() + rest.sum::<usize>()
+    }
+
+    fn victim(&self, pool: usize) -> Option<usize> {
+        let g = &self.rules.geometry;
+        let candidate = |block: &usize| {
+            self.rules.pool_of(g.plane_of(*block)) == pool
+                && self.blocks[*block].state == State::Sealed
+                && self.blocks[*block].valid < g.units_per_block()
+        };
+        let order = |block: &usize| (self.blocks[*block].valid, self.blocks[*block].since);
+        (0..self.blocks.len()).filter(candidate).min_by_key(order)
+    }
+
+    fn collect(&mut self, victim: usize, pool: usize, owner: &mut impl Owner<T>) {
+        let g = self.rules.geometry;
+        let mut last_lane = None;
+        for page in 0..g.data_pages() {
+            let slots = page * g.units_per_page..(page + 1) * g.units_per_page;
+            let valid = slots.filter(|&index| self.blocks[victim].slots[index].valid);
+            let valid: Vec<usize> = valid.collect();
+            if let Some(&first) = valid.first() {
+                self.emit_read(g.ppn(victim, first), ReadCause::Gc);
+            }
+            for index in valid {
+                let lane = self.destination(g.plane_of(victim), pool);
+                self.relocate(g.ppn(victim, index), lane, owner);
+                last_lane = Some(lane);
+            }
+        }
+        // A lane is left only when its block is full, so no other lane's page is partly filled.
+        if let Some(lane) = last_lane {
+            self.pad(lane, self.gc_stream());
+        }
+        self.erase(victim);
+        self.totals.victims += 1;
+    }
+
+    fn relocate(&mut self, from: u64, lane: usize, owner: &mut impl Owner<T>) {
+        let unit = self.unit(from).expect("a valid slot holds a unit");
+        let to = self.append(lane, self.gc_stream(), Some((unit, Cause::Gc)));
+        self.invalidate(from);
+        owner.moved(unit, from, to);
+        self.totals.moved_units += 1;
+    }
+
+    /// The victim's own plane if it can take a unit, else the next in stripe order that can.
+    fn destination(&self, plane: usize, pool: usize) -> usize {
+        let stripe = &self.rules.stripe;
+        let start = stripe
+            .iter()
+            .position(|&p| p == plane)
+            .expect("the stripe names every plane");
+        let mut lanes = stripe
+            .iter()
+            .cycle()
+            .skip(start)
+            .take(stripe.len())
+            .copied();
+        let takes = |&lane: &usize| {
+            self.rules.pool_of(lane) == pool
+                && (self.open[lane][self.gc_stream() as usize].is_some()
+                    || !self.free[lane].is_empty())
+        };
+        lanes.find(takes).unwrap_or_else(|| {
+            panic!("the rules lead nowhere: a victim of plane {plane} finds no destination in pool {pool}")
+        })
+    }
+
+    fn gc_stream(&self) -> Stream {
+        match self.rules.streams {
+            Streams::Separate => Stream::Gc,
+            Streams::Shared => Stream::Host,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Published write amplification under uniform random writes.
+//!
+//! Every function takes `rho`, the share of the sealed blocks' pages that hold valid data
+//! (logical over physical pages, free and open blocks left out of the physical ones), with 0 <
+//! `rho` < 1, and returns A, all programs over host programs.
+//!
+//! - Greedy, finite blocks: P. Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012.
+//! - Greedy, infinitely large blocks: the limit of the same, solved with Lambert's W.
+//! - d choices (the best of d random blocks): B. Van Houdt, *A Mean Field Model for a Class of
+//!   Garbage Collection Algorithms in Flash-based Solid State Drives*, SIGMETRICS 2013.
+//! - Random victims: d = 1, in closed form.
+
+/// The utilisation of a device whose spare space is given as (raw - exported) / exported.
+pub fn utilisation_from_spare_of_exported(spare: f64) -> f64 {
+    1.0 / (1.0 + spare)
+}
+
+/// The utilisation of a device whose spare space is given as (raw - exported) / raw.
+pub fn utilisation_from_spare_of_raw(spare: f64) -> f64 {
+    1.0 - spare
+}
+
+/// (raw - exported) / exported from (raw - exported) / raw.
+pub fn spare_of_exported_from_spare_of_raw(spare: f64) -> f64 {
+    spare / (1.0 - spare)
+}
+
+/// `rho` of a device with this many valid pages, when so many of its blocks are kept free or open.
+pub fn sealed_utilisation(
+    valid_pages: f64,
+    blocks: f64,
+    unsealed: f64,
+    pages_per_block: f64,
+) -> f64 {
+    valid_pages / ((blocks - unsealed) * pages_per_block)
+}
+
+/// Greedy collection of blocks of N pages: A = N / (N - X0), where X0 is the mean number of valid
+/// pages in a victim.
+///
+/// In the steady state blocks lose their pages one by one: as many pass from i to i - 1 valid
+/// pages as blocks are collected, and they do so at a rate proportional to i, so the number of
+/// blocks with i valid pages goes as 1 / i for X0 < i <= N. Valid pages over all pages is then
+/// rho = (N - X0) / (N (H(N) - H(X0))).
+///
+/// X0 is rarely whole. Let victims be collected when they have m valid pages, but a share p of the
+/// blocks that reach m lose another page before their turn. Those are collected at m - 1 at once,
+/// so X0 = m - p; the number with m valid pages goes as p / m, so H(X0) = H(m) - p / m. Since
+/// H(m) - 1 / m = H(m - 1), linear interpolation of H between whole numbers is not an
+/// approximation but the discrete model itself.
+pub fn greedy(rho: f64, pages_per_block: u32) -> f64 {
+    let n = f64::from(pages_per_block);
+    let all = harmonic(n);
+    let utilisation = |x0: f64| (n - x0) / (n * (all - harmonic(x0)));
+    // Below the utilisation at X0 = 0 victims are always empty, and this bisects to X0 = 0.
+    let x0 = bisect(0.0, n, |x0| utilisation(x0) < rho);
+    n / (n - x0)
+}
+
+/// H(x) for whole x, linear between whole numbers.
+fn harmonic(x: f64) -> f64 {
+    let whole = x.floor();
+    let sum: f64 = (1..=whole as u64).map(|i| 1.0 / i as f64).sum();
+    sum + (x - whole) / (whole + 1.0)
+}
+
+/// Greedy collection of infinitely large blocks. With x the share of valid pages in a victim, the
+/// sums become integrals: rho = (1 - x) / -ln x, hence x = -rho W(-exp(-1 / rho) / rho) and
+/// A = 1 / (1 - x). First-in first-out collection has the same limit.
+pub fn greedy_large_blocks(rho: f64) -> f64 {
+    let x = -rho * lambert_w(-(-1.0 / rho).exp() / rho);
+    1.0 / (1.0 - x)
+}
+
+/// The principal branch of Lambert's W for -1/e <= z <= 0: the w >= -1 with w e^w = z.
+fn lambert_w(z: f64) -> f64 {
+    bisect(-1.0, 0.0, |w| w * w.exp() < z)
+}
+
+/// Random victims: a victim has as many valid pages as the average sealed block.
+pub fn random(rho: f64) -> f64 {
+    1.0 / (1.0 - rho)
+}
+
+/// The fixed point of the d-choices model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeanField {
+    /// Share of the blocks with i valid pages, i from 0 to N.
+    pub blocks: Vec<f64>,
+    /// Write amplification.
+    pub write_amplification: f64,
+}
+
+/// The best of d random blocks is collected; blocks have N pages.
+///
+/// Let Q(i) be the share of blocks with at least i valid pages. A victim has at least i with
+/// probability Q(i)^d and is then replaced by a block with N. Between two collections the host
+/// writes W pages, each of which invalidates one of the rho N valid pages a block: W i m(i) /
+/// (rho N) blocks pass from i to i - 1. Nothing accumulates above i: that flow is 1 - Q(i)^d. With
+/// K = W / (rho N) this gives m(N), m(N - 1), ... m(1) one after the other; K is the one with
+/// which the mean of m is rho N. Then A = N / W = 1 / (K rho).
+pub fn d_choices(rho: f64, pages_per_block: u32, choices: u32) -> MeanField {
+    // One collection invalidates at most N of the rho N valid pages a block: K <= 1 / rho.
+    let k = bisect(0.0, 1.0 / rho, |k| {
+        mean_share(&stationary(k, pages_per_block, choices)) > rho
+    });
+    MeanField {
+        blocks: stationary(k, pages_per_block, choices),
+        write_amplification: 1.0 / (k * rho),
+    }
+}
+
+/// The shares m(0..=N) for a given K, from the top down.
+fn stationary(k: f64, pages_per_block: u32, choices: u32) -> Vec<f64> {
+    let n = pages_per_block as usize;
+    let mut shares = vec![0.0; n + 1];
+    let mut above = 0.0;
+    for i in (1..=n).rev() {
+        let flow = |m: f64| 1.0 - f64::min(above + m, 1.0).powf(f64::from(choices));
+        shares[i] = bisect(0.0, 1.0 - above, |m| k * i as f64 * m < flow(m));
+        above += shares[i];
+    }
+    shares[0] = 1.0 - above;
+    shares
+}
+
+fn mean_share(shares: &[f64]) -> f64 {
+    let valid: f64 = shares.iter().enumerate().map(|(i, m)| i as f64 * m).sum();
+    valid / (shares.len() - 1) as f64
+}
+
+/// Where `below` turns from true to false, to the resolution of the numbers.
+fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..200 {
+        let middle = low + (high - low) / 2.0;
+        if below(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPARES: [f64; 4] = [0.07, 0.15, 0.28, 0.50];
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!((a / b - 1.0).abs() < tolerance, "{a} against {b}");
+    }
+
+    #[test]
+    fn the_two_definitions_of_spare_space_agree() {
+        // 4 blocks, 3 exported.
+        close(spare_of_exported_from_spare_of_raw(0.25), 1.0 / 3.0, 1e-15);
+        close(utilisation_from_spare_of_raw(0.25), 0.75, 1e-15);
+        close(utilisation_from_spare_of_exported(1.0 / 3.0), 0.75, 1e-15);
+        close(sealed_utilisation(300.0, 5.0, 1.0, 100.0), 0.75, 1e-15);
+    }
+
+    #[test]
+    fn w_inverts_its_definition() {
+        for w in [-0.999, -0.5, -0.1, -1e-3] {
+            let z: f64 = w * f64::exp(w);
+            close(lambert_w(z), w, 1e-9);
+        }
+    }
+
+    #[test]
+    fn small_cases_by_hand() {
+        // One page a block: a victim is always empty, or nothing could be invalid.
+        close(greedy(0.7, 1), 1.0, 1e-12);
+        // Two pages, X0 = 1: blocks with 2 and, just collected, 1; rho = 1 / (2 (3/2 - 1)) = 1.
+        // X0 = 1/2: half a page a victim is copied, A = 2 / (2 - 1/2), and
+        // rho = (3/2) / (2 (3/2 - 1/2)) = 3/4.
+        close(greedy(0.75, 2), 4.0 / 3.0, 1e-12);
+        // Few enough valid pages: rho = 1 / H(N) is the most that leaves every victim empty.
+        close(greedy(0.9 / (1.0 + 0.5 + 1.0 / 3.0), 3), 1.0, 1e-12);
+        assert!(greedy(1.1 / (1.0 + 0.5 + 1.0 / 3.0), 3) > 1.01);
+    }
+
+    #[test]
+    fn large_blocks_solve_the_equation_and_are_the_limit_of_greedy() {
+        for spare in SPARES {
+            let rho = utilisation_from_spare_of_exported(spare);
+            let limit = greedy_large_blocks(rho);
+            let x = 1.0 - 1.0 / limit;
+            close((1.0 - x) / -x.ln(), rho, 1e-9);
+            close(greedy(rho, 20_000), limit, 2e-3);
+            assert!(greedy(rho, 32) < greedy(rho, 256) && greedy(rho, 256) < limit);
+        }
+    }
+
+    #[test]
+    fn one_choice_is_random_and_many_choices_are_greedy() {
+        for spare in SPARES {
+            let rho = utilisation_from_spare_of_exported(spare);
+            close(d_choices(rho, 32, 1).write_amplification, random(rho), 1e-9);
+            close(
+                d_choices(rho, 32, 1_000_000).write_amplification,
+                greedy(rho, 32),
+                1e-3,
+            );
+            let between = [1, 2, 3, 5, 10, 100].map(|d| d_choices(rho, 32, d).write_amplification);
+            assert!(between.is_sorted_by(|a, b| a > b), "{between:?}");
+        }
+    }
+
+    /// The right-hand side of the mean-field ODE: the change of the shares per collection, in
+    /// units of one block in all.
+    fn drift(shares: &[f64], rho: f64, choices: i32) -> Vec<f64> {
+        let n = shares.len() - 1;
+        let at_least = |i: usize| shares[i.min(n + 1)..].iter().sum::<f64>();
+        let victim: Vec<f64> = (0..=n)
+            .map(|i| at_least(i).powi(choices) - at_least(i + 1).powi(choices))
+            .collect();
+        let host_writes: f64 = victim
+            .iter()
+            .enumerate()
+            .map(|(i, p)| (n - i) as f64 * p)
+            .sum();
+        let rate = host_writes / (rho * n as f64);
+        let lost = |i: usize| shares.get(i).map_or(0.0, |m| rate * i as f64 * m);
+        (0..=n)
+            .map(|i| lost(i + 1) - lost(i) - victim[i] + f64::from(u8::from(i == n)))
+            .collect()
+    }
+
+    #[test]
+    fn the_fixed_point_is_where_the_ode_comes_to_rest() {
+        let (n, rho) = (16, 0.8);
+        for choices in [1, 2, 10] {
+            let fixed = d_choices(rho, n, choices as u32);
+            close(fixed.blocks.iter().sum(), 1.0, 1e-12);
+            for change in drift(&fixed.blocks, rho, choices) {
+                assert!(change.abs() < 1e-9, "{change}");
+            }
+            // From full and empty blocks only, Euler's steps end in the same place.
+            let mut shares = vec![0.0; n as usize + 1];
+            (shares[0], shares[n as usize]) = (1.0 - rho, rho);
+            for _ in 0..20_000 {
+                let change = drift(&shares, rho, choices);
+                shares
+                    .iter_mut()
+                    .zip(change)
+                    .for_each(|(m, c)| *m += 0.005 * c);
+            }
+            for (reached, expected) in shares.iter().zip(&fixed.blocks) {
+                assert!(
+                    (reached - expected).abs() < 1e-6,
+                    "{reached} against {expected}"
+                );
+            }
+        }
+    }
+}
