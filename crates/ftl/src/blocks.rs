@@ -69,6 +69,7 @@ pub struct Blocks {
     lowest: Vec<u32>,
     buckets_per_pool: u32,
     data_units: u32,
+    most_valid: u32,
     units_per_block: u32,
     seals: u32,
     geometry: Geometry,
@@ -99,6 +100,7 @@ impl Blocks {
             lowest: vec![buckets_per_pool; pools],
             buckets_per_pool,
             data_units,
+            most_valid: data_units - geometry.units_per_page(),
             units_per_block: geometry.units_per_block(),
             seals: 0,
             geometry: geometry.clone(),
@@ -109,6 +111,13 @@ impl Blocks {
     #[inline(always)]
     pub fn data_units(&self) -> u32 {
         self.data_units
+    }
+
+    /// The most valid units a victim may have: they fit in fewer pages than the block has, so that
+    /// collecting it gains a page. (With one invalid unit a padded copy could be as long again.)
+    #[inline(always)]
+    pub fn most_valid(&self) -> u32 {
+        self.most_valid
     }
 
     /// The record of a block.
@@ -249,12 +258,12 @@ impl Blocks {
         }
     }
 
-    /// The sealed block of a pool with the fewest valid units, unless all are full of them.
+    /// The sealed block of a pool with the fewest valid units, if collecting it gains a page.
     #[inline]
     pub fn emptiest(&mut self, pool: usize) -> Option<BlockId> {
         let first = pool * self.buckets_per_pool as usize;
         let mut count = self.lowest[pool];
-        while count < self.data_units {
+        while count <= self.most_valid {
             let head = self.buckets[first + count as usize].head;
             if head != NO_BLOCK {
                 self.lowest[pool] = count;
@@ -266,18 +275,18 @@ impl Blocks {
         None
     }
 
-    /// The sealed blocks of a pool with at least one invalid unit, emptiest first.
+    /// The sealed blocks of a pool whose collection gains a page, emptiest first.
     pub fn candidates(&self, pool: usize) -> impl Iterator<Item = BlockId> + '_ {
         let first = pool * self.buckets_per_pool as usize;
-        (self.lowest[pool]..self.data_units)
+        (self.lowest[pool]..=self.most_valid)
             .flat_map(move |count| self.bucket(first + count as usize))
     }
 
     /// All sealed blocks of a pool, full ones too.
     pub fn sealed(&self, pool: usize) -> impl Iterator<Item = BlockId> + '_ {
         let first = pool * self.buckets_per_pool as usize;
-        let full = self.bucket(first + self.data_units as usize);
-        self.candidates(pool).chain(full)
+        (self.lowest[pool]..=self.data_units)
+            .flat_map(move |count| self.bucket(first + count as usize))
     }
 
     fn bucket(&self, bucket: usize) -> impl Iterator<Item = BlockId> + '_ {

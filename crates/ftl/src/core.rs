@@ -354,9 +354,8 @@ where
 
     /// Whether the host may take a block of this plane and leave collection its reserve.
     pub(crate) fn may_open(&self, plane: PlaneId) -> bool {
-        let reserve = u32::from(self.options.streams == Streams::Separate);
         let pool = self.layout.pool_of(plane);
-        !self.planes[plane.index()].free.is_empty() && self.pools[pool].free > reserve
+        !self.planes[plane.index()].free.is_empty() && self.pools[pool].free >= 2
     }
 
     /// Before an operation is handed to a die: collects the pools of that die that are low.
@@ -555,12 +554,11 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn flush(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
-        for group in 0..self.layout.groups().len() {
-            for lane in 0..self.layout.groups()[group].len() {
-                let plane = self.layout.groups()[group][lane];
-                if self.pad(plane, Stream::Host, at)? && self.cursors[group] == lane as u32 {
-                    self.next_lane(group);
-                }
+        for lane in 0..self.layout.lanes().len() {
+            let plane = self.layout.lanes()[lane];
+            let (group, seat) = self.layout.seat_of(plane);
+            if self.pad(plane, Stream::Host, at)? && self.cursors[group] == seat {
+                self.next_lane(group);
             }
         }
         Ok(())

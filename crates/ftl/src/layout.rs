@@ -74,7 +74,9 @@ pub struct Layout {
     pool_of: Vec<u16>,
     pools: Vec<Vec<PlaneId>>,
     pools_of_die: Vec<Vec<u16>>,
-    lane_of: Vec<u32>,
+    lanes: Vec<PlaneId>,
+    /// Group of a plane, and its place there.
+    seats: Vec<(u32, u32)>,
 }
 
 impl Layout {
@@ -93,10 +95,6 @@ impl Layout {
             return Err(OptionsError::WidePool);
         }
         let lanes = lanes(geometry, options.stripe)?;
-        let mut lane_of = vec![0; lanes.len()];
-        for (lane, plane) in lanes.iter().enumerate() {
-            lane_of[plane.index()] = lane as u32;
-        }
         let pool_of: Vec<u16> = (0..geometry.planes())
             .map(|plane| pool_number(geometry, options.pool, PlaneId(plane)) as u16)
             .collect();
@@ -112,15 +110,22 @@ impl Layout {
             }
         }
         let groups = match options.placement {
-            Placement::Dynamic => vec![lanes],
+            Placement::Dynamic => vec![lanes.clone()],
             Placement::Static => by_die(geometry, &lanes),
         };
+        let mut seats = vec![(0, 0); lanes.len()];
+        for (number, group) in groups.iter().enumerate() {
+            for (seat, plane) in group.iter().enumerate() {
+                seats[plane.index()] = (number as u32, seat as u32);
+            }
+        }
         Ok(Layout {
             groups,
             pool_of,
             pools,
             pools_of_die,
-            lane_of,
+            lanes,
+            seats,
         })
     }
 
@@ -155,9 +160,15 @@ impl Layout {
         &self.pools_of_die[die.index()]
     }
 
-    /// Position of a plane in striping order.
-    pub fn lane_of(&self, plane: PlaneId) -> u32 {
-        self.lane_of[plane.index()]
+    /// All planes in striping order.
+    pub fn lanes(&self) -> &[PlaneId] {
+        &self.lanes
+    }
+
+    /// The group of a plane, and its place there.
+    pub fn seat_of(&self, plane: PlaneId) -> (usize, u32) {
+        let (group, seat) = self.seats[plane.index()];
+        (group as usize, seat)
     }
 }
 

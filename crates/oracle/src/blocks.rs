@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use crate::OracleError;
 use crate::ops::{Cause, Op, ReadCause, Totals};
-use crate::rules::{Check, Rules, Streams};
+use crate::rules::{Check, Rules};
 
 /// Whoever maps logical pages to unit addresses.
 pub(crate) trait Owner<T> {
@@ -137,11 +137,8 @@ impl<T: Copy> Blocks<T> {
         if self.open[lane][Stream::Host as usize].is_some() {
             return true;
         }
-        let needed = match self.rules.streams {
-            Streams::Separate => 2,
-            Streams::Shared => 1,
-        };
-        !self.free[lane].is_empty() && self.free_blocks(self.rules.pool_of(lane)) >= needed
+        // One free block stays behind for collection.
+        !self.free[lane].is_empty() && self.free_blocks(self.rules.pool_of(lane)) >= 2
     }
 
     fn advance(&mut self, group: usize) {

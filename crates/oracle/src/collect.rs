@@ -1,8 +1,8 @@
 //! Garbage collection: when a pool is collected, which block is the victim, where its valid units
 //! go.
 //!
-//! Candidates are the sealed blocks of the pool with fewer valid units than slots; the victim has
-//! the fewest valid units and, among those, has had that count for the longest.
+//! Candidates are the sealed blocks of the pool whose valid units fit in fewer pages than the block
+//! has; the victim has the fewest valid units and, among those, has had that count for the longest.
 
 use crate::blocks::{Blocks, Owner, State, Stream};
 use crate::ops::{Cause, ReadCause};
@@ -72,7 +72,7 @@ impl<T: Copy> Blocks<T> {
         let candidate = |block: &usize| {
             self.rules.pool_of(g.plane_of(*block)) == pool
                 && self.blocks[*block].state == State::Sealed
-                && self.blocks[*block].valid < g.units_per_block()
+                && self.blocks[*block].valid.div_ceil(g.units_per_page) < g.data_pages()
         };
         let order = |block: &usize| (self.blocks[*block].valid, self.blocks[*block].since);
         (0..self.blocks.len()).filter(candidate).min_by_key(order)

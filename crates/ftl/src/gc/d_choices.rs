@@ -44,14 +44,14 @@ impl VictimPolicy for DChoices {
         allowed: &dyn Fn(BlockId) -> bool,
     ) -> Option<BlockId> {
         let emptiest = blocks.emptiest(pool)?;
-        let full = blocks.data_units();
+        let most = blocks.most_valid();
         let mut best: Option<(u16, BlockId)> = None;
         let mut found = 0;
         for _ in 0..DRAWS_PER_CHOICE * self.choices {
             let block = self.draw(blocks, pool);
             let record = blocks.record(block);
             let fits =
-                record.state == State::Sealed && u32::from(record.valid) < full && allowed(block);
+                record.state == State::Sealed && u32::from(record.valid) <= most && allowed(block);
             if !fits {
                 continue;
             }

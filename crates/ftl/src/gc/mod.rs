@@ -21,7 +21,7 @@ pub use greedy::Greedy;
 
 /// Chooses the next victim of a pool.
 pub trait VictimPolicy {
-    /// A sealed block of the pool with at least one invalid unit for which `allowed` holds; `None`
+    /// A sealed block of the pool whose collection gains a page ([`Blocks::most_valid`]) for which `allowed` holds; `None`
     /// when there is nothing to gain.
     fn choose(
         &mut self,

@@ -1,0 +1,386 @@
+//! The fast core against separately written slow models (`crates/oracle`), operation by operation:
+//! the same programs, reads and erases in the same order, under collection.
+
+use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
+use flashlore_flash::geometry::Counts;
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::record::{Op as Done, Recorded};
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_ftl::{
+    Collect, DedupFtl, FtlOptions, Layout, LayoutOptions, Level, Mode, Placement, PlainFtl,
+    PoolScope, Streams, Trigger, VictimChoice, Watermarks, Wear,
+};
+use flashlore_oracle::ca_ftl::{CaFtl, CaOptions};
+use flashlore_oracle::ops::{Cause as Why, Op, ReadCause};
+use flashlore_oracle::page_ftl::PageFtl;
+use flashlore_oracle::rules::{self, Rules};
+use proptest::prelude::*;
+
+type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
+
+#[derive(Debug, Clone)]
+struct Device {
+    geometry: Geometry,
+    options: FtlOptions,
+    rules: Rules,
+}
+
+impl Device {
+    fn medium(&self) -> Medium {
+        Recorded::new(Checked::new(MemoryFlash::new(self.geometry.clone())))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Write(u32, u32),
+    Read(u32),
+    Trim(u32),
+    Flush,
+}
+
+fn devices() -> impl Strategy<Value = Device> {
+    let shape = (
+        1u32..3,
+        1u32..3,
+        1u32..3,
+        18u32..26,
+        6u32..12,
+        prop::sample::select(vec![1u32, 2, 4]),
+    );
+    let layout = (
+        any::<bool>(),
+        prop::sample::select(vec![PoolScope::Plane, PoolScope::Die, PoolScope::Device]),
+        any::<bool>(),
+    );
+    let policy = (
+        prop::sample::select(vec![
+            Trigger::Allocation,
+            Trigger::Dispatch { reads: false },
+            Trigger::Dispatch { reads: true },
+        ]),
+        0u32..3,
+        0u32..3,
+        any::<bool>(),
+        any::<bool>(),
+    );
+    (shape, layout, policy).prop_map(device)
+}
+
+type Shape = (u32, u32, u32, u32, u32, u32);
+type Where = (bool, PoolScope, bool);
+type Policy = (Trigger, u32, u32, bool, bool);
+
+fn device((shape, place, policy): (Shape, Where, Policy)) -> Device {
+    let (channels, dies, planes, blocks, pages, units) = shape;
+    let (fixed, pool, reversed) = place;
+    let (trigger, low, above, separate, summary_page) = policy;
+    let pool = if fixed && pool == PoolScope::Device {
+        PoolScope::Die
+    } else {
+        pool
+    };
+    let geometry = Geometry::new(Counts {
+        channels,
+        packages_per_channel: 1,
+        dies_per_package: dies,
+        planes_per_die: planes,
+        blocks_per_plane: blocks,
+        pages_per_block: pages,
+        page_bytes: units * 4096,
+    })
+    .unwrap();
+    let mut stripe = [Level::Channel, Level::Package, Level::Die, Level::Plane];
+    if reversed {
+        stripe.reverse();
+    }
+    let placement = if fixed {
+        Placement::Static
+    } else {
+        Placement::Dynamic
+    };
+    let layout = LayoutOptions {
+        stripe,
+        placement,
+        pool,
+    };
+    let planes_in_pool = match pool {
+        PoolScope::Plane => 1,
+        PoolScope::Die => planes,
+        PoolScope::Package | PoolScope::Device => geometry.planes(),
+    };
+    let low = low + planes_in_pool;
+    let data_units = (pages - u32::from(summary_page)) * units;
+    let options = FtlOptions {
+        exported: geometry.planes() * blocks * data_units * 2 / 5,
+        layout,
+        streams: if separate {
+            Streams::Separate
+        } else {
+            Streams::Shared
+        },
+        summary_page,
+        collect: Collect {
+            victims: VictimChoice::Greedy,
+            mode: Mode::Foreground,
+            trigger,
+            watermarks: Watermarks {
+                low,
+                high: low + above,
+            },
+            copyback: false,
+        },
+        wear: Wear {
+            dynamic: false,
+            static_gap: 0,
+        },
+        seed: 0,
+    };
+    let mut rules = Rules::new(rules::Geometry {
+        dies: geometry.dies() as usize,
+        planes_per_die: planes as usize,
+        blocks_per_plane: blocks as usize,
+        pages_per_block: pages as usize,
+        units_per_page: units as usize,
+        summary_page,
+    });
+    let lanes = Layout::new(&geometry, &layout).unwrap();
+    rules.stripe = lanes.lanes().iter().map(|p| p.index()).collect();
+    rules.pools = match pool {
+        PoolScope::Plane => rules::PoolScope::Plane,
+        PoolScope::Die => rules::PoolScope::Die,
+        PoolScope::Package | PoolScope::Device => rules::PoolScope::Device,
+    };
+    rules.streams = if separate {
+        rules::Streams::Separate
+    } else {
+        rules::Streams::Shared
+    };
+    rules.placement = if fixed {
+        rules::Placement::Static
+    } else {
+        rules::Placement::Dynamic
+    };
+    rules.check = match trigger {
+        Trigger::Allocation => rules::Check::Allocation,
+        Trigger::Dispatch { reads } => rules::Check::Dispatch { reads },
+    };
+    (rules.low, rules.high) = (low as usize, (low + above) as usize);
+    Device {
+        geometry,
+        options,
+        rules,
+    }
+}
+
+fn steps(values: u32) -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        30 => (any::<u32>(), 0..values).prop_map(|(l, v)| Step::Write(l, v)),
+        3 => any::<u32>().prop_map(Step::Read),
+        1 => any::<u32>().prop_map(Step::Trim),
+        1 => Just(Step::Flush),
+    ];
+    prop::collection::vec(step, 500..4000)
+}
+
+/// Skews addresses, so that blocks die unevenly.
+fn address(raw: u32, exported: u32) -> u32 {
+    if raw.is_multiple_of(3) {
+        raw / 3 % exported
+    } else {
+        raw / 3 % (exported / 3).max(1)
+    }
+}
+
+/// What both sides did, in one notation: a page with its slots, a read page, an erased block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Common {
+    Read(u32, Cause),
+    Program(u32, Vec<Option<(u32, bool)>>),
+    Summary(u32),
+    Erase(u32),
+}
+
+fn of_core(ops: &[Done], geometry: &Geometry, name: impl Fn(u32) -> u32) -> Vec<Common> {
+    let mut out: Vec<Common> = Vec::new();
+    for op in ops {
+        match *op {
+            Done::Read { page, cause } => out.push(Common::Read(page.0, cause)),
+            Done::Summary { page } => out.push(Common::Summary(page.0)),
+            Done::Erase { block } => out.push(Common::Erase(block.0)),
+            Done::Program { ppn, owner, from } => {
+                let page = geometry.page_of(ppn).0;
+                let slot = owner.map(|o| (name(o), from.is_some()));
+                if ppn.0 % geometry.units_per_page() == 0 {
+                    out.push(Common::Program(page, vec![slot]));
+                } else if let Some(Common::Program(_, slots)) = out.last_mut() {
+                    slots.push(slot);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn of_model<T: Copy>(ops: &[Op<T>], rules: &Rules, name: impl Fn(T) -> u32) -> Vec<Common> {
+    let page_id =
+        |block: usize, page: usize| (block * rules.geometry.pages_per_block + page) as u32;
+    ops.iter()
+        .map(|op| match op {
+            Op::Read { block, page, cause } => {
+                let cause = match cause {
+                    ReadCause::Host => Cause::Host,
+                    ReadCause::Gc => Cause::Gc,
+                    ReadCause::Verify => Cause::Verify,
+                };
+                Common::Read(page_id(*block, *page), cause)
+            }
+            Op::Program { block, page, slots } => {
+                let slots = slots
+                    .iter()
+                    .map(|s| s.map(|(t, why)| (name(t), why == Why::Gc)));
+                Common::Program(page_id(*block, *page), slots.collect())
+            }
+            Op::Summary { block, page } => Common::Summary(page_id(*block, *page)),
+            Op::Erase { block } => Common::Erase(*block as u32),
+        })
+        .collect()
+}
+
+/// Compares one step's operations and names the first that differ.
+fn compare(step: usize, core: &[Common], model: &[Common]) -> Result<(), TestCaseError> {
+    if core == model {
+        return Ok(());
+    }
+    let at = core.iter().zip(model).take_while(|(a, b)| a == b).count();
+    Err(TestCaseError::fail(format!(
+        "step {step}, operation {at}: core {:?}, model {:?}",
+        core.get(at),
+        model.get(at)
+    )))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_plain_device_does_what_a_naive_page_ftl_does(device in devices(), steps in steps(1)) {
+        let exported = device.options.exported;
+        let mut ftl = PlainFtl::new(device.medium(), device.options.clone()).unwrap();
+        let mut model = PageFtl::new(device.rules.clone()).unwrap();
+        for (i, step) in steps.iter().enumerate() {
+            match *step {
+                Step::Write(raw, _) => {
+                    let lpn = address(raw, exported);
+                    ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE).unwrap();
+                    model.write(u64::from(lpn)).unwrap();
+                }
+                Step::Read(raw) => {
+                    let lpn = address(raw, exported);
+                    ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                    model.read(u64::from(lpn));
+                }
+                Step::Trim(raw) => {
+                    let lpn = address(raw, exported);
+                    ftl.trim(lpn).unwrap();
+                    model.trim(u64::from(lpn));
+                }
+                Step::Flush => {
+                    ftl.core_mut().flush(0).unwrap();
+                    model.flush();
+                }
+            }
+            let core = of_core(&ftl.core_mut().flash_mut().take(), &device.geometry, |o| o);
+            let expected = of_model(&model.take_ops(), &device.rules, |lpn| lpn as u32);
+            compare(i, &core, &expected)?;
+        }
+        ftl.check().map_err(TestCaseError::fail)?;
+        model.check();
+        let (counters, totals) = (ftl.core().counters(), model.totals());
+        prop_assert_eq!(counters.victims, totals.victims);
+        prop_assert_eq!(counters.programs_gc, totals.moved_units);
+        prop_assert_eq!(counters.erases, totals.total_erases());
+        prop_assert_eq!(counters.programs_padding, totals.padding_slots);
+    }
+
+    #[test]
+    fn the_deduplicating_device_does_what_a_naive_ca_ssd_does(
+        device in devices(),
+        steps in steps(400),
+        entries in prop_oneof![Just(None), (0u32..200).prop_map(Some)],
+        cut in any::<bool>(),
+        verify in any::<bool>(),
+    ) {
+        let exported = device.options.exported;
+        let bits = if cut { 8 } else { 128 };
+        let dedup = DedupOptions {
+            index_entries: entries,
+            fingerprint_bits: bits,
+            verify,
+            bypass: None,
+        };
+        let ledger = ValueLedger::default();
+        let mut ftl =
+            DedupFtl::new(device.medium(), device.options.clone(), dedup, ledger).unwrap();
+        let mut model = CaFtl::new(device.rules.clone(), CaOptions {
+            index_entries: entries.map(|e| e as usize),
+            fingerprint: Box::new(move |v| PageTag(v).fingerprint(bits)),
+            verify,
+        }).unwrap();
+        for (i, step) in steps.iter().enumerate() {
+            match *step {
+                Step::Write(raw, value) => {
+                    let lpn = address(raw, exported);
+                    ftl.fetch_candidate(0, PageTag(value), Tag::NONE).unwrap();
+                    ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE).unwrap();
+                    model.write(u64::from(lpn), value).unwrap();
+                }
+                Step::Read(raw) => {
+                    let lpn = address(raw, exported);
+                    ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                    model.read(u64::from(lpn));
+                }
+                Step::Trim(raw) => {
+                    let lpn = address(raw, exported);
+                    ftl.trim(lpn).unwrap();
+                    model.trim(u64::from(lpn));
+                }
+                Step::Flush => {
+                    ftl.core_mut().flush(0).unwrap();
+                    model.flush();
+                }
+            }
+            let ops = ftl.core_mut().flash_mut().take();
+            // An owner is an object; the model names values, so positions are compared, not names.
+            let core = of_core(&ops, &device.geometry, |_| 0);
+            let expected = of_model(&model.take_ops(), &device.rules, |_| 0);
+            compare(i, &core, &expected)?;
+        }
+        ftl.check().map_err(TestCaseError::fail)?;
+        model.check();
+        let (counters, totals) = (ftl.dedup_counters(), model.totals());
+        prop_assert_eq!(counters.hits, totals.hits);
+        prop_assert_eq!(counters.misses, totals.misses);
+        prop_assert_eq!(counters.silent, totals.silent);
+        prop_assert_eq!(counters.evictions, totals.evictions);
+        prop_assert_eq!(counters.corrupted, totals.corrupted);
+        let census = ftl.ledger().census().unwrap();
+        if !cut || verify {
+            prop_assert_eq!(census.unique, totals.unique);
+            prop_assert_eq!(census.duplicate, totals.duplicate);
+            prop_assert_eq!(census.reborn, totals.reborn);
+        }
+        // The LRU order, by content, from head to tail.
+        let listed: Vec<u32> =
+            ftl.dedup().index.objects().map(|o| ftl.objects().at(o).0).collect();
+        let expected: Vec<u32> =
+            model.index().head_to_tail().iter().map(|&(_, ppn)| ppn as u32).collect();
+        prop_assert_eq!(listed, expected);
+        for lpn in 0..exported {
+            let object = ftl.objects().get(lpn);
+            let found = (object != u32::MAX).then(|| u64::from(ftl.objects().at(object).0));
+            prop_assert_eq!(found, model.location(u64::from(lpn)));
+        }
+    }
+}
