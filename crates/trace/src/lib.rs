@@ -24,9 +24,15 @@ pub mod reader;
 pub mod record;
 pub mod workload;
 
+pub use convert::{ConvertOptions, ConvertReport, convert};
 pub use devices::DeviceNames;
 pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;
+pub use info::Info;
 pub use input::Compression;
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
+pub use workload::{
+    ContentModel, Join, NativeSource, Request, RequestBlock, RequestSource, Summary, Workload,
+    WorkloadOptions,
+};

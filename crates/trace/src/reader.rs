@@ -162,9 +162,14 @@ impl TraceReader {
         let Some(parse) = format.line_parser() else {
             return Err(Error::Native {
                 path: name.to_owned(),
-                what: "native traces are read from an uncompressed file, not from a stream or \
-                       through a decompressor"
-                    .to_owned(),
+                what: match found {
+                    Some(_) => {
+                        "native traces are read from an uncompressed file, not from a \
+                                stream or through a decompressor"
+                    }
+                    None => "it does not begin with 'PAR1'",
+                }
+                .to_owned(),
             });
         };
         let text = Text {
