@@ -94,7 +94,8 @@ impl Info {
             Ok(())
         })?;
         let value_count = inputs.value_count();
-        let (summary, _) = pass.finish(&options, inputs.summaries(), value_count, |id| id)?;
+        let resolve = pass.translator.merged().resolver(value_count)?;
+        let (summary, _) = pass.finish(&options, inputs.summaries(), value_count, resolve)?;
         let transfers = summary.counts.reads.requests + summary.counts.writes.requests;
         Ok(Info {
             read_sizes: sizes(&lengths.reads),

@@ -2,9 +2,11 @@
 //!
 //! Each text parser is tried on the first lines; the one that understands most of them wins. SSDsim
 //! and DiskSim have the same five columns and tell apart by the time: nanoseconds are whole, and
-//! milliseconds have a decimal point. Where both fit every line (all times whole, all flags 0 or 1)
-//! the input is SSDsim. The other formats exclude each other.
+//! milliseconds have a decimal point. Such an input is DiskSim when at least half of the times have
+//! one, or when SSDsim understands nothing of it; else it is SSDsim, and a damaged record is reported
+//! as one instead of making the times a million times longer. The other formats exclude each other.
 
+use super::fields::Cursor;
 use super::{Format, RawRecord, native};
 use crate::devices::DeviceNames;
 
@@ -30,7 +32,10 @@ pub fn detect(head: &[u8], complete: bool) -> Option<Format> {
     let mut best = None;
     let mut most = 0;
     for format in CANDIDATES {
-        let understood = count_understood(format, &lines);
+        let understood = match format {
+            Format::Disksim if most > 0 && !mostly_decimal(&lines) => 0,
+            _ => count_understood(format, &lines),
+        };
         if understood > most {
             (best, most) = (Some(format), understood);
         }
@@ -67,18 +72,33 @@ fn count_understood(format: Format, lines: &[&[u8]]) -> usize {
         .count()
 }
 
+/// Whether at least half of the lines begin with a number that has a decimal point.
+fn mostly_decimal(lines: &[&[u8]]) -> bool {
+    let decimal = lines
+        .iter()
+        .filter(|line| Cursor::new(line).word().contains(&b'.'))
+        .count();
+    decimal * 2 >= lines.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn whole_times_are_ssdsim_and_decimal_ones_disksim() {
-        let cases: [(&[u8], Option<Format>); 6] = [
+        let cases: [(&[u8], Option<Format>); 7] = [
             (b"0 0 8 8 0\n100 0 16 8 1\n", Some(Format::Ssdsim)),
             (b"0.0 0 8 8 0\n100.5 0 16 8 1\n", Some(Format::Disksim)),
-            // One whole time among decimals, and flags that SSDsim does not know.
+            // A whole time among decimals.
             (b"0 0 8 8 0\n100.5 0 16 8 1\n", Some(Format::Disksim)),
-            (b"0 0 8 8 0\n100 0 16 8 3\n", Some(Format::Disksim)),
+            // A damaged SSDsim record stays one.
+            (
+                b"0 0 8 8 0\n7 0 8 8 0\n100.5 0 16 8 1\n",
+                Some(Format::Ssdsim),
+            ),
+            (b"0 0 8 8 0\n100 0 16 8 3\n", Some(Format::Ssdsim)),
+            // Flags that SSDsim does not know at all.
             (b"0 0 8 8 5\n", Some(Format::Disksim)),
             (b"0 0 8 8\n", None),
         ];

@@ -1,10 +1,9 @@
 //! Lines of a text input, as slices of one buffer.
 //!
-//! Archives: published traces come as tar files that users cut with line tools, so that the first
-//! record is glued to an archive header and zero bytes follow the last. When the beginning of the
-//! input holds a tar header, everything up to the last zero byte before text is skipped, and lines
-//! of zero bytes only are taken for padding. Elsewhere a zero byte is left in its line, which the
-//! format then rejects.
+//! Archives: published traces come as tar files, and users cut those with line tools. A tar header in
+//! front (with the extended headers before it) is skipped, and so is a header of which only the end
+//! is left, glued to the first record. After a header, lines of zero bytes only are padding.
+//! Elsewhere a zero byte is left in its line, which the format then rejects.
 
 use memchr::{memchr, memmem, memrchr};
 
@@ -17,8 +16,12 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Size of the buffer.
 const BUFFER_BYTES: usize = 4 * HEAD_BYTES;
 
-/// An archive header ends within this many bytes.
-const ARCHIVE_HEADER_BYTES: usize = 16 * 1024;
+/// What marks a tar header, and where in it.
+const TAR_MAGIC: &[u8] = b"ustar";
+const TAR_MAGIC_AT: usize = 257;
+
+/// Size of a tar header, and what everything in a tar file is padded to.
+const TAR_BLOCK: usize = 512;
 
 /// A text input, line by line.
 pub(crate) struct Lines {
@@ -127,20 +130,13 @@ impl Lines {
     }
 
     fn skip_archive_header(&mut self) {
-        let head = &self.buffer[..self.end.min(ARCHIVE_HEADER_BYTES)];
-        let text_end = head
-            .iter()
-            .rposition(|&b| b != 0)
-            .map_or(0, |last| last + 1);
-        let Some(last_zero) = memrchr(0, &head[..text_end]) else {
+        let head = &self.buffer[..self.end];
+        let Some(start) = tar_headers(head).or_else(|| glued_header(head)) else {
             return;
         };
-        if memmem::find(&head[..last_zero], b"ustar").is_none() {
-            return;
-        }
         self.archive = true;
-        self.line = head[..last_zero].iter().filter(|&&b| b == b'\n').count() as u64;
-        self.start = last_zero + 1;
+        self.line = head[..start].iter().filter(|&&b| b == b'\n').count() as u64;
+        self.start = start;
     }
 
     fn too_long(&self) -> Error {
@@ -158,4 +154,40 @@ impl Lines {
 
 fn trim_end(line: &[u8]) -> &[u8] {
     line.trim_ascii_end()
+}
+
+/// Where the contents of the first file begin when `head` begins with a tar header.
+fn tar_headers(head: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let block = head.get(at..at + TAR_BLOCK)?;
+        if !block[TAR_MAGIC_AT..].starts_with(TAR_MAGIC) {
+            return None;
+        }
+        at += TAR_BLOCK;
+        match block[156] {
+            // Extended headers and long names carry data of their own before the file's header.
+            b'x' | b'g' | b'L' => {
+                at += octal(&block[124..136])?.checked_next_multiple_of(TAR_BLOCK)?
+            }
+            _ => return Some(at),
+        }
+    }
+}
+
+/// The number in a field of a tar header.
+fn octal(field: &[u8]) -> Option<usize> {
+    let end = field
+        .iter()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(field.len());
+    usize::from_str_radix(std::str::from_utf8(&field[..end]).ok()?, 8).ok()
+}
+
+/// Where the first record begins when the first line is the end of a tar header and that record.
+fn glued_header(head: &[u8]) -> Option<usize> {
+    let line = &head[..memchr(b'\n', head)?];
+    let magic = memmem::find(line, TAR_MAGIC)?;
+    let last_zero = memrchr(0, line)?;
+    (magic < last_zero).then_some(last_zero + 1)
 }

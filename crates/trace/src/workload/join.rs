@@ -71,14 +71,6 @@ impl Inputs {
         })
     }
 
-    /// Names of the devices of all traces, as far as they were read.
-    pub(crate) fn device_names(&self) -> &DeviceNames {
-        match &self.shared {
-            Some(shared) => &shared.names,
-            None => self.inputs[0].reader.device_names(),
-        }
-    }
-
     /// Number of value ids of all traces, as far as they were read.
     pub(crate) fn value_count(&self) -> u32 {
         match &self.shared {
