@@ -1,0 +1,221 @@
+//! A trace in one format becomes the same trace in another.
+//!
+//! What the output format cannot express is an error that names the record, never a silent loss;
+//! content is dropped only when asked for. Text formats keep the absolute times of the input. The
+//! output appears under its name when it is complete: it is written beside it and renamed.
+
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::formats::native::NativeWriter;
+use crate::formats::{Format, disksim, fiu, msr, spc, ssdsim};
+use crate::reader::{ReadOptions, ReadStats, TraceReader};
+use crate::record::{Batch, Record};
+
+/// Size of the output buffer.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// How a trace is to be converted.
+#[derive(Debug, Clone, Copy)]
+pub struct ConvertOptions {
+    /// How the input is read.
+    pub read: ReadOptions,
+    /// Format of the output.
+    pub to: Format,
+    /// Leave out the content where the output format has no place for it.
+    pub drop_content: bool,
+}
+
+/// What a conversion did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConvertReport {
+    /// Format of the input.
+    pub from: Format,
+    /// Format of the output.
+    pub to: Format,
+    /// What was read.
+    pub read: ReadStats,
+    /// Records whose content was left out.
+    pub contents_dropped: u64,
+    /// Records whose time was cut to whole clock ticks of 100 ns (MSR only).
+    pub times_cut: u64,
+}
+
+/// Converts the trace at `input` to the file `output`, which is replaced if it exists.
+///
+/// # Errors
+/// When the input cannot be read, a record cannot be expressed, or the output cannot be written.
+/// Nothing is left behind then.
+pub fn convert(
+    input: impl AsRef<Path>,
+    output: impl AsRef<Path>,
+    options: &ConvertOptions,
+) -> Result<ConvertReport> {
+    convert_reader(TraceReader::open(input, &options.read)?, output, options)
+}
+
+/// As [`convert`], from an open trace that has not been read from.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_reader(
+    mut reader: TraceReader,
+    output: impl AsRef<Path>,
+    options: &ConvertOptions,
+) -> Result<ConvertReport> {
+    let output = output.as_ref();
+    let failed = |source: io::Error| Error::Write {
+        path: output.display().to_string(),
+        source,
+    };
+    let directory = match output.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".flashlore-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)
+        .map_err(failed)?;
+    let mut writer = Writer::new(options, temporary.as_file_mut()).map_err(failed)?;
+    let mut batch = Batch::default();
+    while reader.next_batch(&mut batch)? {
+        for record in batch.iter() {
+            writer.push(&record, &reader)?.map_err(failed)?;
+        }
+    }
+    let (contents_dropped, times_cut) = writer.finish(&reader).map_err(failed)?;
+    let report = ConvertReport {
+        from: reader.format(),
+        to: options.to,
+        read: reader.stats().clone(),
+        contents_dropped,
+        times_cut,
+    };
+    temporary.as_file().sync_all().map_err(failed)?;
+    temporary.persist(output).map_err(|e| failed(e.error))?;
+    Ok(report)
+}
+
+/// Writes records in one format.
+enum Writer<'f> {
+    Text(TextWriter<'f>),
+    Native(Box<NativeWriter<BufWriter<&'f mut File>>>),
+}
+
+struct TextWriter<'f> {
+    format: Format,
+    write_line: WriteLine,
+    drop_content: bool,
+    file: BufWriter<&'f mut File>,
+    line: String,
+    records: u64,
+    contents_dropped: u64,
+    times_cut: u64,
+}
+
+/// Appends the line of a record at an absolute time; `Err` says what the format lacks.
+type WriteLine = fn(&mut String, u64, &Record<'_>, &TraceReader) -> std::result::Result<(), String>;
+
+/// The writer of a text format; the native format has none.
+fn line_writer(format: Format) -> Option<WriteLine> {
+    match format {
+        Format::Fiu => Some(|out, time_ns, record, reader| {
+            fiu::write(out, time_ns, record, |id| reader.digest(id))
+        }),
+        Format::Msr => Some(|out, time_ns, record, reader| {
+            msr::write(out, time_ns, record, reader.device_names())
+        }),
+        Format::Spc => Some(|out, time_ns, record, _| spc::write(out, time_ns, record)),
+        Format::Disksim => Some(|out, time_ns, record, _| disksim::write(out, time_ns, record)),
+        Format::Ssdsim => Some(|out, time_ns, record, _| ssdsim::write(out, time_ns, record)),
+        Format::Native => None,
+    }
+}
+
+impl<'f> Writer<'f> {
+    fn new(options: &ConvertOptions, file: &'f mut File) -> io::Result<Self> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let Some(write_line) = line_writer(options.to) else {
+            return Ok(Writer::Native(Box::new(NativeWriter::new(file)?)));
+        };
+        Ok(Writer::Text(TextWriter {
+            format: options.to,
+            write_line,
+            drop_content: options.drop_content,
+            file,
+            line: String::new(),
+            records: 0,
+            contents_dropped: 0,
+            times_cut: 0,
+        }))
+    }
+
+    /// Writes a record. The outer error is the record's, the inner one the file's.
+    fn push(&mut self, record: &Record<'_>, reader: &TraceReader) -> Result<io::Result<()>> {
+        match self {
+            Writer::Native(native) => Ok(native.push(record)),
+            Writer::Text(text) => text.push(record, reader),
+        }
+    }
+
+    /// Completes the file; the numbers of contents dropped and of times cut.
+    fn finish(self, reader: &TraceReader) -> io::Result<(u64, u64)> {
+        match self {
+            Writer::Text(mut text) => {
+                text.file.flush()?;
+                Ok((text.contents_dropped, text.times_cut))
+            }
+            Writer::Native(native) => {
+                native
+                    .finish(reader.device_names(), reader.origin_ns())?
+                    .flush()?;
+                Ok((0, 0))
+            }
+        }
+    }
+}
+
+impl TextWriter<'_> {
+    fn push(&mut self, record: &Record<'_>, reader: &TraceReader) -> Result<io::Result<()>> {
+        self.records += 1;
+        self.line.clear();
+        self.append(record, reader)
+            .map_err(|why| Error::Unrepresentable {
+                record: self.records,
+                format: self.format,
+                why,
+            })?;
+        Ok(self.file.write_all(self.line.as_bytes()))
+    }
+
+    fn append(
+        &mut self,
+        record: &Record<'_>,
+        reader: &TraceReader,
+    ) -> std::result::Result<(), String> {
+        let time_ns = reader
+            .origin_ns()
+            .checked_add(record.time_ns)
+            .ok_or("its absolute time is not below 2^64 nanoseconds")?;
+        if self.format != Format::Fiu && record.content.is_some() {
+            if !self.drop_content {
+                return Err(
+                    "it carries content, which the format has no place for; ask to drop \
+                            the content if it is not wanted"
+                        .to_owned(),
+                );
+            }
+            self.contents_dropped += 1;
+        }
+        if self.format == Format::Msr && time_ns % msr::TICK_NS != 0 {
+            self.times_cut += 1;
+        }
+        (self.write_line)(&mut self.line, time_ns, record, reader)
+    }
+}

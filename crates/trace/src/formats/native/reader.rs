@@ -1,0 +1,388 @@
+//! Reads a native trace in batches, one row group open at a time.
+
+use std::fs::File;
+use std::str::FromStr;
+
+use bytes::{Buf, Bytes};
+use parquet::column::reader::ColumnReader;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+use super::seal::{self, Verified};
+use super::{
+    KEY_HOSTS, KEY_ORIGIN, KEY_RECORDS, KEY_STYLE, KEY_VALUES, KEY_VERSION, PRESENT, VERSION,
+    schema,
+};
+use crate::devices::{DeviceNames, NameStyle};
+use crate::digests::MAX_VALUES;
+use crate::error::{Error, Fault, Place, Result};
+use crate::formats::check;
+use crate::record::{Batch, NO_CONTENT, Op, chunks};
+
+/// Records of one batch.
+const BATCH_RECORDS: usize = 4096;
+
+/// Where the bytes of a native trace are: Parquet is read from its end, so a stream will not do.
+pub(crate) enum NativeSourceBytes {
+    File(File),
+    Memory(Bytes),
+}
+
+/// An open native trace.
+pub(crate) struct NativeReader {
+    path: String,
+    file: Box<dyn FileReader>,
+    verified: Verified,
+    names: DeviceNames,
+    records: u64,
+    values: u32,
+    origin_ns: u64,
+    next_group: usize,
+    columns: Option<Columns>,
+    scratch: Scratch,
+    read: u64,
+    last_time_ns: u64,
+}
+
+/// The columns of the open row group.
+struct Columns {
+    time: ColumnReader,
+    device: ColumnReader,
+    op: ColumnReader,
+    offset: ColumnReader,
+    length: ColumnReader,
+    content: Option<ColumnReader>,
+}
+
+/// Buffers that keep their memory.
+#[derive(Default)]
+struct Scratch {
+    wide: Vec<i64>,
+    narrow: Vec<i32>,
+    definition: Vec<i16>,
+    repetition: Vec<i16>,
+}
+
+impl NativeReader {
+    /// Checks the seal, the schema and the metadata.
+    pub(crate) fn open(path: String, bytes: NativeSourceBytes) -> Result<Self> {
+        let foreign = |what: String| Error::Native {
+            path: path.clone(),
+            what,
+        };
+        let verified = match &bytes {
+            NativeSourceBytes::File(file) => seal::verify(file),
+            NativeSourceBytes::Memory(bytes) => seal::verify(bytes.clone().reader()),
+        };
+        let verified = verified
+            .map_err(|source| Error::Read {
+                path: path.clone(),
+                byte: 0,
+                source,
+            })?
+            .map_err(&foreign)?;
+        let opened: std::result::Result<Box<dyn FileReader>, ParquetError> = match bytes {
+            NativeSourceBytes::File(file) => {
+                SerializedFileReader::new(file).map(|reader| Box::new(reader) as _)
+            }
+            NativeSourceBytes::Memory(bytes) => {
+                SerializedFileReader::new(bytes).map(|reader| Box::new(reader) as _)
+            }
+        };
+        let file = opened.map_err(|e| foreign(e.to_string()))?;
+        let metadata = Metadata::of(&*file).map_err(foreign)?;
+        Ok(NativeReader {
+            path,
+            file,
+            verified,
+            names: metadata.names,
+            records: metadata.records,
+            values: metadata.values,
+            origin_ns: metadata.origin_ns,
+            next_group: 0,
+            columns: None,
+            scratch: Scratch::default(),
+            read: 0,
+            last_time_ns: 0,
+        })
+    }
+
+    pub(crate) fn names(&self) -> &DeviceNames {
+        &self.names
+    }
+
+    /// All value ids are below this number.
+    pub(crate) fn values(&self) -> u32 {
+        self.values
+    }
+
+    /// The first record's time on the trace's own clock.
+    pub(crate) fn origin_ns(&self) -> u64 {
+        self.origin_ns
+    }
+
+    pub(crate) fn sha256(&self) -> [u8; 32] {
+        self.verified.sha256
+    }
+
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.verified.bytes
+    }
+
+    /// Back to the first record.
+    pub(crate) fn rewind(&mut self) {
+        self.next_group = 0;
+        self.columns = None;
+        self.read = 0;
+        self.last_time_ns = 0;
+    }
+
+    /// Fills `batch` with the next records; false at the end.
+    pub(crate) fn next_batch(&mut self, batch: &mut Batch) -> Result<bool> {
+        batch.clear();
+        loop {
+            if self.columns.is_none() && !self.open_group()? {
+                if self.read != self.records {
+                    return Err(self.foreign(format!(
+                        "it holds {} records, expected {} by its metadata",
+                        self.read, self.records
+                    )));
+                }
+                return Ok(false);
+            }
+            let filled = self.fill(batch).map_err(|what| self.foreign(what))?;
+            if filled > 0 {
+                self.check_batch(batch)?;
+                self.read += filled as u64;
+                return Ok(true);
+            }
+            self.columns = None;
+        }
+    }
+
+    fn open_group(&mut self) -> Result<bool> {
+        if self.next_group == self.file.num_row_groups() {
+            return Ok(false);
+        }
+        let opened = self.file.get_row_group(self.next_group).and_then(|group| {
+            let column = |index| group.get_column_reader(index);
+            Ok(Columns {
+                time: column(0)?,
+                device: column(1)?,
+                op: column(2)?,
+                offset: column(3)?,
+                length: column(4)?,
+                content: if self.values > 0 {
+                    Some(column(5)?)
+                } else {
+                    None
+                },
+            })
+        });
+        self.columns = Some(opened.map_err(|e| self.foreign(e.to_string()))?);
+        self.next_group += 1;
+        Ok(true)
+    }
+
+    /// Decodes every column of the next records; the number of records, 0 at the group's end.
+    fn fill(&mut self, batch: &mut Batch) -> std::result::Result<usize, String> {
+        let Some(columns) = &mut self.columns else {
+            return Ok(0);
+        };
+        let scratch = &mut self.scratch;
+        wide(&mut columns.time, scratch, &mut batch.time_ns)?;
+        wide(&mut columns.offset, scratch, &mut batch.offset)?;
+        wide(&mut columns.length, scratch, &mut batch.length)?;
+        narrow(&mut columns.device, scratch)?;
+        batch
+            .device
+            .extend(scratch.narrow.iter().map(|&v| v as u32));
+        narrow(&mut columns.op, scratch)?;
+        for &number in &scratch.narrow {
+            let op = Op::from_number(number as u32)
+                .ok_or_else(|| format!("operation {number} is unknown, expected 0, 1, 2 or 3"))?;
+            batch.op.push(op);
+        }
+        let records = batch.time_ns.len();
+        match &mut columns.content {
+            None => batch.first_value.resize(records, NO_CONTENT),
+            Some(column) => content(column, scratch, batch)?,
+        }
+        let lengths = [
+            batch.device.len(),
+            batch.op.len(),
+            batch.offset.len(),
+            batch.length.len(),
+            batch.first_value.len(),
+        ];
+        if lengths.iter().any(|&length| length != records) {
+            return Err("its columns have different numbers of records".to_owned());
+        }
+        Ok(records)
+    }
+
+    fn check_batch(&mut self, batch: &Batch) -> Result<()> {
+        if let Some(&value) = batch.values.iter().find(|&&value| value >= self.values) {
+            return Err(self.foreign(format!(
+                "value id {value} is not below {}, the number of values by its metadata",
+                self.values
+            )));
+        }
+        for index in 0..batch.len() {
+            let time_ns = batch.time_ns[index];
+            let checked = if time_ns < self.last_time_ns {
+                Err(Fault::value(
+                    "time",
+                    time_ns,
+                    "no time below the record's before",
+                ))
+            } else {
+                check(batch.op[index], batch.offset[index], batch.length[index])
+            };
+            checked.map_err(|fault| Error::Malformed {
+                path: self.path.clone(),
+                place: Place::Record(self.read + index as u64 + 1),
+                fault,
+            })?;
+            self.last_time_ns = time_ns;
+        }
+        Ok(())
+    }
+
+    fn foreign(&self, what: String) -> Error {
+        Error::Native {
+            path: self.path.clone(),
+            what,
+        }
+    }
+}
+
+/// The next values of a 64-bit column.
+fn wide(
+    column: &mut ColumnReader,
+    scratch: &mut Scratch,
+    out: &mut Vec<u64>,
+) -> std::result::Result<(), String> {
+    let ColumnReader::Int64ColumnReader(reader) = column else {
+        return Err("a column has another type".to_owned());
+    };
+    scratch.wide.clear();
+    reader
+        .read_records(BATCH_RECORDS, None, None, &mut scratch.wide)
+        .map_err(|e| e.to_string())?;
+    out.extend(scratch.wide.iter().map(|&v| v as u64));
+    Ok(())
+}
+
+/// The next values of a 32-bit column, left in `scratch.narrow`.
+fn narrow(column: &mut ColumnReader, scratch: &mut Scratch) -> std::result::Result<(), String> {
+    let ColumnReader::Int32ColumnReader(reader) = column else {
+        return Err("a column has another type".to_owned());
+    };
+    scratch.narrow.clear();
+    reader
+        .read_records(BATCH_RECORDS, None, None, &mut scratch.narrow)
+        .map_err(|e| e.to_string())?;
+    Ok(())
+}
+
+/// The next lists of value ids; `batch.length` must be filled already.
+fn content(
+    column: &mut ColumnReader,
+    scratch: &mut Scratch,
+    batch: &mut Batch,
+) -> std::result::Result<(), String> {
+    let ColumnReader::Int32ColumnReader(reader) = column else {
+        return Err("a column has another type".to_owned());
+    };
+    let Scratch {
+        narrow,
+        definition,
+        repetition,
+        ..
+    } = scratch;
+    narrow.clear();
+    definition.clear();
+    repetition.clear();
+    reader
+        .read_records(BATCH_RECORDS, Some(definition), Some(repetition), narrow)
+        .map_err(|e| e.to_string())?;
+    batch.values.extend(narrow.iter().map(|&v| v as u32));
+    let (mut level, mut value) = (0, 0);
+    for &length in &batch.length {
+        let misfit = || format!("the content of a record of {length} bytes has the wrong length");
+        if *definition.get(level).ok_or_else(misfit)? != PRESENT {
+            batch.first_value.push(NO_CONTENT);
+            level += 1;
+            continue;
+        }
+        let count = chunks(length) as usize;
+        let list = repetition.get(level..level + count).ok_or_else(misfit)?;
+        let ends = repetition.get(level + count).is_none_or(|&r| r == 0);
+        if count == 0 || list[0] != 0 || list[1..].contains(&0) || !ends {
+            return Err(misfit());
+        }
+        batch.first_value.push(value as u32);
+        level += count;
+        value += count;
+    }
+    if level != definition.len() || value != narrow.len() {
+        return Err("its content column has more records than the others".to_owned());
+    }
+    Ok(())
+}
+
+/// The key-value metadata, checked.
+struct Metadata {
+    names: DeviceNames,
+    records: u64,
+    values: u32,
+    origin_ns: u64,
+}
+
+impl Metadata {
+    fn of(file: &dyn FileReader) -> std::result::Result<Metadata, String> {
+        let metadata = file.metadata().file_metadata();
+        let pairs = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
+        let text = |key: &str| {
+            pairs
+                .iter()
+                .find(|pair| pair.key == key)
+                .and_then(|pair| pair.value.as_deref())
+                .ok_or_else(|| format!("its metadata lacks the key {key}"))
+        };
+        let version = text(KEY_VERSION)?;
+        if version != VERSION {
+            return Err(format!("it has version '{version}', expected '{VERSION}'"));
+        }
+        if metadata.schema_descr().root_schema().get_fields() != schema().get_fields() {
+            return Err(format!("its columns are not those of version {VERSION}"));
+        }
+        let style = text(KEY_STYLE)?;
+        let style = NameStyle::from_name(style)
+            .ok_or_else(|| format!("its device style '{style}' is unknown"))?;
+        let mut names = DeviceNames::new(style);
+        for host in text(KEY_HOSTS)?.lines() {
+            names
+                .intern_host(host.as_bytes(), 0)
+                .map_err(|fault| fault.to_string())?;
+        }
+        Ok(Metadata {
+            names,
+            records: number(KEY_RECORDS, text(KEY_RECORDS)?)?,
+            values: number(KEY_VALUES, text(KEY_VALUES)?).and_then(|values| {
+                if values > MAX_VALUES {
+                    Err("it has too many values".to_owned())
+                } else {
+                    Ok(values)
+                }
+            })?,
+            origin_ns: number(KEY_ORIGIN, text(KEY_ORIGIN)?)?,
+        })
+    }
+}
+
+fn number<T: FromStr>(key: &str, text: &str) -> std::result::Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("its metadata has {key} = '{text}', expected a whole number"))
+}

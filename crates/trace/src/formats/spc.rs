@@ -1,0 +1,57 @@
+//! SPC (UMass) CSV: `asu,lba,size,r|w,time`, with optional further fields that are ignored.
+//!
+//! The address counts 512-byte sectors, the size counts bytes and the time is seconds with decimals.
+//! Each application storage unit (ASU) is a device of its own.
+
+use std::fmt::Write as _;
+
+use super::fields::{Cursor, decimal_ns, sectors, uint, uint32};
+use super::raw::{RawRecord, check};
+use crate::devices::DeviceNames;
+use crate::error::Fault;
+use crate::record::{Op, Record, SECTOR_BYTES};
+
+/// A second is 10^9 ns.
+const SECOND_SCALE: usize = 9;
+
+pub(crate) fn parse(
+    line: &[u8],
+    _names: &mut DeviceNames,
+    out: &mut RawRecord,
+) -> Result<(), Fault> {
+    let mut fields = Cursor::new(line);
+    out.device = uint32("asu", fields.comma())?;
+    out.offset = sectors("lba", fields.comma())?;
+    out.length = uint("size", fields.comma())?;
+    let op = fields.comma();
+    out.op = match op {
+        b"r" | b"R" => Op::Read,
+        b"w" | b"W" => Op::Write,
+        _ => return Err(Fault::bytes("operation", op, "r or w")),
+    };
+    out.time_ns = decimal_ns("time", fields.comma(), SECOND_SCALE)?;
+    check(out.op, out.offset, out.length)
+}
+
+/// Appends a line; `Err` says what the format lacks.
+pub(crate) fn write(out: &mut String, time_ns: u64, record: &Record<'_>) -> Result<(), String> {
+    let op = match record.op {
+        Op::Read => 'r',
+        Op::Write => 'w',
+        Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
+    };
+    if record.offset % SECTOR_BYTES != 0 {
+        return Err(format!(
+            "offset {} is not a multiple of 512 bytes",
+            record.offset
+        ));
+    }
+    let (seconds, below) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    let lba = record.offset / SECTOR_BYTES;
+    let _ = writeln!(
+        out,
+        "{},{lba},{},{op},{seconds}.{below:09}",
+        record.device, record.length
+    );
+    Ok(())
+}

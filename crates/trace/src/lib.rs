@@ -1,0 +1,38 @@
+//! Block traces: formats -> records -> a workload in mapping units.
+//!
+//! | layer | what it does |
+//! |---|---|
+//! | [`input`] | opens a file or standard input, sees through gzip, xz and zstd, splits lines |
+//! | [`formats`] | one file a format: text to record and back; the native columnar format |
+//! | [`digests`] | 16-byte page digests to dense value ids |
+//! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
+//! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
+//! | [`info`] | what can be said about one trace |
+//! | [`convert`] | a trace in one format to the same trace in another |
+//!
+//! Every record of a trace is read, is counted as skipped (lenient mode), or stops the reading with
+//! an error that names file, line, field, what was found and what was expected.
+
+pub mod convert;
+pub mod devices;
+pub mod digests;
+pub mod error;
+pub mod formats;
+pub mod info;
+pub mod input;
+pub mod reader;
+pub mod record;
+pub mod workload;
+
+pub use convert::{ConvertOptions, ConvertReport, convert};
+pub use devices::DeviceNames;
+pub use error::{Error, Fault, Place, Result};
+pub use formats::Format;
+pub use info::Info;
+pub use input::Compression;
+pub use reader::{ReadOptions, ReadStats, TraceReader};
+pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
+pub use workload::{
+    ContentModel, Join, NativeSource, Request, RequestBlock, RequestSource, Summary, Workload,
+    WorkloadOptions,
+};

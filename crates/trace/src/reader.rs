@@ -1,0 +1,383 @@
+//! [`TraceReader`]: the records of one trace, in batches.
+//!
+//! **Time.** Records are given in the order of the file. Times count from the first record. Real
+//! traces step back a little (several processors write them): such a record keeps its place, its
+//! time is raised to the largest seen before, and it is counted ([`ReadStats::clamped`]) together
+//! with the largest step back. Times never decrease in what comes out.
+//!
+//! **Damage.** A malformed record ends the reading with an error; in lenient mode it is skipped and
+//! counted, and the first few messages are kept. Damage below the records (a broken file, a cut
+//! compressed stream, a bad seal) is an error in either mode.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::Path;
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::devices::DeviceNames;
+use crate::digests::{Digest, Values, derived_digest};
+use crate::error::{Error, Fault, Place, Result, excerpt};
+use crate::formats::native::{MAGIC, NativeReader, NativeSourceBytes};
+use crate::formats::{Format, LineParser, RawRecord, detect};
+use crate::input::{Compression, Input, Lines, STDIN};
+use crate::record::{Batch, Record};
+
+/// Records of one batch of a text trace,
+const BATCH_RECORDS: usize = 4096;
+
+/// or value ids, whichever is reached first.
+const BATCH_VALUES: usize = 1 << 16;
+
+/// How many messages about skipped records are kept.
+const KEPT_MESSAGES: usize = 5;
+
+/// How a trace is to be read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions {
+    /// The format; `None` recognises it by content.
+    pub format: Option<Format>,
+    /// Skip and count malformed records instead of stopping at the first.
+    pub lenient: bool,
+}
+
+/// What happened while reading.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ReadStats {
+    /// Records given out.
+    pub records: u64,
+    /// Records whose time was below that of an earlier one and was raised.
+    pub clamped: u64,
+    /// The largest such step back, in nanoseconds.
+    pub largest_step_back_ns: u64,
+    /// Malformed records skipped in lenient mode.
+    pub skipped: u64,
+    /// What was wrong with the first of them.
+    pub skipped_messages: Vec<String>,
+}
+
+/// Reads one trace.
+pub struct TraceReader {
+    path: String,
+    format: Format,
+    lenient: bool,
+    source: Source,
+    stats: ReadStats,
+}
+
+enum Source {
+    Text(Box<Text>),
+    Native(Box<NativeReader>),
+}
+
+struct Text {
+    lines: Lines,
+    parse: LineParser,
+    raw: RawRecord,
+    names: DeviceNames,
+    values: Values,
+    ids: Vec<u32>,
+    clock: Clock,
+}
+
+/// Makes absolute times relative to the first and never decreasing.
+#[derive(Default)]
+struct Clock {
+    origin_ns: Option<u64>,
+    latest_ns: u64,
+}
+
+impl Clock {
+    fn relative(&mut self, time_ns: u64, stats: &mut ReadStats) -> u64 {
+        let origin_ns = *self.origin_ns.get_or_insert_with(|| {
+            self.latest_ns = time_ns;
+            time_ns
+        });
+        if time_ns < self.latest_ns {
+            stats.clamped += 1;
+            stats.largest_step_back_ns = stats.largest_step_back_ns.max(self.latest_ns - time_ns);
+        }
+        self.latest_ns = self.latest_ns.max(time_ns);
+        self.latest_ns - origin_ns
+    }
+}
+
+impl TraceReader {
+    /// Opens a file; the path `-` is standard input.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is empty, or fits no format.
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
+        let name = path.as_ref().display().to_string();
+        if name == STDIN {
+            return Self::from_reader("standard input", io::stdin(), options);
+        }
+        let mut file = File::open(&path).map_err(|source| Error::Open {
+            path: name.clone(),
+            source,
+        })?;
+        let unreadable = |source| Error::Read {
+            path: name.clone(),
+            byte: 0,
+            source,
+        };
+        let mut head = Vec::new();
+        file.by_ref()
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut head)
+            .map_err(unreadable)?;
+        if head != MAGIC {
+            // A pipe has no beginning to return to, so what was read is put in front again.
+            return Self::from_reader(&name, io::Cursor::new(head).chain(file), options);
+        }
+        file.rewind().map_err(unreadable)?;
+        Self::from_native(name, NativeSourceBytes::File(file), options)
+    }
+
+    /// Reads a trace from a stream, which must not be a native one: that is read from its end.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`].
+    pub fn from_reader(
+        name: &str,
+        stream: impl Read + Send + 'static,
+        options: &ReadOptions,
+    ) -> Result<Self> {
+        let lines = Lines::new(Input::new(name.to_owned(), stream)?)?;
+        let (head, complete) = lines.head();
+        let found = if head.starts_with(&MAGIC) {
+            Some(Format::Native)
+        } else {
+            None
+        };
+        let format = found.or(options.format).or_else(|| detect(head, complete));
+        let Some(format) = format else {
+            let first = head.split(|&b| b == b'\n').next().unwrap_or_default();
+            return Err(Error::Unrecognised {
+                path: name.to_owned(),
+                found: excerpt(first),
+            });
+        };
+        let Some(parse) = format.line_parser() else {
+            return Err(Error::Native {
+                path: name.to_owned(),
+                what: match found {
+                    Some(_) => {
+                        "native traces are read from an uncompressed file, not from a \
+                                stream or through a decompressor"
+                    }
+                    None => "it does not begin with 'PAR1'",
+                }
+                .to_owned(),
+            });
+        };
+        let text = Text {
+            lines,
+            parse,
+            raw: RawRecord::default(),
+            names: DeviceNames::new(format.name_style()),
+            values: Values::default(),
+            ids: Vec::new(),
+            clock: Clock::default(),
+        };
+        Ok(TraceReader {
+            path: name.to_owned(),
+            format,
+            lenient: options.lenient,
+            source: Source::Text(Box::new(text)),
+            stats: ReadStats::default(),
+        })
+    }
+
+    /// Reads a trace of any format from memory.
+    ///
+    /// # Errors
+    /// As [`TraceReader::open`].
+    pub fn from_bytes(name: &str, bytes: impl Into<Bytes>, options: &ReadOptions) -> Result<Self> {
+        let bytes = bytes.into();
+        if bytes.starts_with(&MAGIC) {
+            return Self::from_native(name.to_owned(), NativeSourceBytes::Memory(bytes), options);
+        }
+        Self::from_reader(name, io::Cursor::new(bytes), options)
+    }
+
+    fn from_native(path: String, bytes: NativeSourceBytes, options: &ReadOptions) -> Result<Self> {
+        if let Some(format) = options.format.filter(|&format| format != Format::Native) {
+            return Err(Error::Native {
+                path,
+                what: format!("it is a Parquet file, expected text in format {format}"),
+            });
+        }
+        let native = NativeReader::open(path.clone(), bytes)?;
+        Ok(TraceReader {
+            path,
+            format: Format::Native,
+            lenient: options.lenient,
+            source: Source::Native(Box::new(native)),
+            stats: ReadStats::default(),
+        })
+    }
+
+    /// Replaces the contents of `batch` with the next records; false, and no record, at the end.
+    ///
+    /// # Errors
+    /// At a malformed record (unless lenient) and when the input cannot be read on.
+    pub fn next_batch(&mut self, batch: &mut Batch) -> Result<bool> {
+        let more = match &mut self.source {
+            Source::Text(text) => text.fill(batch, self.lenient, &mut self.stats)?,
+            Source::Native(native) => native.next_batch(batch)?,
+        };
+        self.stats.records += batch.len() as u64;
+        if !more && self.stats.records == 0 {
+            return Err(Error::NoRecords {
+                path: self.path.clone(),
+                skipped: self.stats.skipped,
+            });
+        }
+        Ok(more)
+    }
+
+    /// Name of the input, as errors give it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The format, given or recognised.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How the input is compressed.
+    pub fn compression(&self) -> Compression {
+        match &self.source {
+            Source::Text(text) => text.lines.input().compression(),
+            Source::Native(_) => Compression::None,
+        }
+    }
+
+    /// Counts up to the last batch.
+    pub fn stats(&self) -> &ReadStats {
+        &self.stats
+    }
+
+    /// The first record's time on the trace's own clock, in nanoseconds; 0 before the first batch of
+    /// a text trace.
+    pub fn origin_ns(&self) -> u64 {
+        match &self.source {
+            Source::Text(text) => text.clock.origin_ns.unwrap_or(0),
+            Source::Native(native) => native.origin_ns(),
+        }
+    }
+
+    /// Names of the devices seen so far.
+    pub fn device_names(&self) -> &DeviceNames {
+        match &self.source {
+            Source::Text(text) => &text.names,
+            Source::Native(native) => native.names(),
+        }
+    }
+
+    /// Number of value ids: of a text trace those given so far, of a native trace all.
+    pub fn value_count(&self) -> u32 {
+        match &self.source {
+            Source::Text(text) => text.values.len(),
+            Source::Native(native) => native.values(),
+        }
+    }
+
+    /// The digest of a value id: the trace's own, or for a native trace, which keeps ids only, the
+    /// [`derived_digest`].
+    pub fn digest(&self, value: u32) -> Digest {
+        match &self.source {
+            Source::Text(text) => text.values.digest(value),
+            Source::Native(_) => None,
+        }
+        .unwrap_or_else(|| derived_digest(value))
+    }
+
+    /// Bytes of the stored input taken so far; all of them once the last batch was read.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.source {
+            Source::Text(text) => text.lines.input().stored_bytes(),
+            Source::Native(native) => native.stored_bytes(),
+        }
+    }
+
+    /// SHA-256 of the input as stored; of all of it once the last batch was read.
+    pub fn sha256(&self) -> [u8; 32] {
+        match &self.source {
+            Source::Text(text) => text.lines.input().sha256(),
+            Source::Native(native) => native.sha256(),
+        }
+    }
+
+    /// Back to the first record. Only native traces can: the others may come from a pipe.
+    pub(crate) fn rewind(&mut self) -> bool {
+        match &mut self.source {
+            Source::Text(_) => false,
+            Source::Native(native) => {
+                native.rewind();
+                self.stats = ReadStats::default();
+                true
+            }
+        }
+    }
+}
+
+impl Text {
+    fn fill(&mut self, batch: &mut Batch, lenient: bool, stats: &mut ReadStats) -> Result<bool> {
+        batch.clear();
+        while batch.len() < BATCH_RECORDS && batch.values.len() < BATCH_VALUES {
+            let Some(line) = self.lines.next_line()? else {
+                break;
+            };
+            self.raw.digests.clear();
+            let parsed = (self.parse)(line, &mut self.names, &mut self.raw)
+                .and_then(|()| intern(&self.raw.digests, &mut self.values, &mut self.ids));
+            if let Err(fault) = parsed {
+                self.malformed(fault, lenient, stats)?;
+                continue;
+            }
+            let raw = &self.raw;
+            batch.push(&Record {
+                time_ns: self.clock.relative(raw.time_ns, stats),
+                device: raw.device,
+                op: raw.op,
+                offset: raw.offset,
+                length: raw.length,
+                content: if self.ids.is_empty() {
+                    None
+                } else {
+                    Some(&self.ids)
+                },
+            });
+        }
+        Ok(!batch.is_empty())
+    }
+
+    fn malformed(&self, fault: Fault, lenient: bool, stats: &mut ReadStats) -> Result<()> {
+        let place = Place::Line(self.lines.line_number());
+        if !lenient {
+            let path = self.lines.input().path().to_owned();
+            return Err(Error::Malformed { path, place, fault });
+        }
+        stats.skipped += 1;
+        if stats.skipped_messages.len() < KEPT_MESSAGES {
+            stats.skipped_messages.push(format!("{place}: {fault}"));
+        }
+        Ok(())
+    }
+}
+
+fn intern(
+    digests: &[Digest],
+    values: &mut Values,
+    ids: &mut Vec<u32>,
+) -> std::result::Result<(), Fault> {
+    ids.clear();
+    for &digest in digests {
+        ids.push(values.intern(digest)?);
+    }
+    Ok(())
+}

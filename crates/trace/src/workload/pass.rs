@@ -1,0 +1,112 @@
+//! The first pass over the records of a workload: it selects devices, translates and scans, and ends
+//! in the summary and the layout.
+
+use super::devices::Selection;
+use super::layout::Layout;
+use super::options::{ContentModel, WorkloadOptions};
+use super::scan::{Scan, Scanned};
+use super::summary::{DeviceSummary, InputSummary, Summary};
+use super::translate::{Step, Translator};
+use crate::error::{Error, Result};
+use crate::record::Record;
+
+/// The first pass over the records: it selects, translates and scans.
+pub(crate) struct Pass {
+    pub(crate) selection: Selection,
+    pub(crate) translator: Translator,
+    scan: Scan,
+    pub(crate) left_out: u64,
+}
+
+impl Pass {
+    pub(crate) fn new(options: &WorkloadOptions) -> Pass {
+        Pass {
+            selection: Selection::new(&options.devices),
+            translator: Translator::new(options.content, None),
+            scan: Scan::default(),
+            left_out: 0,
+        }
+    }
+
+    pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
+        let step = self.translator.step(slot, record)?;
+        if let Some(step) = &step {
+            self.scan.observe(slot, step, &self.translator, record);
+        }
+        Ok(step)
+    }
+
+    /// Ends the pass over a trace of `value_count` values.
+    pub(crate) fn finish(
+        self,
+        options: &WorkloadOptions,
+        inputs: Vec<InputSummary>,
+        value_count: u32,
+        resolve: impl Fn(u32) -> u32,
+    ) -> Result<(Summary, Layout)> {
+        let kept = self.selection.kept()?;
+        if self.scan.requests == 0 {
+            return Err(Error::Layout(
+                "no request is left of the trace, expected at least one".to_owned(),
+            ));
+        }
+        self.scan.check_distinct(options.content)?;
+        let numbers: Vec<u32> = kept.iter().map(|&(number, _)| number).collect();
+        let scanned = self.scan.finish(&numbers, options.compact, resolve)?;
+        let merged = self.translator.merged().len();
+        let Scanned {
+            layout,
+            counts,
+            requests,
+            span_ns,
+            content,
+            prefill,
+            prefill_values,
+        } = scanned;
+        let (has_content, value_ids) = match options.content {
+            ContentModel::FromTrace => (
+                content.pages_written + content.pages_read > 0,
+                value_count + merged,
+            ),
+            ContentModel::Distinct => (counts.writes.pages > 0, counts.writes.pages as u32),
+        };
+        let summary = Summary {
+            inputs,
+            requests,
+            counts,
+            span_ns,
+            footprint_units: layout.footprint(),
+            lpn_count: layout.total(),
+            devices: device_summaries(kept, &layout),
+            records_left_out: self.left_out,
+            trims_ignored: self.translator.trims_ignored,
+            trim_units_ignored: self.translator.trim_units_ignored,
+            content_model: options.content,
+            has_content,
+            value_ids,
+            content,
+            prefill,
+            prefill_values,
+        };
+        Ok((summary, layout))
+    }
+}
+
+fn device_summaries(kept: &[(u32, String)], layout: &Layout) -> Vec<DeviceSummary> {
+    let mut devices: Vec<DeviceSummary> = kept
+        .iter()
+        .enumerate()
+        .map(|(slot, (number, name))| {
+            let (first_lpn, lpn_count, footprint_units) = layout.extent(slot);
+            DeviceSummary {
+                name: name.clone(),
+                number: *number,
+                first_lpn,
+                lpn_count,
+                footprint_units,
+            }
+        })
+        .collect();
+    devices.sort_unstable_by_key(|device| device.number);
+    devices
+}

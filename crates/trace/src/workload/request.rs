@@ -1,0 +1,89 @@
+//! Requests in mapping units, and where a simulation gets them from.
+
+use crate::error::Result;
+use crate::record::{NO_CONTENT, Op};
+use crate::workload::Summary;
+
+/// The most mapping units a workload may span: LPNs stay below it.
+pub const MAX_UNITS: u64 = u32::MAX as u64 - 1;
+
+/// One request: 24 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Nanoseconds since the trace began; never decreases.
+    pub time_ns: u64,
+    /// First mapping unit touched.
+    pub lpn: u32,
+    /// Number of mapping units touched. 0 for a flush, and under a compact layout for a trim of
+    /// units that nothing else touches.
+    pub units: u32,
+    /// Index of the first unit's value id in the block's `values`, the others following, or
+    /// [`NO_CONTENT`]. Those of a read are what the trace says it returned.
+    pub first_value: u32,
+    /// What is asked.
+    pub op: Op,
+    /// The first unit is touched from its middle on.
+    pub head_partial: bool,
+    /// The last unit is touched up to its middle. A request within one unit may have either flag or
+    /// both.
+    pub tail_partial: bool,
+}
+
+const _: () = assert!(size_of::<Request>() == 24);
+
+/// Some thousand consecutive requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestBlock {
+    /// The requests in order.
+    pub requests: Vec<Request>,
+    /// Value ids, one for each unit of each request with content.
+    pub values: Vec<u32>,
+}
+
+impl RequestBlock {
+    /// The value ids of a request of this block, one a unit.
+    ///
+    /// # Panics
+    /// When the request is not one of this block.
+    pub fn content(&self, request: &Request) -> Option<&[u32]> {
+        let first = request.first_value as usize;
+        (request.first_value != NO_CONTENT)
+            .then(|| &self.values[first..first + request.units as usize])
+    }
+
+    /// Drops all requests, keeps the memory.
+    pub fn clear(&mut self) {
+        self.requests.clear();
+        self.values.clear();
+    }
+
+    /// Gives every written unit a value id of its own, counted from `next` on.
+    pub(crate) fn number_distinct(&mut self, next: &mut u32) {
+        self.values.clear();
+        for request in &mut self.requests {
+            if request.op == Op::Write {
+                request.first_value = self.values.len() as u32;
+                self.values.extend(*next..*next + request.units);
+                *next += request.units;
+            }
+        }
+    }
+}
+
+/// A replayable stream of requests.
+pub trait RequestSource {
+    /// What is known about the whole before it begins.
+    fn summary(&self) -> &Summary;
+
+    /// Back to the first request.
+    ///
+    /// # Errors
+    /// When the input can no longer be read.
+    fn rewind(&mut self) -> Result<()>;
+
+    /// Replaces the contents of `out` with the next requests; false, and no request, at the end.
+    ///
+    /// # Errors
+    /// When the input can no longer be read.
+    fn next_block(&mut self, out: &mut RequestBlock) -> Result<bool>;
+}

@@ -1,0 +1,226 @@
+//! A record becomes a step: the units it touches, which of them in part, and their values.
+//!
+//! Chunks of content are counted from the record's first byte. Where they coincide with a unit, the
+//! unit takes the chunk's value. Elsewhere the unit takes a merged value ([`super::merged`]): of the
+//! pieces alone when they cover it, else of its old value and the pieces. A partial read changes
+//! nothing, so it returns the unit's value; a unit never written is known by the piece read.
+
+use super::current::{CurrentValues, NO_VALUE};
+use super::merged::{MergedValues, Piece};
+use super::options::ContentModel;
+use super::request::MAX_UNITS;
+use crate::error::{Error, Result};
+use crate::record::{Op, Record, UNIT_BYTES};
+
+/// What a record does to the units of its device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) op: Op,
+    /// First unit within the device.
+    pub(crate) unit: u64,
+    pub(crate) units: u32,
+    pub(crate) head_partial: bool,
+    pub(crate) tail_partial: bool,
+    /// Whether `values` and `old` of the translator hold one id a unit.
+    pub(crate) has_content: bool,
+}
+
+/// Turns records into steps and follows the content of every unit.
+#[derive(Debug)]
+pub(crate) struct Translator {
+    model: ContentModel,
+    follow: bool,
+    current: CurrentValues,
+    merged: MergedValues,
+    /// Values of the last step's units.
+    pub(crate) values: Vec<u32>,
+    /// What those units held before; only while content is followed.
+    pub(crate) old: Vec<u32>,
+    /// Units with content that a record covered in part.
+    pub(crate) partial_units: u64,
+    /// Trims that covered no whole unit.
+    pub(crate) trims_ignored: u64,
+    /// Units that trims covered in part.
+    pub(crate) trim_units_ignored: u64,
+}
+
+impl Translator {
+    /// Follows the content, which a summary and partial units need. `value_count` is the number of
+    /// the trace's values, if it is known before.
+    pub(crate) fn new(model: ContentModel, value_count: Option<u32>) -> Self {
+        Translator {
+            model,
+            follow: true,
+            current: CurrentValues::default(),
+            merged: MergedValues::after(value_count),
+            values: Vec::new(),
+            old: Vec::new(),
+            partial_units: 0,
+            trims_ignored: 0,
+            trim_units_ignored: 0,
+        }
+    }
+
+    /// As [`Translator::new`], for a trace whose contents are known to be whole units.
+    pub(crate) fn without_following(model: ContentModel) -> Self {
+        Translator {
+            follow: false,
+            ..Translator::new(model, None)
+        }
+    }
+
+    /// The merged values so far.
+    pub(crate) fn merged(&self) -> &MergedValues {
+        &self.merged
+    }
+
+    /// Translates a record of the device in `slot`; `None` when nothing is left of a trim.
+    ///
+    /// # Errors
+    /// When a trim covers more units than a workload may have.
+    pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
+        self.values.clear();
+        self.old.clear();
+        match record.op {
+            Op::Flush => Ok(Some(Step {
+                op: Op::Flush,
+                unit: 0,
+                units: 0,
+                head_partial: false,
+                tail_partial: false,
+                has_content: false,
+            })),
+            Op::Trim => self.trim(slot, record),
+            Op::Read | Op::Write => Ok(Some(self.transfer(slot, record))),
+        }
+    }
+
+    fn trim(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
+        let end = record.offset + record.length;
+        let (outer_from, outer_to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
+        let (from, to) = (record.offset.div_ceil(UNIT_BYTES), end / UNIT_BYTES);
+        let units = to.saturating_sub(from);
+        self.trim_units_ignored += outer_to - outer_from - units;
+        if units == 0 {
+            self.trims_ignored += 1;
+            return Ok(None);
+        }
+        if units > MAX_UNITS {
+            return Err(Error::Layout(format!(
+                "a trim covers {units} mapping units, expected at most {MAX_UNITS}"
+            )));
+        }
+        self.current.forget(slot, from, to);
+        Ok(Some(Step {
+            op: Op::Trim,
+            unit: from,
+            units: units as u32,
+            head_partial: false,
+            tail_partial: false,
+            has_content: false,
+        }))
+    }
+
+    fn transfer(&mut self, slot: u32, record: &Record<'_>) -> Step {
+        let end = record.offset + record.length;
+        let (from, to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
+        let content = record
+            .content
+            .filter(|_| self.model == ContentModel::FromTrace);
+        match content {
+            Some(content) => self.contents(slot, record, content),
+            None if record.op == Op::Write && !self.current.is_empty() => {
+                self.current.forget(slot, from, to);
+            }
+            None => {}
+        }
+        Step {
+            op: record.op,
+            unit: from,
+            units: (to - from) as u32,
+            head_partial: record.offset % UNIT_BYTES != 0,
+            tail_partial: end % UNIT_BYTES != 0,
+            has_content: content.is_some(),
+        }
+    }
+
+    /// Fills `values` and `old` and brings the units' current values up to date.
+    fn contents(&mut self, slot: u32, record: &Record<'_>, content: &[u32]) {
+        let end = record.offset + record.length;
+        if !self.follow {
+            self.values.extend_from_slice(content);
+            return;
+        }
+        for unit in record.offset / UNIT_BYTES..end.div_ceil(UNIT_BYTES) {
+            let covered = Covered::of(unit, record);
+            let old = self.current.get(slot, unit);
+            self.partial_units += u64::from(!covered.aligned());
+            let value = match (record.op, covered.whole) {
+                (_, true) => self.lay(NO_VALUE, unit, covered, record, content),
+                (Op::Read, false) if old != NO_VALUE => old,
+                (_, false) => self.lay(old, unit, covered, record, content),
+            };
+            if record.op == Op::Write || old == NO_VALUE {
+                self.current.replace(slot, unit, value);
+            }
+            self.values.push(value);
+            self.old.push(old);
+        }
+    }
+
+    /// The value of a unit after the record's pieces are laid over `old`.
+    fn lay(
+        &mut self,
+        old: u32,
+        unit: u64,
+        covered: Covered,
+        record: &Record<'_>,
+        content: &[u32],
+    ) -> u32 {
+        let mut value = old;
+        let mut at = covered.from;
+        while at < covered.to {
+            let (chunk, from) = (at / UNIT_BYTES, at % UNIT_BYTES);
+            let length = (covered.to - at).min(UNIT_BYTES - from);
+            let piece = content[chunk as usize];
+            if length == UNIT_BYTES {
+                return piece;
+            }
+            value = self.merged.intern(Piece {
+                old: value,
+                value: piece,
+                at: (record.offset + at - unit * UNIT_BYTES) as u16,
+                from: from as u16,
+                length: length as u16,
+            });
+            at += length;
+        }
+        value
+    }
+}
+
+/// The bytes of a record that fall on one unit, counted from the record's first byte.
+#[derive(Debug, Clone, Copy)]
+struct Covered {
+    from: u64,
+    to: u64,
+    whole: bool,
+}
+
+impl Covered {
+    fn of(unit: u64, record: &Record<'_>) -> Covered {
+        let first = unit * UNIT_BYTES;
+        let from = first.max(record.offset) - record.offset;
+        let to = (record.offset + record.length - first).min(UNIT_BYTES) + first - record.offset;
+        Covered {
+            from,
+            to,
+            whole: to - from == UNIT_BYTES,
+        }
+    }
+
+    /// Whether the unit is exactly one chunk.
+    fn aligned(&self) -> bool {
+        self.whole && self.from % UNIT_BYTES == 0
+    }
+}

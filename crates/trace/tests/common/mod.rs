@@ -1,0 +1,113 @@
+//! What the tests of this crate share.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+
+use flashlore_trace::{
+    Batch, ContentModel, Op, ReadOptions, Request, RequestBlock, RequestSource, Result,
+    TraceReader, Workload, WorkloadOptions,
+};
+
+/// A record that owns its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedRecord {
+    pub time_ns: u64,
+    pub device: u32,
+    pub op: Op,
+    pub offset: u64,
+    pub length: u64,
+    pub content: Option<Vec<u32>>,
+}
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
+
+/// A data file that is not part of the repository, or `None` with a line that says so.
+pub fn data(name: &str) -> Option<PathBuf> {
+    let directory = match std::env::var_os("FLASHLORE_DATA") {
+        Some(directory) => PathBuf::from(directory),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+    };
+    let path = directory.join(name);
+    if !path.exists() {
+        println!("skipped: {} is absent", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+pub fn strict() -> ReadOptions {
+    ReadOptions::default()
+}
+
+pub fn lenient() -> ReadOptions {
+    ReadOptions {
+        lenient: true,
+        ..ReadOptions::default()
+    }
+}
+
+pub fn from_trace() -> WorkloadOptions {
+    WorkloadOptions::new(ContentModel::FromTrace)
+}
+
+pub fn records(reader: &mut TraceReader) -> Result<Vec<OwnedRecord>> {
+    let mut batch = Batch::default();
+    let mut all = Vec::new();
+    while reader.next_batch(&mut batch)? {
+        all.extend(batch.iter().map(|record| OwnedRecord {
+            time_ns: record.time_ns,
+            device: record.device,
+            op: record.op,
+            offset: record.offset,
+            length: record.length,
+            content: record.content.map(<[u32]>::to_vec),
+        }));
+    }
+    Ok(all)
+}
+
+pub fn read_bytes(bytes: &[u8], options: &ReadOptions) -> Result<Vec<OwnedRecord>> {
+    records(&mut TraceReader::from_bytes(
+        "bytes",
+        bytes.to_vec(),
+        options,
+    )?)
+}
+
+/// What is wrong with an input, as text; panics when nothing is.
+pub fn complaint(bytes: &[u8]) -> String {
+    match read_bytes(bytes, &strict()) {
+        Ok(records) => panic!("no error, but {records:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+pub fn workload(bytes: &[u8], options: &WorkloadOptions) -> Result<Workload> {
+    let reader = TraceReader::from_bytes("bytes", bytes.to_vec(), &options.read)?;
+    Workload::from_readers(vec![reader], options)
+}
+
+/// Every request with its content.
+pub fn replay(source: &mut impl RequestSource) -> Vec<(Request, Option<Vec<u32>>)> {
+    source.rewind().unwrap();
+    let mut block = RequestBlock::default();
+    let mut all = Vec::new();
+    while source.next_block(&mut block).unwrap() {
+        assert!(!block.requests.is_empty());
+        for request in &block.requests {
+            let content = block.content(request).map(<[u32]>::to_vec);
+            all.push((
+                Request {
+                    first_value: 0,
+                    ..*request
+                },
+                content,
+            ));
+        }
+    }
+    all
+}
