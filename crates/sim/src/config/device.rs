@@ -1,0 +1,344 @@
+//! What a device file says: geometry, timing, spare space and the translation layer's
+//! policies that belong to the device rather than to a system.
+//!
+//! The meaning of each key, for users, stands in `template/device.toml`; here is its type.
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::units::{Nanos, Share, Size, Watermark};
+
+/// A simulated SSD. Loaded values are checked: see [`super::load_device`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Short name, as printed in results.
+    #[serde(default)]
+    pub name: String,
+    /// One line for lists.
+    #[serde(default)]
+    pub description: String,
+    /// Where the figures come from.
+    #[serde(default)]
+    pub source: String,
+    /// The part set whose figures fill `geometry`, `timing` and `energy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// Present on a template whose blocks per plane are computed from the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto: Option<Auto>,
+    /// Numbers of channels down to pages.
+    pub geometry: Geometry,
+    /// Durations of flash and link operations, and what may overlap.
+    pub timing: Timing,
+    /// Energy per operation.
+    pub energy: Energy,
+    /// Exported against raw capacity.
+    pub space: Space,
+    /// Where pages go.
+    pub layout: Layout,
+    /// Garbage collection.
+    pub gc: Gc,
+    /// Wear levelling.
+    pub wear: Wear,
+    /// The state in which a run finds the device.
+    pub precondition: Precondition,
+}
+
+/// How a template meets a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auto {
+    /// Distinct mapping units of the trace over exported ones. Not used when `space.capacity` is
+    /// given.
+    pub utilization: Share,
+}
+
+/// Numbers of each physical part in the one above it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Channels of the device.
+    pub channels: u32,
+    /// Packages on a channel.
+    pub packages_per_channel: u32,
+    /// Dies in a package.
+    pub dies_per_package: u32,
+    /// Planes of a die.
+    pub planes_per_die: u32,
+    /// Blocks of a plane. Absent exactly in a template with `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_per_plane: Option<u32>,
+    /// Flash pages of a block.
+    pub pages_per_block: u32,
+    /// Data bytes of a flash page: 4 KiB to 64 KiB, a power of two.
+    pub page_size: Size,
+    /// Out-of-band bytes of a flash page.
+    pub oob_size: Size,
+    /// Erase cycles a block is specified for.
+    pub endurance: u64,
+}
+
+/// Durations of operations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Array read of one flash page.
+    pub read: Nanos,
+    /// Program of one flash page: page `i` of a block takes entry `i` modulo the length. Not empty.
+    #[serde(deserialize_with = "one_or_several")]
+    pub program: Vec<Nanos>,
+    /// Erase of one block.
+    pub erase: Nanos,
+    /// One 4 KiB mapping unit over the channel.
+    pub transfer: Nanos,
+    /// Whether dies wait for each other's transfers.
+    pub channel: ChannelMode,
+    /// Whether collection inside a plane copies without crossing the channel.
+    pub copyback: bool,
+    /// What executes one array operation at a time.
+    pub concurrency: Concurrency,
+    /// Whether a host request may interrupt an erase that nobody waits for.
+    pub erase_suspend: bool,
+    /// Fixed cost of a request on the host link.
+    pub host_request: Nanos,
+    /// Cost of each 512 B sector on the host link.
+    pub host_sector: Nanos,
+}
+
+/// Who shares a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChannelMode {
+    /// Each die has its own: transfers never queue.
+    Private,
+    /// The dies of a channel take turns.
+    Shared,
+}
+
+/// What executes one array operation at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Concurrency {
+    /// A die.
+    Die,
+    /// Each plane of a die.
+    Plane,
+}
+
+/// Energy in microjoules; 0 where nothing is published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Energy {
+    /// Reading 4 KiB.
+    pub read_uj: f64,
+    /// Programming 4 KiB.
+    pub program_uj: f64,
+    /// Erasing a block.
+    pub erase_uj: f64,
+}
+
+/// Exported capacity: given itself, or by the share kept back. Exactly one of `capacity` and
+/// `over_provisioning` is present; both only in a template with `auto`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Space {
+    /// Exported size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Size>,
+    /// Share kept back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_provisioning: Option<Share>,
+    /// What `over_provisioning` is a share of. Absent with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<SpareDefinition>,
+}
+
+/// What the spare space is divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpareDefinition {
+    /// (raw − exported) / exported.
+    Exported,
+    /// (raw − exported) / raw.
+    Raw,
+}
+
+/// Where pages go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Who chooses the die of a write.
+    pub placement: Placement,
+    /// The order in which consecutive writes move, fastest first: each level once.
+    pub stripe: [StripeLevel; 4],
+    /// What blocks are allocated and collected from.
+    pub pool: Pool,
+    /// Whether collection fills blocks of its own.
+    pub streams: Streams,
+    /// Whether the last page of each block holds the block's summary instead of data.
+    pub summary_page: bool,
+}
+
+/// Who chooses the die of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// The next in striping order.
+    Dynamic,
+    /// The logical page number.
+    Static,
+}
+
+/// A level of parallelism.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StripeLevel {
+    /// Channel of the device.
+    Channel,
+    /// Package of a channel.
+    Package,
+    /// Die of a package.
+    Die,
+    /// Plane of a die.
+    Plane,
+}
+
+/// The extent of an allocation pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pool {
+    /// Each plane.
+    Plane,
+    /// Each die.
+    Die,
+    /// Each package.
+    Package,
+    /// The device as a whole.
+    Device,
+}
+
+/// Whether host and collection writes share open blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Streams {
+    /// Each has its own.
+    Separate,
+    /// They share one.
+    Shared,
+}
+
+/// Garbage collection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gc {
+    /// How a victim is chosen.
+    pub policy: GcPolicy,
+    /// Blocks drawn per choice. Used by [`GcPolicy::DChoices`] alone.
+    pub choices: u32,
+    /// Whether the host waits for collection.
+    pub mode: GcMode,
+    /// When free space is looked at.
+    pub check: GcCheck,
+    /// Whether reads look too. Used with [`GcCheck::Dispatch`] alone.
+    pub on_reads: bool,
+    /// Collection starts when a pool has fewer free blocks.
+    pub low_watermark: Watermark,
+    /// Collection stops when a pool has this many free blocks. Not below the low one.
+    pub high_watermark: Watermark,
+}
+
+/// How a victim is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcPolicy {
+    /// Fewest valid units.
+    Greedy,
+    /// Highest (1 − u) × age / 2u, where u is the share of valid units.
+    CostBenefit,
+    /// Fewest valid units of `choices` blocks drawn at random.
+    DChoices,
+}
+
+/// Whether the host waits for collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcMode {
+    /// It runs at once, and requests queue behind it.
+    Foreground,
+    /// It runs in idle gaps, at once only when no block is left.
+    Background,
+}
+
+/// When free space is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcCheck {
+    /// When a block is allocated.
+    Allocation,
+    /// When a request is sent to a die.
+    Dispatch,
+}
+
+/// Wear levelling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wear {
+    /// Whether the least worn free block is allocated first.
+    pub dynamic: bool,
+    /// Difference in erases between the most and the least worn block at which cold blocks are
+    /// moved; 0 = never.
+    pub static_gap: u64,
+}
+
+/// The state in which a run finds the device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Precondition {
+    /// Share of the exported address space, counted from its top, of which each page is written
+    /// once with unique content, outside all counters.
+    pub fill: Share,
+    /// What follows the fill.
+    pub overwrite: Overwrite,
+    /// Whether an address that the trace reads first holds that content from the start.
+    pub prefill_from_trace: bool,
+}
+
+/// What follows the fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overwrite {
+    /// Nothing.
+    None,
+    /// Uniform random overwrites until write amplification settles.
+    Steady,
+}
+
+/// Reads a duration, or a list of durations.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Nanos>, D::Error> {
+    struct Durations;
+
+    impl<'de> Visitor<'de> for Durations {
+        type Value = Vec<Nanos>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a duration such as \"200us\", or a list of them")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Nanos>, E> {
+            Ok(vec![text.parse().map_err(E::custom)?])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Nanos>, A::Error> {
+            let mut durations = Vec::new();
+            while let Some(duration) = items.next_element()? {
+                durations.push(duration);
+            }
+            Ok(durations)
+        }
+    }
+
+    deserializer.deserialize_any(Durations)
+}

@@ -1,0 +1,215 @@
+//! From names, files and `--set` options to checked values.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::apply::{Tree, merge, nest};
+use super::device::DeviceConfig;
+use super::error::ConfigError;
+use super::host::HostConfig;
+use super::layer::Origin;
+use super::presets::Kind;
+use super::rules;
+use super::settings::Settings;
+use super::system::SystemConfig;
+use super::template::Template;
+use super::units::Entries;
+
+/// A checked configuration and where its values came from.
+#[derive(Debug, Clone)]
+pub struct Loaded<T> {
+    /// The values.
+    pub config: T,
+    /// By key (without `device.` or `host.`): where the value was given, and the comment there.
+    pub origins: BTreeMap<String, (Origin, String)>,
+    /// Keys given by `--set` that this configuration does not use, in full: values of `dedup` on a
+    /// system without it. A key unused by every system of a run is a mistake.
+    pub unused: Vec<String>,
+}
+
+/// Everything that decides a run, besides its traces.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// The device, sized.
+    pub device: DeviceConfig,
+    /// The content policies.
+    pub system: SystemConfig,
+    /// The host.
+    pub host: HostConfig,
+}
+
+/// A value out of range: its key and a sentence.
+pub(super) struct Fault {
+    pub key: &'static str,
+    pub message: String,
+}
+
+impl Fault {
+    pub fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            key,
+            message: message.into(),
+        }
+    }
+}
+
+/// A kind of configuration that can be loaded.
+pub(super) trait Checked: Serialize + DeserializeOwned {
+    const KIND: Kind;
+
+    /// Refuses values out of range.
+    fn check(&self) -> Result<(), Fault>;
+}
+
+/// Loads the device preset or file `name_or_path` with the `device.…` options of `settings`.
+///
+/// # Errors
+/// An unknown name, key or value, a file that cannot be read, or values that contradict each
+/// other.
+pub fn load_device(
+    name_or_path: &str,
+    settings: &Settings,
+) -> Result<Loaded<DeviceConfig>, ConfigError> {
+    load(Some(name_or_path), settings)
+}
+
+/// Loads the system preset or file `name_or_path` with the system's options of `settings`.
+///
+/// # Errors
+/// As [`load_device`].
+pub fn load_system(
+    name_or_path: &str,
+    settings: &Settings,
+) -> Result<Loaded<SystemConfig>, ConfigError> {
+    load(Some(name_or_path), settings)
+}
+
+/// The host's defaults with the `host.…` options of `settings`.
+///
+/// # Errors
+/// A value of the wrong type or out of range, or values that contradict each other.
+pub fn load_host(settings: &Settings) -> Result<Loaded<HostConfig>, ConfigError> {
+    load(None, settings)
+}
+
+fn load<T: Checked>(name: Option<&str>, settings: &Settings) -> Result<Loaded<T>, ConfigError> {
+    let template = Template::of(T::KIND);
+    let mut tree = merge(&template, name, settings)?;
+    // A misspelt value first: the rules below would misread it.
+    match typed::<T>(&tree) {
+        Err(fault) if !fault.is_missing_key() => return Err(fault.place(T::KIND, &tree)),
+        _ => {}
+    }
+    let unused = rules::apply(&template, &mut tree)?;
+    rules::require(&template, &tree)?;
+    let config: T = typed(&tree).map_err(|fault| fault.place(T::KIND, &tree))?;
+    config
+        .check()
+        .map_err(|fault| invalid(T::KIND, &tree, fault.key, fault.message))?;
+    let origins = tree
+        .into_iter()
+        .map(|(key, placed)| (key, (placed.entry.origin, placed.entry.note)));
+    Ok(Loaded {
+        config,
+        origins: origins.collect(),
+        unused,
+    })
+}
+
+/// A value that does not have its key's type.
+struct TypeFault {
+    key: String,
+    message: String,
+}
+
+impl TypeFault {
+    fn is_missing_key(&self) -> bool {
+        self.message.starts_with("missing field")
+    }
+
+    fn place(self, kind: Kind, tree: &Tree) -> ConfigError {
+        invalid(kind, tree, &self.key, self.message)
+    }
+}
+
+fn typed<T: DeserializeOwned>(tree: &Tree) -> Result<T, TypeFault> {
+    serde_path_to_error::deserialize(nest(tree)).map_err(|error| {
+        let path = error.path().to_string();
+        // An item of a list is placed by its list.
+        let key = path.split('[').next().unwrap_or("").to_string();
+        TypeFault {
+            key,
+            message: error.into_inner().to_string(),
+        }
+    })
+}
+
+fn invalid(kind: Kind, tree: &Tree, key: &str, message: String) -> ConfigError {
+    let origin = tree
+        .get(key)
+        .map_or(Origin::Default, |placed| placed.entry.origin.clone());
+    ConfigError::Invalid {
+        origin,
+        key: kind.full_key(key),
+        message,
+    }
+}
+
+impl Checked for SystemConfig {
+    const KIND: Kind = Kind::System;
+
+    fn check(&self) -> Result<(), Fault> {
+        let dedup = &self.dedup;
+        if !(1..=128).contains(&dedup.fingerprint_bits) {
+            let message = format!("expected 1 to 128 bits, found {}", dedup.fingerprint_bits);
+            return Err(Fault::new("dedup.fingerprint_bits", message));
+        }
+        if dedup.fingerprint_bits < 128 && !dedup.verify {
+            let message = format!(
+                "{} bits collide, which needs dedup.verify = true",
+                dedup.fingerprint_bits
+            );
+            return Err(Fault::new("dedup.fingerprint_bits", message));
+        }
+        if dedup.index_entries == Entries::Limited(0) {
+            return Err(Fault::new(
+                "dedup.index_entries",
+                "expected at least one entry, found 0",
+            ));
+        }
+        let off = &dedup.switch_off;
+        let counts = [
+            ("dedup.switch_off.window", off.window.0),
+            ("dedup.switch_off.windows", u64::from(off.windows)),
+            ("dedup.switch_off.sample", off.sample.0),
+        ];
+        match counts.into_iter().find(|(_, count)| *count == 0) {
+            Some((key, _)) => Err(Fault::new(key, "expected at least 1, found 0")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Checked for HostConfig {
+    const KIND: Kind = Kind::Host;
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.queue_depth == 0 {
+            return Err(Fault::new("queue_depth", "expected at least 1, found 0"));
+        }
+        if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
+            let message = format!("expected a factor above 0, found {}", self.time_scale);
+            return Err(Fault::new("time_scale", message));
+        }
+        if self.warmup.get() >= 1.0 {
+            return Err(Fault::new(
+                "warmup",
+                "expected a share below 1: nothing would be counted",
+            ));
+        }
+        Ok(())
+    }
+}

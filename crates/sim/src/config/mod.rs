@@ -1,0 +1,33 @@
+//! Devices, systems and hosts as layered TOML: preset, file, `--set`.
+
+mod apply;
+mod device;
+mod error;
+mod geometry;
+mod hash;
+mod host;
+mod layer;
+mod load;
+mod presets;
+mod print;
+mod rules;
+mod settings;
+mod system;
+mod template;
+mod units;
+
+pub use device::{
+    Auto, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck, GcMode, GcPolicy, Geometry,
+    Layout, Overwrite, Placement, Pool, Precondition, Space, SpareDefinition, Streams, StripeLevel,
+    Timing, Wear,
+};
+pub use error::ConfigError;
+pub use geometry::{Shape, UNIT_BYTES, auto_device};
+pub use hash::config_hash;
+pub use host::{HostConfig, HostMode, Load};
+pub use layer::Origin;
+pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
+pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
+pub use settings::Settings;
+pub use system::{DedupConfig, Digest, SwitchOff, SystemConfig};
+pub use units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

@@ -1,0 +1,278 @@
+//! Which keys exclude each other, which need another key's value, and which nothing can replace.
+//!
+//! A key of a higher layer silently replaces what it excludes in a lower one (`--set
+//! device.capacity` over a preset's over-provisioning); two keys of the same layer, or a key
+//! without the value it needs, are an error. A key that is not used reverts to its default, so
+//! that equal behaviour has equal configuration.
+
+use serde_json::{Value, json};
+
+use super::apply::{Placed, Tree};
+use super::error::ConfigError;
+use super::layer::Origin;
+use super::presets::Kind;
+use super::template::Template;
+
+/// `key` is used only while `control` has the value `needs`.
+struct Condition {
+    key: &'static str,
+    control: &'static str,
+    needs: Value,
+    reason: &'static str,
+    /// Whether using the key otherwise is an error; if not, it is recorded as unused: the same
+    /// `--set` may be meant for another of several systems.
+    strict: bool,
+}
+
+fn conditions(kind: Kind) -> Vec<Condition> {
+    let strict = |key, control, needs, reason| Condition {
+        key,
+        control,
+        needs,
+        reason,
+        strict: true,
+    };
+    match kind {
+        Kind::Device => vec![
+            strict(
+                "gc.choices",
+                "gc.policy",
+                json!("d-choices"),
+                "only policy \"d-choices\" draws blocks",
+            ),
+            strict(
+                "gc.on_reads",
+                "gc.check",
+                json!("dispatch"),
+                "reads allocate nothing, so only check \"dispatch\" sees them",
+            ),
+        ],
+        Kind::Host => vec![
+            strict(
+                "queue_depth",
+                "mode",
+                json!("closed"),
+                "only mode \"closed\" keeps requests in flight",
+            ),
+            strict(
+                "think_time",
+                "mode",
+                json!("closed"),
+                "only mode \"closed\" pauses between requests",
+            ),
+            strict(
+                "time_scale",
+                "mode",
+                json!("open"),
+                "only mode \"open\" follows time stamps",
+            ),
+        ],
+        Kind::System => {
+            let dedup = |key| Condition {
+                key,
+                control: "dedup.enabled",
+                needs: json!(true),
+                reason: "",
+                strict: false,
+            };
+            let off = |key| {
+                strict(
+                    key,
+                    "dedup.switch_off.enabled",
+                    json!(true),
+                    "switching off is not enabled",
+                )
+            };
+            vec![
+                dedup("dedup.index_entries"),
+                dedup("dedup.hash_time"),
+                dedup("dedup.digest"),
+                dedup("dedup.verify"),
+                dedup("dedup.fingerprint_bits"),
+                dedup("dedup.prefill_in_index"),
+                dedup("dedup.switch_off.enabled"),
+                dedup("dedup.switch_off.window"),
+                dedup("dedup.switch_off.windows"),
+                dedup("dedup.switch_off.sample"),
+                off("dedup.switch_off.window"),
+                off("dedup.switch_off.windows"),
+                off("dedup.switch_off.sample"),
+            ]
+        }
+        Kind::Part => vec![],
+    }
+}
+
+/// Whether `key` is used, given the other values: what is not is not printed.
+pub(super) fn is_used(kind: Kind, key: &str, value_of: impl Fn(&str) -> Option<Value>) -> bool {
+    conditions(kind)
+        .iter()
+        .filter(|c| c.key == key)
+        .all(|c| value_of(c.control).as_ref() == Some(&c.needs))
+}
+
+/// Applies the rules of `template`'s kind to `tree`; returns the keys given by `--set` that this
+/// configuration does not use.
+pub(super) fn apply(template: &Template, tree: &mut Tree) -> Result<Vec<String>, ConfigError> {
+    let mut unused = Vec::new();
+    for condition in conditions(template.kind) {
+        revert_unless_needed(template, tree, &condition, &mut unused)?;
+    }
+    if template.kind == Kind::Device {
+        exclude_in_device(tree)?;
+    }
+    Ok(unused)
+}
+
+fn revert_unless_needed(
+    template: &Template,
+    tree: &mut Tree,
+    condition: &Condition,
+    unused: &mut Vec<String>,
+) -> Result<(), ConfigError> {
+    let (Some(placed), Some(control)) = (tree.get(condition.key), tree.get(condition.control))
+    else {
+        return Ok(());
+    };
+    if placed.rank == 0 || control.entry.value == condition.needs {
+        return Ok(());
+    }
+    if condition.strict && placed.rank >= control.rank {
+        return Err(contradiction(
+            condition.key,
+            placed,
+            condition.control,
+            control,
+            condition.reason,
+            template.kind,
+        ));
+    }
+    if matches!(placed.entry.origin, Origin::Set { .. }) {
+        unused.push(template.kind.full_key(condition.key));
+    }
+    match template.default_of(condition.key) {
+        Some(default) => tree.insert(
+            condition.key.to_string(),
+            Placed {
+                entry: default.clone(),
+                rank: 0,
+            },
+        ),
+        None => tree.remove(condition.key),
+    };
+    Ok(())
+}
+
+fn exclude_in_device(tree: &mut Tree) -> Result<(), ConfigError> {
+    const SIZED: &str = "a template computes the blocks per plane";
+    exclude(tree, "auto.utilization", "geometry.blocks_per_plane", SIZED)?;
+    if !tree.contains_key("auto.utilization") {
+        const SPACE: &str = "the exported size is given either itself or by the share kept back";
+        // The two stand together: the newer speaks for both.
+        let spare = ["space.over_provisioning", "space.definition"];
+        let newest = spare
+            .into_iter()
+            .filter_map(|key| Some((tree.get(key)?.rank, key)))
+            .max();
+        if let Some((_, key)) = newest {
+            exclude(tree, "space.capacity", key, SPACE)?;
+        }
+        if tree.contains_key("space.capacity") {
+            for key in spare {
+                tree.remove(key);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of two keys that exclude each other, keeps the one of the higher layer.
+fn exclude(tree: &mut Tree, a: &str, b: &str, reason: &'static str) -> Result<(), ConfigError> {
+    let (Some(first), Some(second)) = (tree.get(a), tree.get(b)) else {
+        return Ok(());
+    };
+    match first.rank.cmp(&second.rank) {
+        std::cmp::Ordering::Less => tree.remove(a),
+        std::cmp::Ordering::Greater => tree.remove(b),
+        std::cmp::Ordering::Equal => {
+            return Err(contradiction(b, second, a, first, reason, Kind::Device));
+        }
+    };
+    Ok(())
+}
+
+fn contradiction(
+    key: &str,
+    placed: &Placed,
+    other: &str,
+    other_placed: &Placed,
+    reason: &'static str,
+    kind: Kind,
+) -> ConfigError {
+    let value = &other_placed.entry.value;
+    ConfigError::Contradiction {
+        origin: Box::new(placed.entry.origin.clone()),
+        key: kind.full_key(key),
+        other: format!("{} = {value}", kind.full_key(other)),
+        other_origin: Box::new(other_placed.entry.origin.clone()),
+        reason,
+    }
+}
+
+/// Refuses a tree without a key that nothing can replace.
+pub(super) fn require(template: &Template, tree: &Tree) -> Result<(), ConfigError> {
+    const PART: &str = "give it, name a `part`, or start from a `base`";
+    const SPACE: &str = "give it, or space.over_provisioning with space.definition";
+    const BLOCKS: &str = "give it, or auto.utilization for a template";
+    const DEFINITION: &str =
+        "say what space.over_provisioning is a share of: \"exported\" or \"raw\"";
+    const SHARE: &str = "space.definition says what it is a share of, and needs it";
+    if template.kind != Kind::Device {
+        return Ok(());
+    }
+    let has = |key: &str| tree.contains_key(key);
+    let from_part = template.keys().filter(|key| {
+        matches!(key.split_once('.'), Some(("geometry", key)) if key != "blocks_per_plane")
+            || key.starts_with("timing.")
+    });
+    let mut missing: Vec<(&str, &'static str)> = from_part
+        .filter(|key| !has(key))
+        .map(|key| (key, PART))
+        .collect();
+    let rules = [
+        (
+            "geometry.blocks_per_plane",
+            BLOCKS,
+            !has("auto.utilization"),
+        ),
+        (
+            "space.definition",
+            DEFINITION,
+            has("space.over_provisioning"),
+        ),
+        (
+            "space.over_provisioning",
+            SHARE,
+            has("space.definition") || has("auto.utilization"),
+        ),
+        ("space.capacity", SPACE, !has("space.over_provisioning")),
+    ];
+    missing.extend(
+        rules
+            .into_iter()
+            .filter(|(key, _, needed)| *needed && !has(key))
+            .map(|(key, hint, _)| (key, hint)),
+    );
+    let Some((key, hint)) = missing.first() else {
+        return Ok(());
+    };
+    let name = tree
+        .get("name")
+        .and_then(|placed| placed.entry.value.as_str())
+        .unwrap_or("");
+    Err(ConfigError::Missing {
+        name: name.to_string(),
+        key: template.kind.full_key(key),
+        hint,
+    })
+}

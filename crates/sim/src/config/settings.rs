@@ -1,0 +1,193 @@
+//! `--set KEY=VALUE` options, sorted by what they address.
+
+use serde_json::Value;
+
+use super::error::ConfigError;
+use super::layer::{Entry, Layer, Origin, value_to_json};
+use super::presets::Kind;
+use super::template::{Template, did_you_mean};
+
+/// Parsed `--set` options. Keys are known to exist; their values are checked when they are applied.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    device: Layer,
+    system: Layer,
+    host: Layer,
+}
+
+impl Settings {
+    /// Reads `KEY=VALUE` texts. `device.…` addresses the device (with `device.capacity` for
+    /// `device.space.capacity`), `host.…` the run, and the sections of a system, bare or after
+    /// `system.`, the system. A later text for the same key wins.
+    ///
+    /// # Errors
+    /// A text without `=`, or a key that does not exist.
+    pub fn parse<T: AsRef<str>>(texts: &[T]) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        for text in texts {
+            settings.add(text.as_ref())?;
+        }
+        Ok(settings)
+    }
+
+    fn add(&mut self, text: &str) -> Result<(), ConfigError> {
+        let malformed = || ConfigError::Setting {
+            text: text.to_string(),
+        };
+        let (path, value) = text.split_once('=').ok_or_else(malformed)?;
+        let (path, value) = (path.trim(), value.trim());
+        if path.is_empty() || value.is_empty() {
+            return Err(malformed());
+        }
+        let origin = Origin::Set {
+            text: text.to_string(),
+        };
+        let (kind, key) = address(path).ok_or_else(|| unknown(path, &origin))?;
+        let key = match (kind, key) {
+            (Kind::Device, "capacity") => "space.capacity",
+            _ => key,
+        };
+        Template::of(kind).check_key(key, false, &origin)?;
+        let value = parse_value(value).map_err(|message| ConfigError::Invalid {
+            origin: origin.clone(),
+            key: kind.full_key(key),
+            message,
+        })?;
+        let layer = match kind {
+            Kind::Device => &mut self.device,
+            Kind::Host => &mut self.host,
+            Kind::System | Kind::Part => &mut self.system,
+        };
+        layer.push((
+            key.to_string(),
+            Entry {
+                value,
+                origin,
+                note: String::new(),
+            },
+        ));
+        Ok(())
+    }
+
+    /// The options that address `kind`.
+    pub(super) fn layer(&self, kind: Kind) -> &Layer {
+        match kind {
+            Kind::Device => &self.device,
+            Kind::Host => &self.host,
+            Kind::System | Kind::Part => &self.system,
+        }
+    }
+}
+
+/// What `path` addresses, and the key within it.
+fn address(path: &str) -> Option<(Kind, &str)> {
+    match path.split_once('.')? {
+        ("device", key) => Some((Kind::Device, key)),
+        ("host", key) => Some((Kind::Host, key)),
+        ("system", key) => Some((Kind::System, key)),
+        (section, _) => {
+            let is_section =
+                |key: &str| key.split_once('.').is_some_and(|(head, _)| head == section);
+            Template::of(Kind::System)
+                .keys()
+                .any(is_section)
+                .then_some((Kind::System, path))
+        }
+    }
+}
+
+fn unknown(path: &str, origin: &Origin) -> ConfigError {
+    let keys = [Kind::Device, Kind::System, Kind::Host]
+        .into_iter()
+        .flat_map(|kind| {
+            let keys = Template::of(kind)
+                .keys()
+                .map(|key| kind.full_key(key))
+                .collect::<Vec<_>>();
+            keys.into_iter()
+        });
+    let hint = did_you_mean(path, keys);
+    ConfigError::UnknownKey {
+        origin: origin.clone(),
+        key: path.to_string(),
+        hint,
+    }
+}
+
+/// A TOML value, or else a bare text; the items of a list may be bare too.
+fn parse_value(text: &str) -> Result<Value, String> {
+    if let Ok(value) = text.parse::<toml_edit::Value>() {
+        return value_to_json(&value);
+    }
+    match text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(items) => Ok(items
+            .split(',')
+            .map(|item| Value::from(item.trim()))
+            .collect()),
+        None => Ok(Value::from(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_go_where_they_belong() {
+        let texts = [
+            "device.capacity=4GiB",
+            "dedup.index_entries=128Ki",
+            "system.dedup.verify=true",
+            "host.queue_depth=32",
+        ];
+        let settings = Settings::parse(&texts).unwrap();
+        let keys = |layer: &Layer| layer.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        assert_eq!(keys(&settings.device), ["space.capacity"]);
+        assert_eq!(
+            keys(&settings.system),
+            ["dedup.index_entries", "dedup.verify"]
+        );
+        assert_eq!(keys(&settings.host), ["queue_depth"]);
+        assert_eq!(settings.system[1].1.value, true);
+        assert_eq!(settings.host[0].1.value, 32);
+    }
+
+    #[test]
+    fn values_are_toml_or_bare_text() {
+        assert_eq!(
+            parse_value("[400us, 650us]").unwrap(),
+            serde_json::json!(["400us", "650us"])
+        );
+        assert_eq!(
+            parse_value("[\"plane\",\"die\"]").unwrap(),
+            serde_json::json!(["plane", "die"])
+        );
+        assert_eq!(parse_value("greedy").unwrap(), "greedy");
+        assert_eq!(parse_value("\"4GiB\"").unwrap(), "4GiB");
+        assert_eq!(parse_value("0.05").unwrap(), 0.05);
+        assert!(
+            parse_value("2020-01-01")
+                .unwrap_err()
+                .contains("found a datetime")
+        );
+    }
+
+    #[test]
+    fn errors_name_the_option_and_the_nearest_key() {
+        let error = |text: &str| Settings::parse(&[text]).unwrap_err().to_string();
+        assert_eq!(
+            error("device.gc.polciy=greedy"),
+            "--set device.gc.polciy=greedy: there is no key \"device.gc.polciy\" (did you mean \"device.gc.policy\"?)"
+        );
+        assert!(error("dedup.index_entry=3").contains("did you mean \"dedup.index_entries\"?"));
+        assert!(error("queue_depth=3").contains("did you mean \"host.queue_depth\"?"));
+        assert!(error("device.channels=3").contains("did you mean \"device.geometry.channels\"?"));
+        assert!(error("zzz.yyy=3").ends_with("there is no key \"zzz.yyy\""));
+        assert!(error("device.gc=greedy").contains("expected a table of keys"));
+        assert!(error("device.capacity").contains("expected KEY=VALUE"));
+        assert!(error("=3").contains("expected KEY=VALUE"));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a system file says: the content policies, independent of the device.
+//!
+//! The meaning of each key, for users, stands in `template/system.toml`; here is its type.
+
+use serde::{Deserialize, Serialize};
+
+use super::units::{Count, Entries, Nanos};
+
+/// A set of content policies. Loaded values are checked: see [`super::load_system`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemConfig {
+    /// Short name, as printed in results.
+    #[serde(default)]
+    pub name: String,
+    /// One line for lists.
+    #[serde(default)]
+    pub description: String,
+    /// Where the figures come from.
+    #[serde(default)]
+    pub source: String,
+    /// Inline deduplication. Its other values are the defaults when it is not enabled, except
+    /// `oracle`.
+    pub dedup: DedupConfig,
+}
+
+/// Inline deduplication.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DedupConfig {
+    /// Whether writes are deduplicated at all.
+    pub enabled: bool,
+    /// Whether programs are split into unique, duplicate and reborn; works without `enabled` too.
+    pub oracle: bool,
+    /// Entries of the fingerprint index.
+    pub index_entries: Entries,
+    /// Time of the hash unit per mapping unit; 0 = none.
+    pub hash_time: Nanos,
+    /// The digest whose size is accounted.
+    pub digest: Digest,
+    /// Whether a hit is compared with the stored page before it is shared.
+    pub verify: bool,
+    /// Bits of the fingerprint that are compared, 1 to 128.
+    pub fingerprint_bits: u32,
+    /// Whether pages found by pre-conditioning are entered into the index.
+    pub prefill_in_index: bool,
+    /// Switching itself off where content does not repeat.
+    pub switch_off: SwitchOff,
+}
+
+/// A digest of the papers: it decides accounted sizes only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Digest {
+    /// 16 bytes.
+    Md5,
+    /// 20 bytes.
+    Sha1,
+}
+
+/// Switching deduplication off where content does not repeat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchOff {
+    /// Whether it does.
+    pub enabled: bool,
+    /// Page writes over which the hit rate is measured.
+    pub window: Count,
+    /// Windows in a row that must not pay before hashing stops.
+    pub windows: u32,
+    /// While off, one write in this many is hashed to notice a return.
+    pub sample: Count,
+}
+
+impl Digest {
+    /// Bytes of a digest.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Md5 => 16,
+            Self::Sha1 => 20,
+        }
+    }
+}
+
+impl DedupConfig {
+    /// Bytes that the paper accounts for an index of `entries` fingerprints: forward table (digest
+    /// and page number) and inverse table (page number and address), each number 4 bytes; 28 per
+    /// entry with MD5.
+    pub fn paper_bytes(&self, entries: u64) -> u64 {
+        entries.saturating_mul(self.digest.bytes() + 12)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Settings, load_system};
+
+    /// The vectors of the paper's memory budget: 28 bytes times the entries.
+    #[test]
+    fn paper_bytes() {
+        let dedup = load_system("ca-ssd", &Settings::default())
+            .unwrap()
+            .config
+            .dedup;
+        let vectors = [
+            (16, 458_752),
+            (64, 1_835_008),
+            (128, 3_670_016),
+            (256, 7_340_032),
+            (1024, 29_360_128),
+        ];
+        for (kibi_entries, bytes) in vectors {
+            assert_eq!(dedup.paper_bytes(kibi_entries * 1024), bytes);
+        }
+        assert_eq!(dedup.paper_bytes(11_046), 309_288);
+    }
+}

@@ -1,0 +1,7 @@
+//! Simulation runs: what is configured before one, and what is reported after it.
+//!
+//! * [`config`]: devices, systems and hosts as layered TOML;
+//! * [`results`]: latencies, timelines, result records and the files written from them.
+
+pub mod config;
+pub mod results;

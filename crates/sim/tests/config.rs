@@ -1,0 +1,600 @@
+//! Presets load, print and load again; layers override; mistakes are named with their place.
+
+use std::fs;
+use std::path::PathBuf;
+
+use flashlore_sim::config::{
+    ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, Settings, Shape, Share,
+    Size, SpareDefinition, SystemConfig, auto_device, device_presets, load_device, load_host,
+    load_system, part_presets, system_presets,
+};
+
+fn sets(texts: &[&str]) -> Settings {
+    Settings::parse(texts).unwrap()
+}
+
+fn device(name: &str, texts: &[&str]) -> Result<DeviceConfig, ConfigError> {
+    load_device(name, &sets(texts)).map(|loaded| loaded.config)
+}
+
+fn system(name: &str, texts: &[&str]) -> Result<SystemConfig, ConfigError> {
+    load_system(name, &sets(texts)).map(|loaded| loaded.config)
+}
+
+fn shape(name: &str) -> Shape {
+    device(name, &[]).unwrap().shape().unwrap()
+}
+
+/// A file with `text`, in a directory that lives as long as the first value.
+fn file(text: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path: PathBuf = dir.path().join("mine.toml");
+    fs::write(&path, text).unwrap();
+    (dir, path.display().to_string())
+}
+
+fn device_error(text: &str, texts: &[&str]) -> String {
+    let (_dir, path) = file(text);
+    device(&path, texts)
+        .unwrap_err()
+        .to_string()
+        .replace(&path, "mine.toml")
+}
+
+#[test]
+fn every_preset_prints_as_toml_that_loads_to_the_same_values() {
+    for preset in device_presets() {
+        let loaded = load_device(preset.name, &Settings::default()).unwrap();
+        assert_eq!(loaded.config.name, preset.name);
+        assert_eq!(loaded.config.description, preset.description);
+        let (_dir, path) = file(&loaded.to_toml());
+        assert_eq!(
+            device(&path, &[]).unwrap(),
+            loaded.config,
+            "{}",
+            loaded.to_toml()
+        );
+    }
+    for preset in system_presets() {
+        let loaded = load_system(preset.name, &Settings::default()).unwrap();
+        assert_eq!(loaded.config.name, preset.name);
+        assert_eq!(loaded.config.description, preset.description);
+        let (_dir, path) = file(&loaded.to_toml());
+        assert_eq!(
+            system(&path, &[]).unwrap(),
+            loaded.config,
+            "{}",
+            loaded.to_toml()
+        );
+    }
+}
+
+#[test]
+fn a_printed_device_explains_itself() {
+    let text = load_device("ca-ssd-4g", &Settings::default())
+        .unwrap()
+        .to_toml();
+    assert!(
+        text.contains("# Array read of one flash page.\nread = \"25us\"  # [P] Table 1\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "over_provisioning = 0.15  # simulator default; the paper does not state it\n"
+        )
+    );
+    assert!(!text.contains("capacity ="), "no capacity is given: {text}");
+    assert!(
+        !text.contains("choices ="),
+        "greedy draws no blocks: {text}"
+    );
+    assert!(!text.contains("[auto]"), "{text}");
+}
+
+#[test]
+fn derived_figures_of_the_part_sets() {
+    // timing.md section 1: pages per block from sizes, and confirmed by the out-of-band bytes.
+    let parts = [
+        ("slc1", 32, 128 << 10, 4 << 10),
+        ("slc2", 64, 256 << 10, 8 << 10),
+        ("mlc", 128, 512 << 10, 28 << 10),
+    ];
+    for (part, pages, data, oob) in parts {
+        let device = device("ca-ssd-4g", &[&format!("device.part={part}")]).unwrap();
+        let g = device.geometry;
+        assert_eq!(g.pages_per_block, pages, "{part}");
+        assert_eq!(u64::from(g.pages_per_block) * g.page_size.0, data, "{part}");
+        assert_eq!(u64::from(g.pages_per_block) * g.oob_size.0, oob, "{part}");
+    }
+    assert_eq!(part_presets().len(), 6);
+    for part in part_presets() {
+        let device = device(
+            "ca-ssd-4g",
+            &[
+                "device.gc.low_watermark=1",
+                "device.gc.high_watermark=1",
+                &format!("device.part={}", part.name),
+            ],
+        );
+        assert_eq!(device.unwrap().part.as_deref(), Some(part.name));
+    }
+}
+
+#[test]
+fn shapes_of_the_devices() {
+    let web = shape("ca-ssd-4g");
+    assert_eq!((web.blocks, web.raw_units), (16_384, 1 << 20));
+    assert_eq!(shape("ca-ssd-6g").blocks, 24_576);
+
+    let agrawal = shape("agrawal-2008");
+    assert_eq!(
+        (
+            agrawal.dies,
+            agrawal.blocks_per_pool,
+            agrawal.units_per_block
+        ),
+        (8, 2048, 63)
+    );
+    assert_eq!(agrawal.exported_units, 8 * 877_363);
+    assert_eq!((agrawal.low_watermark, agrawal.pools), (102, 64));
+
+    let delta = shape("deltaftl-64g");
+    assert_eq!(delta.raw_units * 4096, 64 << 30);
+    assert_eq!(
+        delta.low_watermark, 286,
+        "10 % of the exported 2,867 blocks of a plane"
+    );
+
+    let bvssd = shape("bvssd-60g");
+    assert_eq!(bvssd.exported_units * 4096, 60 << 30);
+    let spare = 1.0 - bvssd.exported_units as f64 / bvssd.raw_units as f64;
+    assert!((0.15..0.1501).contains(&spare), "{spare}");
+    assert_eq!(bvssd.pools, 1);
+
+    let tlc = shape("tlc-1t");
+    assert_eq!(tlc.units_per_page, 4);
+    assert_eq!(tlc.exported_units * 4096, 1_000_204_886_016);
+    let program = device("tlc-1t", &[]).unwrap().timing.program;
+    assert_eq!(
+        program.iter().map(|nanos| nanos.0).sum::<u64>() / 3,
+        650_000
+    );
+}
+
+#[test]
+fn spare_space_in_both_definitions() {
+    let exported = |definition: &str| {
+        let definition = format!("device.space.definition={definition}");
+        let share = "device.space.over_provisioning=25%";
+        device("ca-ssd-4g", &[share, &definition])
+            .unwrap()
+            .shape()
+            .unwrap()
+            .exported_units
+    };
+    assert_eq!(exported("raw"), (1 << 20) * 3 / 4);
+    // 131,072 units a chip / 1.25, rounded down, on 8 chips.
+    assert_eq!(exported("exported"), 104_857 * 8);
+}
+
+#[test]
+fn layers_override_each_other() {
+    let (_dir, path) = file("base = \"ca-ssd-4g\"\n[timing]\nerase = \"2ms\"\nread = \"30us\"\n");
+    let device = device(
+        &path,
+        &[
+            "device.timing.read=31us",
+            "device.timing.program=[400us, 600us]",
+        ],
+    )
+    .unwrap();
+    assert_eq!(device.name, "mine");
+    assert_eq!(device.timing.erase, Nanos(2_000_000));
+    assert_eq!(device.timing.read, Nanos(31_000));
+    assert_eq!(device.timing.program, [Nanos(400_000), Nanos(600_000)]);
+    assert_eq!(device.geometry.channels, 8);
+}
+
+#[test]
+fn a_part_set_lies_beneath_the_layer_that_names_it() {
+    let (_dir, path) = file("base = \"agrawal-2008\"\npart = \"mlc\"\n[timing]\nerase = \"9ms\"\n");
+    let device = device(&path, &[]).unwrap();
+    assert_eq!(
+        device.timing.program,
+        [Nanos(800_000)],
+        "the part set replaces the base's 200 us"
+    );
+    assert_eq!(
+        device.timing.erase,
+        Nanos(9_000_000),
+        "the file replaces the part set's"
+    );
+    assert_eq!(device.geometry.pages_per_block, 128);
+}
+
+#[test]
+fn a_later_layer_replaces_what_it_excludes() {
+    let sized = device("ca-ssd-4g", &["device.capacity=3GiB"]).unwrap();
+    assert_eq!(sized.space.capacity, Some(Size(3 << 30)));
+    assert_eq!(
+        (sized.space.over_provisioning, sized.space.definition),
+        (None, None)
+    );
+
+    let shared = device(
+        "tlc-1t",
+        &[
+            "device.space.over_provisioning=0.28",
+            "device.space.definition=exported",
+        ],
+    )
+    .unwrap();
+    assert_eq!(shared.space.capacity, None);
+    assert_eq!(shared.space.over_provisioning, Share::new(0.28));
+    assert_eq!(shared.space.definition, Some(SpareDefinition::Exported));
+
+    let allocating = device("ca-ssd-4g", &["device.gc.check=allocation"]).unwrap();
+    assert!(
+        !allocating.gc.on_reads,
+        "reads were the preset's, for its check at dispatch"
+    );
+    let drawing = device(
+        "ca-ssd-4g",
+        &["device.gc.policy=d-choices", "device.gc.choices=3"],
+    )
+    .unwrap();
+    assert_eq!(
+        (drawing.gc.policy, drawing.gc.choices),
+        (GcPolicy::DChoices, 3)
+    );
+}
+
+#[test]
+fn contradictions_name_both_keys_and_places() {
+    let error = device(
+        "ca-ssd-4g",
+        &["device.capacity=3GiB", "device.space.over_provisioning=0.1"],
+    );
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("device.space.over_provisioning contradicts device.space.capacity = \"3GiB\" (--set device.capacity=3GiB)"), "{error}");
+
+    let error = device_error("base = \"ca-ssd-4g\"\n[gc]\nchoices = 4\n", &[]);
+    assert!(error.starts_with("mine.toml:3: device.gc.choices contradicts device.gc.policy = \"greedy\" (preset ca-ssd-4g, line "), "{error}");
+
+    let error = load_host(&sets(&["host.queue_depth=32"]))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "--set host.queue_depth=32: host.queue_depth contradicts host.mode = \"open\" (default): only mode \"closed\" keeps requests in flight"
+    );
+
+    let error = device(
+        "auto",
+        &[
+            "device.geometry.blocks_per_plane=99",
+            "device.auto.utilization=0.5",
+        ],
+    );
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("device.geometry.blocks_per_plane contradicts device.auto.utilization = 0.5")
+    );
+
+    let error = device("ca-ssd-4g", &["device.gc.low_watermark=0.10"])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(
+            "device.gc.high_watermark: 102 blocks are fewer than the 204 of gc.low_watermark"
+        ),
+        "{error}"
+    );
+
+    let error = system("ca-ssd", &["dedup.switch_off.window=8Ki"])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("dedup.switch_off.window contradicts dedup.switch_off.enabled = false (preset ca-ssd, line"), "{error}");
+
+    let error = system("ca-ssd", &["dedup.fingerprint_bits=8"])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "--set dedup.fingerprint_bits=8: dedup.fingerprint_bits: 8 bits collide, which needs dedup.verify = true"
+    );
+    assert!(system("ca-ssd", &["dedup.fingerprint_bits=8", "dedup.verify=true"]).is_ok());
+}
+
+#[test]
+fn unknown_keys_are_named_with_line_and_nearest() {
+    let error = device_error("base = \"auto\"\n\n[gc]\nlow_watermrak = 0.1\n", &[]);
+    assert_eq!(
+        error,
+        "mine.toml:4: there is no key \"device.gc.low_watermrak\" (did you mean \"device.gc.low_watermark\"?)"
+    );
+    let error = device_error("capacity = \"4GiB\"\n", &[]);
+    assert_eq!(
+        error,
+        "mine.toml:1: there is no key \"device.capacity\" (did you mean \"device.space.capacity\"?)"
+    );
+    assert!(device_error("bsae = \"auto\"\n", &[]).contains("did you mean \"device.base\"?"));
+    assert!(device_error("[timings]\n", &[]).contains(
+        "mine.toml:1: there is no key \"device.timings\" (did you mean \"device.timing\"?)"
+    ));
+    assert!(
+        device_error("gc = 3\n", &[])
+            .contains("device.gc: expected a table of keys, found a value")
+    );
+    assert!(
+        device_error("[gc.policy]\nx = 1\n", &[])
+            .contains("device.gc.policy: expected a value, found a table")
+    );
+    assert!(device_error("[[gc]]\n", &[]).contains("device.gc: expected"));
+}
+
+#[test]
+fn wrong_values_say_what_was_expected() {
+    let value = |line: &str| device_error(&format!("base = \"auto\"\n{line}\n"), &[]);
+    let expect = |line: &str, message: &str| {
+        let error = value(line);
+        assert!(
+            error.starts_with("mine.toml:2: device.") && error.contains(message),
+            "{line}: {error}"
+        );
+    };
+    expect(
+        "timing.read = 25",
+        "device.timing.read: expected a duration such as \"25us\"",
+    );
+    expect("timing.read = \"25 parsecs\"", "found \"25 parsecs\"");
+    expect("timing.read = 2020-01-01", "found a datetime");
+    expect(
+        "timing.program = [\"1us\", 3]",
+        "device.timing.program: expected a duration",
+    );
+    expect("timing.program = []", "found an empty list");
+    expect(
+        "timing.channel = \"publc\"",
+        "unknown variant `publc`, expected `private` or `shared`",
+    );
+    expect(
+        "timing.copyback = \"yes\"",
+        "device.timing.copyback: invalid type: string \"yes\", expected a boolean",
+    );
+    expect(
+        "geometry.channels = -1",
+        "device.geometry.channels: invalid value: integer `-1`",
+    );
+    expect(
+        "geometry.channels = 0",
+        "device.geometry.channels: expected at least 1, found 0",
+    );
+    expect(
+        "geometry.page_size = \"6KiB\"",
+        "expected a power of two from 4KiB to 64KiB, found 6KiB",
+    );
+    expect("geometry.page_size = \"4GB\"", "units are binary");
+    expect(
+        "space.capacity = 4097",
+        "expected a multiple of 4KiB above 0, found 4097",
+    );
+    expect(
+        "layout.stripe = [\"die\", \"die\", \"plane\", \"channel\"]",
+        "found no package",
+    );
+    expect(
+        "layout.stripe = [\"die\"]",
+        "device.layout.stripe: invalid length 1",
+    );
+    expect(
+        "gc.low_watermark = 1.5",
+        "a share of the pool's blocks below 1",
+    );
+    expect("energy.read_uj = -1", "not below 0");
+    expect("energy.read_uj = inf", "expected a finite number");
+    expect("auto.utilization = 0", "expected a share above 0");
+    assert!(value("part = \"slc3\"").starts_with("mine.toml:2: there is no part named \"slc3\""));
+}
+
+#[test]
+fn misspelt_values_come_before_contradictions() {
+    let error = device(
+        "auto",
+        &["device.gc.policy=dchoices", "device.gc.choices=3"],
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(
+        error.contains(
+            "unknown variant `dchoices`, expected one of `greedy`, `cost-benefit`, `d-choices`"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn devices_that_cannot_work_are_refused() {
+    let error = |texts: &[&str]| device("ca-ssd-4g", texts).unwrap_err().to_string();
+    assert!(error(&["device.capacity=4GiB"]).contains("4GiB exported of 4GiB raw leaves no block"));
+    assert!(error(&["device.capacity=5GiB"]).contains("5GiB exported of 4GiB raw"));
+    assert!(error(&["device.space.over_provisioning=0.03"]).contains(
+        "collection could never free 102 of a pool's 2048 blocks: a full device leaves 61 spare"
+    ));
+    assert!(
+        error(&["device.space.over_provisioning=1"]).contains("no mapping unit would be exported")
+    );
+    assert!(
+        error(&["device.geometry.blocks_per_plane=4294967295"]).contains("expected at most 2^32")
+    );
+    assert!(
+        error(&[
+            "device.geometry.planes_per_die=4294967295",
+            "device.geometry.blocks_per_plane=4294967295",
+            "device.geometry.channels=4294967295"
+        ])
+        .contains("64 bits")
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_way_out() {
+    let error = device_error("[geometry]\nblocks_per_plane = 64\n", &[]);
+    assert_eq!(
+        error,
+        "mine: device.geometry.pages_per_block is not set: give it, name a `part`, or start from a `base`"
+    );
+    let error = device_error("part = \"slc2\"\nspace.capacity = \"1GiB\"\n", &[]);
+    assert!(
+        error.starts_with(
+            "mine: device.geometry.blocks_per_plane is not set: give it, or auto.utilization"
+        ),
+        "{error}"
+    );
+    let error = device_error("part = \"slc2\"\ngeometry.blocks_per_plane = 64\n", &[]);
+    assert!(
+        error.starts_with("mine: device.space.capacity is not set"),
+        "{error}"
+    );
+    let error = device("tlc-1t", &["device.space.over_provisioning=0.1"])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("tlc-1t: device.space.definition is not set"),
+        "{error}"
+    );
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    let error = device("ca-ssd-4gb", &[]).unwrap_err().to_string();
+    assert!(error.starts_with("there is no device named \"ca-ssd-4gb\" (did you mean \"ca-ssd-4g\"?); known are auto, "), "{error}");
+    assert!(
+        system("casd", &[])
+            .unwrap_err()
+            .to_string()
+            .contains("there is no system")
+    );
+    assert!(
+        device("none.toml", &[])
+            .unwrap_err()
+            .to_string()
+            .starts_with("cannot read none.toml: ")
+    );
+    assert!(
+        device("auto", &["device.part=tlcc"])
+            .unwrap_err()
+            .to_string()
+            .starts_with(
+                "--set device.part=tlcc: there is no part named \"tlcc\" (did you mean \"tlc\"?)"
+            )
+    );
+    assert!(
+        device_error("base = \"nothing\"\n", &[])
+            .starts_with("mine.toml:1: there is no device named \"nothing\"; known are auto, ")
+    );
+    assert!(device_error("base = 3\n", &[]).contains("expected a name in quotes, found 3"));
+    let error = device_error("[gc\n", &[]);
+    assert!(
+        error.starts_with("mine.toml is not valid TOML: ") && error.contains("line 1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn settings_of_a_policy_that_is_off_are_reported_not_refused() {
+    let loaded = load_system(
+        "plain",
+        &sets(&["dedup.index_entries=1Ki", "dedup.oracle=true"]),
+    )
+    .unwrap();
+    assert_eq!(loaded.unused, ["dedup.index_entries"]);
+    assert_eq!(
+        loaded.config.dedup.index_entries,
+        Entries::Limited(256 << 10),
+        "the default"
+    );
+    assert!(loaded.config.dedup.oracle, "works without dedup");
+    let loaded = load_system("ca-ssd", &sets(&["dedup.index_entries=unlimited"])).unwrap();
+    assert_eq!(
+        (loaded.config.dedup.index_entries, loaded.unused.len()),
+        (Entries::Unlimited, 0)
+    );
+}
+
+#[test]
+fn hosts() {
+    let host = load_host(&sets(&[])).unwrap().config;
+    assert_eq!(
+        (host.load(), host.limit),
+        (Load::Open { time_scale: 1.0 }, None)
+    );
+    let host = load_host(&sets(&[
+        "host.mode=closed",
+        "host.queue_depth=32",
+        "host.think_time=1ms",
+        "host.limit=9",
+    ]))
+    .unwrap()
+    .config;
+    assert_eq!(host.mode, HostMode::Closed);
+    assert_eq!(
+        host.load(),
+        Load::Closed {
+            queue_depth: 32,
+            think_time_ns: 1_000_000
+        }
+    );
+    assert_eq!(host.limit, Some(9));
+    let error = |text: &str| load_host(&sets(&[text])).unwrap_err().to_string();
+    assert!(error("host.time_scale=0").contains("expected a factor above 0"));
+    assert!(error("host.warmup=1").contains("expected a share below 1"));
+    assert!(error("host.limit=-1").contains("host.limit"));
+}
+
+#[test]
+fn a_template_is_sized_so_that_the_footprint_is_its_share() {
+    let template = device("auto", &[]).unwrap();
+    assert!(matches!(
+        template.shape(),
+        Err(ConfigError::Template { .. })
+    ));
+    for footprint in [5_000_u64, 21_491, 60_000, 1_000_000, 100_000_000] {
+        let device = auto_device(&template, footprint).unwrap();
+        let shape = device.shape().unwrap();
+        let utilization = footprint as f64 / shape.exported_units as f64;
+        assert!(utilization <= 0.8, "{footprint}: {utilization}");
+        let slack = (shape.dies * shape.units_per_block) as f64 / shape.exported_units as f64;
+        assert!(
+            utilization > 0.8 * (1.0 - slack),
+            "{footprint}: {utilization}"
+        );
+        assert!(shape.blocks_per_pool >= 32, "{footprint}: {shape:?}");
+        assert!(device.auto.is_none());
+    }
+    assert_eq!(auto_device(&template, 60_000).unwrap().geometry.channels, 4);
+    assert_eq!(auto_device(&template, 5_000).unwrap().geometry.channels, 2);
+    let smallest = auto_device(&template, 0).unwrap();
+    assert_eq!(smallest.shape().unwrap().blocks, 32);
+    assert!(
+        auto_device(&smallest, 9)
+            .unwrap_err()
+            .to_string()
+            .contains("expected a template")
+    );
+    assert!(auto_device(&template, u64::MAX).is_err());
+}
+
+#[test]
+fn a_template_with_a_capacity_exports_exactly_that() {
+    let template = device("auto", &["device.capacity=1GiB"]).unwrap();
+    assert!(template.space.over_provisioning.is_some());
+    let sized = auto_device(&template, 7).unwrap();
+    let shape = sized.shape().unwrap();
+    assert_eq!(shape.exported_units, 1 << 18);
+    let spare = 1.0 - shape.exported_units as f64 / shape.raw_units as f64;
+    assert!((0.15..0.152).contains(&spare), "{spare}");
+    assert_eq!(sized.space.over_provisioning, None);
+}
