@@ -46,8 +46,8 @@ fn financial1() {
     expect(
         "public/financial1-first10k.ssdsim.ascii",
         Format::Ssdsim,
-        1_901,
-        8_099,
+        4_077,
+        5_923,
     );
 }
 

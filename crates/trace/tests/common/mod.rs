@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use flashlore_trace::devices::NameStyle;
+use flashlore_trace::formats::native::NativeWriter;
 use flashlore_trace::{
-    Batch, ContentModel, Op, ReadOptions, Request, RequestBlock, RequestSource, Result,
-    TraceReader, Workload, WorkloadOptions,
+    Batch, ContentModel, DeviceNames, NativeSource, Op, ReadOptions, Record, Request, RequestBlock,
+    RequestSource, Result, TraceReader, Workload, WorkloadOptions,
 };
 
 /// A record that owns its content.
@@ -110,4 +112,35 @@ pub fn replay(source: &mut impl RequestSource) -> Vec<(Request, Option<Vec<u32>>
         }
     }
     all
+}
+
+/// A native trace of these records, whose devices are numbers.
+pub fn native(records: &[OwnedRecord]) -> Vec<u8> {
+    let mut writer = NativeWriter::new(std::io::Cursor::new(Vec::new())).unwrap();
+    for record in records {
+        writer.push(&record.borrow()).unwrap();
+    }
+    writer
+        .finish(&DeviceNames::new(NameStyle::Number), 0)
+        .unwrap()
+        .into_inner()
+}
+
+impl OwnedRecord {
+    pub fn borrow(&self) -> Record<'_> {
+        Record {
+            time_ns: self.time_ns,
+            device: self.device,
+            op: self.op,
+            offset: self.offset,
+            length: self.length,
+            content: self.content.as_deref(),
+        }
+    }
+}
+
+/// A workload streamed from a native trace in memory.
+pub fn streamed(bytes: &[u8], options: &WorkloadOptions) -> Result<NativeSource> {
+    let reader = TraceReader::from_bytes("bytes", bytes.to_vec(), &options.read)?;
+    NativeSource::from_reader(reader, options)
 }
