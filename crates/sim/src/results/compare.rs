@@ -1,6 +1,8 @@
 //! The table that sets systems side by side: a row for each figure, a column for each system, and
 //! behind each value its change against the baseline.
 
+use std::ffi::OsString;
+
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, presets};
 
 use super::interval::{Estimate, estimate, group_by_configuration};
@@ -16,7 +18,11 @@ pub struct TableStyle {
 impl TableStyle {
     /// Coloured on a terminal, unless `NO_COLOR` is set to anything but the empty text.
     pub fn detect(is_terminal: bool) -> Self {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self::choose(is_terminal, std::env::var_os("NO_COLOR"))
+    }
+
+    fn choose(is_terminal: bool, no_color: Option<OsString>) -> Self {
+        let refused = no_color.is_some_and(|value| !value.is_empty());
         Self {
             color: is_terminal && !refused,
         }
@@ -286,4 +292,28 @@ fn group_digits(value: f64) -> String {
         grouped.push(digit);
     }
     grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_needs_a_terminal_and_no_refusal() {
+        let color = |terminal, value: Option<&str>| {
+            TableStyle::choose(terminal, value.map(OsString::from)).color
+        };
+        assert!(color(true, None) && color(true, Some("")));
+        assert!(!color(true, Some("1")) && !color(true, Some("0")) && !color(false, None));
+    }
+
+    #[test]
+    fn figures_are_printed_in_their_units() {
+        assert_eq!(group_digits(1_234_567.0), "1,234,567");
+        assert_eq!(group_digits(-123_456.0), "-123,456");
+        assert_eq!(group_digits(999.4), "999");
+        assert_eq!(Unit::Micros.format(9_999.94), "9999.9 us");
+        assert_eq!(Unit::Micros.format(12_345.6), "12.35 ms");
+        assert_eq!(Unit::Joules.format(0.0176), "17.60 mJ");
+    }
 }
