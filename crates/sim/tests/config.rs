@@ -470,6 +470,23 @@ fn what_is_missing_is_named_with_the_way_out() {
 }
 
 #[test]
+fn a_device_becomes_a_template() {
+    let set = "device.auto.utilization=0.5";
+    let error = device("tlc-1t", &[set]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "tlc-1t: device.space.over_provisioning is not set: a template computes its raw size from it"
+    );
+    let template = device("ca-ssd-4g", &[set]).unwrap();
+    assert_eq!(template.geometry.blocks_per_plane, None);
+    let shape = auto_device(&template, 100_000).unwrap().shape().unwrap();
+    assert!(
+        (200_000..204_000).contains(&shape.exported_units),
+        "{shape:?}"
+    );
+}
+
+#[test]
 fn names_that_do_not_exist() {
     let error = device("ca-ssd-4gb", &[]).unwrap_err().to_string();
     assert!(error.starts_with("there is no device named \"ca-ssd-4gb\" (did you mean \"ca-ssd-4g\"?); known are auto, "), "{error}");
