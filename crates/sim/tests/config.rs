@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use proptest::prelude::*;
+
 use flashlore_sim::config::{
-    ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, Settings, Shape, Share,
-    Size, SpareDefinition, SystemConfig, auto_device, device_presets, load_device, load_host,
-    load_system, part_presets, system_presets,
+    ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, RunConfig, Settings,
+    Shape, Share, Size, SpareDefinition, SystemConfig, auto_device, device_presets, load_device,
+    load_host, load_system, part_presets, system_presets,
 };
 
 fn sets(texts: &[&str]) -> Settings {
@@ -468,6 +470,23 @@ fn what_is_missing_is_named_with_the_way_out() {
 }
 
 #[test]
+fn a_device_becomes_a_template() {
+    let set = "device.auto.utilization=0.5";
+    let error = device("tlc-1t", &[set]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "tlc-1t: device.space.over_provisioning is not set: a template computes its raw size from it"
+    );
+    let template = device("ca-ssd-4g", &[set]).unwrap();
+    assert_eq!(template.geometry.blocks_per_plane, None);
+    let shape = auto_device(&template, 100_000).unwrap().shape().unwrap();
+    assert!(
+        (200_000..204_000).contains(&shape.exported_units),
+        "{shape:?}"
+    );
+}
+
+#[test]
 fn names_that_do_not_exist() {
     let error = device("ca-ssd-4gb", &[]).unwrap_err().to_string();
     assert!(error.starts_with("there is no device named \"ca-ssd-4gb\" (did you mean \"ca-ssd-4g\"?); known are auto, "), "{error}");
@@ -597,4 +616,137 @@ fn a_template_with_a_capacity_exports_exactly_that() {
     let spare = 1.0 - shape.exported_units as f64 / shape.raw_units as f64;
     assert!((0.15..0.152).contains(&spare), "{spare}");
     assert_eq!(sized.space.over_provisioning, None);
+}
+
+#[test]
+fn configurations_from_elsewhere_are_checked() {
+    let settings = Settings::default();
+    let good = RunConfig {
+        device: device("agrawal-2008", &[]).unwrap(),
+        system: system("ca-ssd", &[]).unwrap(),
+        host: load_host(&settings).unwrap().config,
+    };
+    let json = serde_json::to_value(&good).unwrap();
+    let read = |pointer: &str, value: serde_json::Value| {
+        let mut json = json.clone();
+        *json.pointer_mut(pointer).unwrap() = value;
+        serde_json::from_value::<RunConfig>(json).unwrap().check()
+    };
+    assert!(read("/host/seed", 3.into()).is_ok());
+    for (pointer, key) in [
+        ("/device/geometry/channels", "device.geometry.channels"),
+        (
+            "/device/geometry/pages_per_block",
+            "device.geometry.pages_per_block",
+        ),
+        ("/device/geometry/page_size", "device.geometry.page_size"),
+        ("/system/dedup/index_entries", "dedup.index_entries"),
+        ("/host/queue_depth", "host.queue_depth"),
+    ] {
+        let error = read(pointer, 0.into()).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("configuration: {key}: ")),
+            "{error}"
+        );
+    }
+    let mut broken = good.clone();
+    broken.device.geometry.channels = 0;
+    assert!(broken.device.shape().is_err());
+    broken.device = device("auto", &[]).unwrap();
+    assert!(matches!(broken.check(), Err(ConfigError::Template { .. })));
+    broken.device.geometry.planes_per_die = 0;
+    assert!(auto_device(&broken.device, 1000).is_err());
+}
+
+/// Keys of every type, and values that some of them take.
+const KEYS: [&str; 22] = [
+    "name",
+    "part",
+    "capacity",
+    "auto.utilization",
+    "geometry.channels",
+    "geometry.blocks_per_plane",
+    "geometry.pages_per_block",
+    "geometry.page_size",
+    "geometry.endurance",
+    "timing.read",
+    "timing.program",
+    "timing.channel",
+    "timing.copyback",
+    "energy.read_uj",
+    "space.over_provisioning",
+    "space.definition",
+    "layout.stripe",
+    "layout.pool",
+    "layout.summary_page",
+    "gc.policy",
+    "gc.low_watermark",
+    "precondition.fill",
+];
+const VALUES: [&str; 24] = [
+    "0",
+    "1",
+    "2",
+    "3000",
+    "0.01",
+    "0.3",
+    "25%",
+    "1.0",
+    "4KiB",
+    "16KiB",
+    "1GiB",
+    "40us",
+    "[1us, 2ms]",
+    "shared",
+    "true",
+    "raw",
+    "exported",
+    "plane",
+    "device",
+    "d-choices",
+    "slc1",
+    "tlc",
+    "[plane, die, channel, package]",
+    "-1",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Whatever is set, a device is refused with a sentence, or it prints as TOML that loads back,
+    /// and its shape keeps its bounds.
+    #[test]
+    fn settings_are_refused_or_round_trip(
+        base in prop::sample::select(device_presets()),
+        choices in prop::collection::vec((prop::sample::select(&KEYS[..]), prop::sample::select(&VALUES[..])), 0..4),
+        footprint in prop_oneof![0..100_000_u64, any::<u64>()],
+    ) {
+        let texts: Vec<String> = choices.iter().map(|(key, value)| format!("device.{key}={value}")).collect();
+        match load_device(base.name, &Settings::parse(&texts).unwrap()) {
+            Err(error) => prop_assert!(error.to_string().len() > 20),
+            Ok(loaded) => {
+                let (_dir, path) = file(&loaded.to_toml());
+                prop_assert_eq!(&device(&path, &[]).unwrap(), &loaded.config, "{}", loaded.to_toml());
+                let sized = match loaded.config.auto {
+                    Some(_) => auto_device(&loaded.config, footprint),
+                    None => Ok(loaded.config),
+                };
+                if let Ok(sized) = sized {
+                    let shape = sized.shape().unwrap();
+                    prop_assert!(shape.exported_units > 0 && shape.exported_units < shape.raw_units);
+                    prop_assert!(shape.low_watermark <= shape.high_watermark);
+                    prop_assert!(shape.high_watermark < shape.blocks_per_pool);
+                    prop_assert_eq!(shape.pools * shape.blocks_per_pool, shape.blocks);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_refused_or_loaded(text in "(base = \"auto\"\n)?(\\[[a-z.]{0,4}\\]\n)?([a-z_.]{1,6} ?= ?[\"0-9a-z.\\[{]{0,5}\n){0,2}|.{0,20}") {
+        let (_dir, path) = file(&text);
+        let _ = device(&path, &[]);
+        let _ = system(&path, &[]);
+        let _ = Settings::parse(&[text]);
+    }
 }

@@ -6,7 +6,6 @@
 
 use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel};
 use super::error::ConfigError;
-use super::layer::Origin;
 use super::load::{Checked, Fault};
 use super::presets::Kind;
 use super::units::Size;
@@ -18,7 +17,7 @@ pub const UNIT_BYTES: u64 = 4096;
 const MAX_RAW_UNITS: u64 = 1 << 32;
 
 /// A template's pools get at least this many blocks.
-const MIN_POOL_BLOCKS: u64 = 32;
+const MIN_POOL_BLOCKS: u32 = 32;
 
 const BILLION: u64 = 1_000_000_000;
 
@@ -63,19 +62,13 @@ impl DeviceConfig {
                 name: self.name.clone(),
             });
         }
-        shape_of(self).map_err(unplaced)
+        check_geometry(self)
+            .and_then(|()| shape_of(self))
+            .map_err(|fault| fault.unplaced(Kind::Device))
     }
 }
 
-fn unplaced(fault: Fault) -> ConfigError {
-    let key = Kind::Device.full_key(fault.key);
-    ConfigError::Invalid {
-        origin: Origin::Default,
-        key,
-        message: fault.message,
-    }
-}
-
+/// The counts of a device whose geometry is checked.
 fn shape_of(device: &DeviceConfig) -> Result<Shape, Fault> {
     let g = &device.geometry;
     let product = |factors: &[u64]| {
@@ -226,8 +219,10 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
     if device.gc.choices == 0 {
         return Err(Fault::new("gc.choices", "expected at least 1, found 0"));
     }
-    if let Some(auto) = &device.auto
-        && auto.utilization.billionths() == 0
+    if device
+        .auto
+        .as_ref()
+        .is_some_and(|auto| auto.utilization.billionths() == 0)
     {
         return Err(Fault::new(
             "auto.utilization",
@@ -292,33 +287,24 @@ pub fn auto_device(
     template: &DeviceConfig,
     footprint_units: u64,
 ) -> Result<DeviceConfig, ConfigError> {
-    let Some(auto) = &template.auto else {
-        return Err(unplaced(Fault::new(
-            "auto.utilization",
-            "expected a template, found a device with a size",
-        )));
-    };
-    let wanted = match template.space.capacity {
-        Some(capacity) => capacity.0 / UNIT_BYTES,
-        None => {
-            let units = u128::from(footprint_units) * u128::from(BILLION);
-            let wanted = units.div_ceil(u128::from(auto.utilization.billionths()));
-            u64::try_from(wanted).unwrap_or(u64::MAX).max(1)
-        }
-    };
+    size_template(template, footprint_units).map_err(|fault| fault.unplaced(Kind::Device))
+}
+
+fn size_template(template: &DeviceConfig, footprint_units: u64) -> Result<DeviceConfig, Fault> {
+    let wanted = wanted_units(template, footprint_units)?;
+    check_geometry(template)?;
     let mut device = template.clone();
     device.auto = None;
     device.space.capacity = None;
     loop {
-        let blocks = fewest_blocks(&device, wanted).map_err(unplaced)?;
+        let blocks = fewest_blocks(&device, wanted)?;
         device.geometry.blocks_per_plane = Some(blocks);
-        let shape = shape_of(&device).map_err(unplaced)?;
-        if shape.blocks_per_pool >= MIN_POOL_BLOCKS {
+        if shape_of(&device)?.blocks_per_pool >= u64::from(MIN_POOL_BLOCKS) {
             break;
         }
         if !reduce_parallelism(&mut device) {
-            let fewest = u64::from(blocks).max(MIN_POOL_BLOCKS);
-            device.geometry.blocks_per_plane = u32::try_from(fewest).ok();
+            // One plane is left, so its blocks are the pool's.
+            device.geometry.blocks_per_plane = Some(MIN_POOL_BLOCKS);
             break;
         }
     }
@@ -327,8 +313,23 @@ pub fn auto_device(
         device.space.over_provisioning = None;
         device.space.definition = None;
     }
-    device.check().map_err(unplaced)?;
+    device.check()?;
     Ok(device)
+}
+
+/// The mapping units that a template exports at least.
+fn wanted_units(template: &DeviceConfig, footprint_units: u64) -> Result<u64, Fault> {
+    let Some(auto) = &template.auto else {
+        let message = "expected a template, found a device with a size";
+        return Err(Fault::new("auto.utilization", message));
+    };
+    if let Some(capacity) = template.space.capacity {
+        return Ok(capacity.0 / UNIT_BYTES);
+    }
+    let units = u128::from(footprint_units) * u128::from(BILLION);
+    // A share of zero is refused on loading, but a template need not have been loaded.
+    let wanted = units.div_ceil(u128::from(auto.utilization.billionths().max(1)));
+    Ok(u64::try_from(wanted).unwrap_or(u64::MAX).max(1))
 }
 
 /// The fewest blocks per plane with which `device` exports `wanted` units.

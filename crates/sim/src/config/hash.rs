@@ -10,18 +10,44 @@ use super::load::RunConfig;
 /// Names, descriptions, sources and the name of the part set do not count: two files with the same
 /// values have the same hash. The hash may change between versions of Flashlore.
 pub fn config_hash(config: &RunConfig) -> String {
-    let mut value = serde_json::to_value(config).expect("a configuration is plain data");
-    for (section, keys) in [
-        ("device", &["name", "description", "source", "part"][..]),
-        ("system", &["name", "description", "source"]),
-        ("host", &["seed"]),
-    ] {
-        if let Some(Value::Object(table)) = value.get_mut(section) {
-            table.retain(|key, _| !keys.contains(&key.as_str()));
-        }
+    const NAMES: [&str; 8] = [
+        "device.name",
+        "device.description",
+        "device.source",
+        "device.part",
+        "system.name",
+        "system.description",
+        "system.source",
+        "host.seed",
+    ];
+    let value = serde_json::to_value(config).expect("a configuration is plain data");
+    let mut lines = Vec::new();
+    collect("", &value, &mut lines);
+    lines.retain(|(key, _)| !NAMES.contains(&key.as_str()));
+    // Sorted, so that the order of the fields in their structs does not matter.
+    lines.sort();
+    let mut hasher = blake3::Hasher::new();
+    for (key, value) in lines {
+        hasher.update(format!("{key}={value}\n").as_bytes());
     }
-    // serde_json keeps the keys of a map sorted.
-    blake3::hash(value.to_string().as_bytes()).to_hex()[..32].to_string()
+    hasher.finalize().to_hex()[..32].to_string()
+}
+
+/// The values of a tree by their full keys, each as JSON.
+fn collect(path: &str, value: &Value, lines: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
+                collect(&path, value, lines);
+            }
+        }
+        leaf => lines.push((path.to_string(), leaf.to_string())),
+    }
 }
 
 #[cfg(test)]

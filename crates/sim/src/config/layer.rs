@@ -15,6 +15,8 @@ use super::template::Template;
 pub enum Origin {
     /// Nowhere: it is the default.
     Default,
+    /// In a value that was not loaded.
+    Value,
     /// In a bundled preset or part set.
     Preset {
         /// Its name.
@@ -40,6 +42,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::Value => f.write_str("configuration"),
             Self::Preset { name, line } => write!(f, "preset {name}, line {line}"),
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Set { text } => write!(f, "--set {text}"),

@@ -41,6 +41,21 @@ pub struct RunConfig {
     pub host: HostConfig,
 }
 
+impl RunConfig {
+    /// Refuses values that loading would refuse, for a configuration that was not loaded: read from
+    /// a results file, or changed since.
+    ///
+    /// # Errors
+    /// A value out of range, or a device template.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let unplaced = |kind| move |fault: Fault| fault.unplaced(kind);
+        self.device.check().map_err(unplaced(Kind::Device))?;
+        self.system.check().map_err(unplaced(Kind::System))?;
+        self.host.check().map_err(unplaced(Kind::Host))?;
+        self.device.shape().map(|_| ())
+    }
+}
+
 /// A value out of range: its key and a sentence.
 pub(super) struct Fault {
     pub key: &'static str,
@@ -52,6 +67,16 @@ impl Fault {
         Self {
             key,
             message: message.into(),
+        }
+    }
+
+    /// The fault of a value that no layer gave.
+    pub fn unplaced(self, kind: Kind) -> ConfigError {
+        let key = kind.full_key(self.key);
+        ConfigError::Invalid {
+            origin: Origin::Value,
+            key,
+            message: self.message,
         }
     }
 }

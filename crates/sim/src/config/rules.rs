@@ -226,6 +226,7 @@ pub(super) fn require(template: &Template, tree: &Tree) -> Result<(), ConfigErro
     const BLOCKS: &str = "give it, or auto.utilization for a template";
     const DEFINITION: &str =
         "say what space.over_provisioning is a share of: \"exported\" or \"raw\"";
+    const TEMPLATE: &str = "a template computes its raw size from it";
     const SHARE: &str = "space.definition says what it is a share of, and needs it";
     if template.kind != Kind::Device {
         return Ok(());
@@ -250,11 +251,8 @@ pub(super) fn require(template: &Template, tree: &Tree) -> Result<(), ConfigErro
             DEFINITION,
             has("space.over_provisioning"),
         ),
-        (
-            "space.over_provisioning",
-            SHARE,
-            has("space.definition") || has("auto.utilization"),
-        ),
+        ("space.over_provisioning", TEMPLATE, has("auto.utilization")),
+        ("space.over_provisioning", SHARE, has("space.definition")),
         ("space.capacity", SPACE, !has("space.over_provisioning")),
     ];
     missing.extend(

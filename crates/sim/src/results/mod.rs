@@ -1,1 +1,27 @@
-//! Results.
+//! What a run reports: records with documented names, latencies, timelines, and the tables and
+//! files made of them.
+
+mod compare;
+mod equality;
+mod frame;
+mod interval;
+mod latency;
+mod output;
+mod process;
+mod record;
+mod timeline;
+mod victims;
+
+pub use compare::{TableStyle, compare_table};
+pub use equality::{Difference, differences};
+pub use frame::{Column, Frame, FrameError};
+pub use interval::{Estimate, SeedSummary, estimate, seed_summaries, summarize};
+pub use latency::{Latency, LatencyByKind, LatencyStats};
+pub use output::{ResultsError, ResultsFile, RunOutput, write_directory};
+pub use process::peak_rss_bytes;
+pub use record::{
+    Dedup, EraseSpread, Flash, Gc, Host, Programs, ResponseByKind, RunResult, RunSpeed, TraceFile,
+    Utilization,
+};
+pub use timeline::{Bucket, Timeline, TimelineRow};
+pub use victims::Victims;

@@ -1,0 +1,319 @@
+//! The table that sets systems side by side: a row for each figure, a column for each system, and
+//! behind each value its change against the baseline.
+
+use std::ffi::OsString;
+
+use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, presets};
+
+use super::interval::{Estimate, estimate, group_by_configuration};
+use super::record::RunResult;
+
+/// How a table may look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableStyle {
+    /// Whether changes are coloured.
+    pub color: bool,
+}
+
+impl TableStyle {
+    /// Coloured on a terminal, unless `NO_COLOR` is set to anything but the empty text.
+    pub fn detect(is_terminal: bool) -> Self {
+        Self::choose(is_terminal, std::env::var_os("NO_COLOR"))
+    }
+
+    fn choose(is_terminal: bool, no_color: Option<OsString>) -> Self {
+        let refused = no_color.is_some_and(|value| !value.is_empty());
+        Self {
+            color: is_terminal && !refused,
+        }
+    }
+}
+
+/// How a figure is printed.
+#[derive(Clone, Copy)]
+enum Unit {
+    Count,
+    Ratio,
+    Micros,
+    Percent,
+    Joules,
+}
+
+/// A row: what it says, where the figure is, and whether a fall of it is a gain.
+struct Row {
+    label: &'static str,
+    value: fn(&RunResult) -> Option<f64>,
+    unit: Unit,
+    less_is_better: bool,
+}
+
+const fn cost(label: &'static str, unit: Unit, value: fn(&RunResult) -> Option<f64>) -> Row {
+    Row {
+        label,
+        value,
+        unit,
+        less_is_better: true,
+    }
+}
+
+const fn fact(label: &'static str, unit: Unit, value: fn(&RunResult) -> Option<f64>) -> Row {
+    Row {
+        label,
+        value,
+        unit,
+        less_is_better: false,
+    }
+}
+
+const ROWS: &[Row] = &[
+    fact("host writes (4 KiB)", Unit::Count, |run| {
+        Some(run.host.write_pages as f64)
+    }),
+    cost("units programmed", Unit::Count, |run| {
+        Some(run.programs.total() as f64)
+    }),
+    cost("  for the host", Unit::Count, |run| {
+        Some(run.programs.foreground() as f64)
+    }),
+    cost("  by collection", Unit::Count, |run| {
+        Some(run.programs.gc as f64)
+    }),
+    cost("block erases", Unit::Count, |run| {
+        Some(run.flash.block_erases as f64)
+    }),
+    cost("write amplification", Unit::Ratio, |run| run.waf_total),
+    cost("  of collection alone", Unit::Ratio, |run| run.waf_gc),
+    cost("valid units per victim", Unit::Ratio, |run| {
+        run.gc.mean_valid_per_victim
+    }),
+    cost("response mean", Unit::Micros, |run| {
+        run.response_us.all.mean
+    }),
+    cost("response p99", Unit::Micros, |run| run.response_us.all.p99),
+    cost("  read mean", Unit::Micros, |run| run.response_us.read.mean),
+    cost("  write mean", Unit::Micros, |run| {
+        run.response_us.write.mean
+    }),
+    fact("duplicates found", Unit::Percent, |run| {
+        run.dedup.hit_rate().map(|rate| 100.0 * rate)
+    }),
+    fact("  silent writes", Unit::Percent, |run| {
+        let writes = run.dedup.hits + run.dedup.misses;
+        (writes > 0).then(|| 100.0 * run.dedup.silent as f64 / writes as f64)
+    }),
+    cost("energy", Unit::Joules, |run| {
+        (run.energy_uj > 0.0).then_some(run.energy_uj / 1e6)
+    }),
+];
+
+/// The runs as tables, one for each trace: a column for each configuration, in order, with the mean
+/// over its seeds and the 95 % interval if there are several. The baseline is the system `plain`,
+/// or else the first. A figure that no run has is left out.
+pub fn compare_table(runs: &[RunResult], style: TableStyle) -> String {
+    let groups = group_by_configuration(runs);
+    let mut traces: Vec<&str> = Vec::new();
+    for run in runs {
+        if !traces.contains(&run.trace.as_str()) {
+            traces.push(&run.trace);
+        }
+    }
+    let table = |trace: &&str| {
+        let columns: Vec<&Vec<&RunResult>> = groups
+            .iter()
+            .filter(|group| group[0].trace == **trace)
+            .collect();
+        trace_table(trace, &columns, style)
+    };
+    traces.iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+fn trace_table(trace: &str, columns: &[&Vec<&RunResult>], style: TableStyle) -> String {
+    let baseline = columns
+        .iter()
+        .position(|column| column[0].system == "plain")
+        .unwrap_or(0);
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')))
+        .set_content_arrangement(ContentArrangement::Disabled);
+    if style.color {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    let mut header = vec![Cell::new("")];
+    for (at, column) in columns.iter().enumerate() {
+        header.push(Cell::new(&column[0].system).set_alignment(CellAlignment::Right));
+        if at != baseline {
+            header.push(Cell::new(""));
+        }
+    }
+    table.set_header(header);
+    for row in ROWS {
+        if let Some(cells) = row.cells(columns, baseline) {
+            table.add_row(cells);
+        }
+    }
+    format!("{}{table}\n", head(trace, columns, baseline))
+}
+
+/// Names trace and device, and says loudly when there are several devices.
+fn head(trace: &str, columns: &[&Vec<&RunResult>], baseline: usize) -> String {
+    let first = columns[baseline][0];
+    let seeds = columns.iter().map(|column| column.len()).max().unwrap_or(1);
+    let seeds = if seeds > 1 {
+        format!(", mean of {seeds} seeds with 95 % interval")
+    } else {
+        String::new()
+    };
+    let against = if columns.len() > 1 {
+        format!(", change against {}", first.system)
+    } else {
+        String::new()
+    };
+    let mut head = format!(
+        "Trace {trace}, {} requests{seeds}{against}\n",
+        group_digits(first.host.requests as f64)
+    );
+    let same = columns
+        .iter()
+        .all(|column| column[0].configuration.device == first.configuration.device);
+    if same {
+        return head + &format!("Device {}\n", describe_device(first));
+    }
+    head.push_str(
+        "!!! DIFFERENT DEVICES: what differs below is not due to the systems alone !!!\n",
+    );
+    for column in columns {
+        head.push_str(&format!(
+            "  {} on device {}\n",
+            column[0].system,
+            describe_device(column[0])
+        ));
+    }
+    head
+}
+
+fn describe_device(run: &RunResult) -> String {
+    let shape = run.configuration.device.shape();
+    let size = shape.map_or_else(
+        |_| String::new(),
+        |shape| {
+            let mib = |units: u64| group_digits((units / 256) as f64);
+            format!(
+                ": {} MiB exported of {} MiB raw",
+                mib(shape.exported_units),
+                mib(shape.raw_units)
+            )
+        },
+    );
+    format!("{}{size}", run.device)
+}
+
+impl Row {
+    /// The label and a cell for each column; nothing if no column has the figure.
+    fn cells(&self, columns: &[&Vec<&RunResult>], baseline: usize) -> Option<Vec<Cell>> {
+        let figure = |column: &&Vec<&RunResult>| {
+            let values: Vec<f64> = column.iter().filter_map(|run| (self.value)(run)).collect();
+            // A figure that only some seeds have is not that of the configuration.
+            if values.len() == column.len() {
+                estimate(&values)
+            } else {
+                None
+            }
+        };
+        let figures: Vec<Option<Estimate>> = columns.iter().map(figure).collect();
+        figures.iter().flatten().next()?;
+        let base = figures[baseline].map(|estimate| estimate.mean);
+        let mut cells = vec![Cell::new(self.label)];
+        for (at, figure) in figures.iter().enumerate() {
+            cells.push(Cell::new(self.text(*figure)).set_alignment(CellAlignment::Right));
+            if at != baseline {
+                cells.push(
+                    self.change(*figure, base)
+                        .set_alignment(CellAlignment::Right),
+                );
+            }
+        }
+        Some(cells)
+    }
+
+    fn text(&self, figure: Option<Estimate>) -> String {
+        let number = |value| self.unit.format(value);
+        match figure {
+            None => "-".to_string(),
+            Some(Estimate { mean, ci95: None }) => number(mean),
+            Some(Estimate {
+                mean,
+                ci95: Some(half),
+            }) => format!("{} ± {}", number(mean), number(half)),
+        }
+    }
+
+    /// The change against `base`, where a fall is a gain; empty for other figures.
+    fn change(&self, figure: Option<Estimate>, base: Option<f64>) -> Cell {
+        let base = base.filter(|base| self.less_is_better && *base > 0.0);
+        let Some((figure, base)) = figure.zip(base) else {
+            return Cell::new("");
+        };
+        let change = 100.0 * (figure.mean / base - 1.0);
+        let cell = Cell::new(format!("{change:+.1} %"));
+        // Changes that print as none get no colour.
+        match change {
+            change if change <= -0.05 => cell.fg(Color::Green),
+            change if change >= 0.05 => cell.fg(Color::Red),
+            _ => cell,
+        }
+    }
+}
+
+impl Unit {
+    fn format(self, value: f64) -> String {
+        match self {
+            Self::Count => group_digits(value),
+            Self::Ratio => format!("{value:.3}"),
+            Self::Micros if value >= 10_000.0 => format!("{:.2} ms", value / 1000.0),
+            Self::Micros => format!("{value:.1} us"),
+            Self::Percent => format!("{value:.1} %"),
+            Self::Joules if value < 1.0 => format!("{:.2} mJ", value * 1000.0),
+            Self::Joules => format!("{value:.2} J"),
+        }
+    }
+}
+
+/// A count with its digits in groups of three.
+fn group_digits(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 && !grouped.ends_with('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_needs_a_terminal_and_no_refusal() {
+        let color = |terminal, value: Option<&str>| {
+            TableStyle::choose(terminal, value.map(OsString::from)).color
+        };
+        assert!(color(true, None) && color(true, Some("")));
+        assert!(!color(true, Some("1")) && !color(true, Some("0")) && !color(false, None));
+    }
+
+    #[test]
+    fn figures_are_printed_in_their_units() {
+        assert_eq!(group_digits(1_234_567.0), "1,234,567");
+        assert_eq!(group_digits(-123_456.0), "-123,456");
+        assert_eq!(group_digits(999.4), "999");
+        assert_eq!(Unit::Micros.format(9_999.94), "9999.9 us");
+        assert_eq!(Unit::Micros.format(12_345.6), "12.35 ms");
+        assert_eq!(Unit::Joules.format(0.0176), "17.60 mJ");
+    }
+}

@@ -1,0 +1,369 @@
+//! The record of a run. Its field names are the names in `--json`, `results.json` and
+//! `results.parquet`; they are documented and stay.
+//!
+//! Units: *pages* of the host and *units* are 4 KiB mapping units; *flash pages* are those of the
+//! device. A figure without meaning for a run, such as a mean of nothing, is absent (`null`).
+
+use serde::{Deserialize, Serialize};
+
+use super::latency::{LatencyByKind, LatencyStats};
+use super::victims::Victims;
+use crate::config::RunConfig;
+
+/// The record of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Name of the system.
+    pub system: String,
+    /// Name of the device.
+    pub device: String,
+    /// Name of the trace, or of several joined.
+    pub trace: String,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Hash of the configuration without the seed.
+    pub config_hash: String,
+    /// Version of Flashlore that ran it.
+    pub version: String,
+    /// The files replayed.
+    pub trace_files: Vec<TraceFile>,
+    /// What the host asked for, after the warm-up.
+    pub host: Host,
+    /// What the flash device did, after the warm-up.
+    pub flash: Flash,
+    /// Programmed units by cause.
+    pub programs: Programs,
+    /// All programmed units over units written by the host; below 1 when writes are shared.
+    pub waf_total: Option<f64>,
+    /// Amplification by garbage collection alone: programmed units for the host and for collection
+    /// over those for the host.
+    pub waf_gc: Option<f64>,
+    /// Garbage collection.
+    pub gc: Gc,
+    /// Deduplication; zeros on a system without it.
+    pub dedup: Dedup,
+    /// From arrival to completion, queueing included.
+    pub response_us: ResponseByKind,
+    /// From the start of service to completion.
+    pub service_us: ResponseByKind,
+    /// Erases per block since the device was new, pre-conditioning not counted.
+    pub erases: EraseSpread,
+    /// Busy shares of simulated time.
+    pub utilization: Utilization,
+    /// Energy of the flash operations, in microjoules; 0 when the device publishes none.
+    pub energy_uj: f64,
+    /// The run itself.
+    pub run: RunSpeed,
+    /// Everything needed to repeat the run, besides the trace.
+    pub configuration: RunConfig,
+}
+
+/// A file that was replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFile {
+    /// Its path, as given.
+    pub path: String,
+    /// Its SHA-256 in hexadecimal, of the bytes in the file (compressed if it is).
+    pub sha256: String,
+}
+
+/// What the host asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Units read.
+    pub read_pages: u64,
+    /// Units written.
+    pub write_pages: u64,
+    /// Units trimmed.
+    pub trim_pages: u64,
+    /// Bytes of reads and writes, as the trace gives them.
+    pub bytes: u64,
+}
+
+/// What the flash device did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Flash {
+    /// Flash pages read.
+    pub page_reads: u64,
+    /// Flash pages programmed.
+    pub page_programs: u64,
+    /// Blocks erased.
+    pub block_erases: u64,
+}
+
+/// Programmed units by cause.
+///
+/// `unique`, `duplicate` and `reborn` split `host`, which only the oracle can do
+/// (`dedup.oracle`): without it they are absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Programs {
+    /// Written whole for the host.
+    pub host: u64,
+    /// Of `host`: content never programmed before.
+    pub unique: Option<u64>,
+    /// Of `host`: content that a valid unit holds at that moment.
+    pub duplicate: Option<u64>,
+    /// Of `host`: content programmed before that no valid unit holds any more.
+    pub reborn: Option<u64>,
+    /// Units that pack deltas for the host.
+    pub delta_log: u64,
+    /// Units that pack compressed pages for the host.
+    pub compressed_log: u64,
+    /// Deltas merged with their bases.
+    pub merge: u64,
+    /// Moved by garbage collection.
+    pub gc: u64,
+    /// Moved by wear levelling.
+    pub wear: u64,
+    /// Of the map itself.
+    pub map: u64,
+    /// Left empty in flash pages of several units.
+    pub padding: u64,
+}
+
+impl Programs {
+    /// Units programmed because the host wrote, in any form.
+    pub fn foreground(&self) -> u64 {
+        self.host + self.delta_log + self.compressed_log
+    }
+
+    /// All programmed units.
+    pub fn total(&self) -> u64 {
+        self.foreground() + self.merge + self.gc + self.wear + self.map + self.padding
+    }
+
+    /// [`RunResult::waf_total`] for a host that wrote `write_pages` units.
+    pub fn waf_total(&self, write_pages: u64) -> Option<f64> {
+        ratio(self.total(), write_pages)
+    }
+
+    /// [`RunResult::waf_gc`].
+    pub fn waf_gc(&self) -> Option<f64> {
+        ratio(self.foreground() + self.gc, self.foreground())
+    }
+}
+
+fn ratio(numerator: u64, denominator: u64) -> Option<f64> {
+    (denominator > 0).then(|| numerator as f64 / denominator as f64)
+}
+
+/// Garbage collection.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Gc {
+    /// Blocks collected.
+    pub victims: u64,
+    /// Valid units moved out of them.
+    pub valid_units_moved: u64,
+    /// Their ratio.
+    pub mean_valid_per_victim: Option<f64>,
+    /// Pairs of valid units and victims that held as many, ascending.
+    pub valid_per_victim: Vec<(u64, u64)>,
+}
+
+impl Gc {
+    /// The figures of the victims recorded.
+    pub fn of(victims: &Victims) -> Self {
+        let valid_per_victim = victims.pairs();
+        let victims = valid_per_victim.iter().map(|(_, victims)| victims).sum();
+        let valid_units_moved = valid_per_victim
+            .iter()
+            .map(|(valid, victims)| valid * victims)
+            .sum();
+        let mean_valid_per_victim = ratio(valid_units_moved, victims);
+        Self {
+            victims,
+            valid_units_moved,
+            mean_valid_per_victim,
+            valid_per_victim,
+        }
+    }
+}
+
+/// Deduplication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Dedup {
+    /// Writes whose content was in the index.
+    pub hits: u64,
+    /// Writes whose content was not.
+    pub misses: u64,
+    /// Hits on the content that the address held already.
+    pub silent: u64,
+    /// Entries discarded for lack of room.
+    pub evictions: u64,
+    /// Entries at the end.
+    pub entries: u64,
+    /// Bytes that the paper accounts for as many entries.
+    pub paper_bytes: u64,
+    /// Hits that verification refused: equal fingerprints of different content.
+    pub collisions: u64,
+    /// Writes that were not hashed because deduplication had switched itself off.
+    pub bypassed: u64,
+}
+
+impl Dedup {
+    /// Hits over hits and misses.
+    pub fn hit_rate(&self) -> Option<f64> {
+        ratio(self.hits, self.hits + self.misses)
+    }
+}
+
+/// Latencies by kind of request, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ResponseByKind {
+    /// Of reads.
+    pub read: LatencyStats,
+    /// Of writes.
+    pub write: LatencyStats,
+    /// Of all requests, trims included.
+    pub all: LatencyStats,
+}
+
+impl ResponseByKind {
+    /// The figures of the latencies recorded.
+    pub fn of(latencies: &LatencyByKind) -> Self {
+        Self {
+            read: latencies.read.stats(),
+            write: latencies.write.stats(),
+            all: latencies.all().stats(),
+        }
+    }
+}
+
+/// Erases per block.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct EraseSpread {
+    /// Of the least worn block.
+    pub min: u64,
+    /// Mean over the blocks.
+    pub mean: f64,
+    /// Of the most worn block.
+    pub max: u64,
+    /// Standard deviation over the blocks.
+    pub std: f64,
+}
+
+impl EraseSpread {
+    /// The figures of the erase counts of all blocks; zeros if there is no block.
+    pub fn of(counts: impl IntoIterator<Item = u64>) -> Self {
+        let (mut blocks, mut sum, mut squares) = (0_u128, 0_u128, 0_u128);
+        let (mut min, mut max) = (u64::MAX, 0);
+        for count in counts {
+            blocks += 1;
+            sum += u128::from(count);
+            squares += u128::from(count) * u128::from(count);
+            (min, max) = (min.min(count), max.max(count));
+        }
+        if blocks == 0 {
+            return Self::default();
+        }
+        let n = blocks as f64;
+        let variance = (blocks * squares).saturating_sub(sum * sum) as f64 / (n * n);
+        Self {
+            min,
+            mean: sum as f64 / n,
+            max,
+            std: variance.sqrt(),
+        }
+    }
+}
+
+/// Busy shares of simulated time, 0 to 1.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Utilization {
+    /// Of each channel; empty where transfers take no time.
+    pub channel: Vec<f64>,
+    /// Of each die.
+    pub die: Vec<f64>,
+    /// Mean over the channels.
+    pub channel_mean: Option<f64>,
+    /// Of the busiest channel.
+    pub channel_max: Option<f64>,
+    /// Mean over the dies.
+    pub die_mean: Option<f64>,
+    /// Of the busiest die.
+    pub die_max: Option<f64>,
+}
+
+impl Utilization {
+    /// The figures of the shares given.
+    pub fn of(channel: Vec<f64>, die: Vec<f64>) -> Self {
+        let mean = |shares: &[f64]| {
+            (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+        };
+        let max = |shares: &[f64]| shares.iter().copied().reduce(f64::max);
+        Self {
+            channel_mean: mean(&channel),
+            channel_max: max(&channel),
+            die_mean: mean(&die),
+            die_max: max(&die),
+            channel,
+            die,
+        }
+    }
+}
+
+/// The run itself. Only `simulated_s` repeats exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunSpeed {
+    /// Seconds of real time.
+    pub wall_s: f64,
+    /// Requests replayed per second of real time.
+    pub requests_per_s: f64,
+    /// Seconds of simulated time.
+    pub simulated_s: f64,
+    /// Largest memory of the process so far, in bytes; several runs at once share it.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amplification() {
+        let programs = Programs {
+            host: 100,
+            delta_log: 20,
+            gc: 60,
+            padding: 20,
+            ..Programs::default()
+        };
+        assert_eq!(programs.total(), 200);
+        assert_eq!(programs.waf_total(400), Some(0.5));
+        assert_eq!(programs.waf_gc(), Some(1.5));
+        assert_eq!(Programs::default().waf_total(0), None);
+        assert_eq!(Programs::default().waf_gc(), None);
+    }
+
+    #[test]
+    fn spreads() {
+        let spread = EraseSpread::of([2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!(
+            spread,
+            EraseSpread {
+                min: 2,
+                mean: 5.0,
+                max: 9,
+                std: 2.0
+            }
+        );
+        assert_eq!(EraseSpread::of([]), EraseSpread::default());
+        let busy = Utilization::of(vec![], vec![0.25, 0.75]);
+        assert_eq!(
+            (busy.channel_mean, busy.die_mean, busy.die_max),
+            (None, Some(0.5), Some(0.75))
+        );
+        let mut victims = Victims::default();
+        [1, 3, 3, 5]
+            .into_iter()
+            .for_each(|valid| victims.record(valid));
+        let gc = Gc::of(&victims);
+        assert_eq!(
+            (gc.victims, gc.valid_units_moved, gc.mean_valid_per_victim),
+            (4, 12, Some(3.0))
+        );
+        assert_eq!(Gc::of(&Victims::default()).mean_valid_per_victim, None);
+    }
+}
