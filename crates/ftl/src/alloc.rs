@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use flashlore_flash::{BlockId, Ppn, Ready, Route, Tag, Time, Unit};
+use flashlore_flash::{BlockId, Ppn, Ready, Route, Tag, Unit};
 
 use crate::blocks::NO_BLOCK;
 
@@ -122,8 +122,6 @@ pub struct PageBuffer<P> {
     pub ready: Ready,
     /// Over the channel unless every unit stays on the chip.
     pub route: Route,
-    /// When the first unit came.
-    pub since: Time,
 }
 
 impl<P> Default for PageBuffer<P> {
@@ -133,7 +131,6 @@ impl<P> Default for PageBuffer<P> {
             tags: Vec::new(),
             ready: Ready::At(0),
             route: Route::OnChip,
-            since: 0,
         }
     }
 }

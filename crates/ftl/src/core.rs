@@ -165,17 +165,10 @@ where
         &mut self.finished
     }
 
-    /// Since when the oldest unit of the host waits for its page to fill, if any does.
-    pub fn oldest_partial(&self) -> Option<Time> {
-        if self.partial_pages == 0 {
-            return None;
-        }
-        let host = Stream::Host as usize;
-        let buffers = self.planes.iter().map(|p| &p.buffers[host]);
-        buffers
-            .filter(|b| !b.units.is_empty())
-            .map(|b| b.since)
-            .min()
+    /// Whether a unit of the host waits for its page to fill.
+    #[inline(always)]
+    pub fn has_partial(&self) -> bool {
+        self.partial_pages > 0
     }
 
     /// Sets all counters to 0; wear starts anew only when the device's history does.
@@ -450,7 +443,7 @@ where
             self.flash
                 .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?
         } else {
-            self.append_to_page(plane, stream, unit, when, route, tag)?
+            self.append_to_page(plane, stream, unit, when.ready, route, tag)?
         };
         if full {
             self.seal(plane, stream, done, when.at)?;
@@ -464,13 +457,12 @@ where
         plane: PlaneId,
         stream: Stream,
         unit: Unit<F::Page>,
-        When { ready, at }: When,
+        ready: Ready,
         route: Route,
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
         let buffer = &mut self.planes[plane.index()].buffers[stream as usize];
         if buffer.units.is_empty() {
-            buffer.since = at;
             buffer.ready = ready;
             buffer.route = route;
             self.partial_pages += u32::from(stream == Stream::Host);

@@ -1,7 +1,9 @@
 //! Simulation runs: what is configured before one, and what is reported after it.
 //!
+//! * [`engine`]: the simulation itself;
 //! * [`config`]: devices, systems and hosts as layered TOML;
 //! * [`results`]: latencies, timelines, result records and the files written from them.
 
 pub mod config;
+pub mod engine;
 pub mod results;

@@ -8,8 +8,8 @@ use flashlore_sim::config::{
 };
 use flashlore_sim::results::{
     Dedup, EraseSpread, Flash, Gc, Host, LatencyByKind, Programs, ResponseByKind, ResultsFile,
-    RunOutput, RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, Victims,
-    compare_table, differences, write_directory,
+    RunOutput, RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table,
+    differences, write_directory,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
@@ -25,8 +25,8 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
     let mut response = LatencyByKind::default();
     (1..=100).for_each(|n| response.write.record(n * scale * 10_000));
     response.read.record(25_000);
-    let mut victims = Victims::default();
-    (0..10).for_each(|n| victims.record(n + 2 * scale as u32));
+    let mut victims = vec![0; 10 + 2 * scale as usize];
+    (0..10).for_each(|n| victims[n + 2 * scale as usize] += 1);
     let dedup = system == "ca-ssd";
     let gc = Gc::of(&victims);
     let programs = Programs {

@@ -150,7 +150,7 @@ impl Lengths {
             Op::Trim | Op::Flush => return,
         };
         *lengths.entry(length).or_default() += 1;
-        self.aligned += u64::from((offset | length) % UNIT_BYTES == 0);
+        self.aligned += u64::from((offset | length).is_multiple_of(UNIT_BYTES));
     }
 }
 

@@ -174,6 +174,11 @@ impl NandSim {
         self.now = 0;
     }
 
+    /// The next instant at which a completion may be decided, if anything is open.
+    pub fn next_event(&self) -> Option<Time> {
+        self.heap.peek().map(|&Reverse((at, _, _))| at)
+    }
+
     /// How long each part has worked so far.
     pub fn busy(&self) -> Busy {
         Busy {

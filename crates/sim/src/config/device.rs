@@ -106,6 +106,8 @@ pub struct Timing {
     pub host_request: Nanos,
     /// Cost of each 512 B sector on the host link.
     pub host_sector: Nanos,
+    /// A page the host does not fill is padded and programmed so long after its first unit.
+    pub flush_after: Nanos,
 }
 
 /// Who shares a channel.
@@ -244,9 +246,9 @@ pub struct Gc {
     pub check: GcCheck,
     /// Whether reads look too. Used with [`GcCheck::Dispatch`] alone.
     pub on_reads: bool,
-    /// Collection starts when a pool has fewer free blocks.
+    /// Collection starts when a pool has this many free blocks or fewer.
     pub low_watermark: Watermark,
-    /// Collection stops when a pool has this many free blocks. Not below the low one.
+    /// Collection stops when a pool has more free blocks than this. Not below the low one.
     pub high_watermark: Watermark,
 }
 

@@ -44,9 +44,9 @@ pub struct Shape {
     pub pools: u64,
     /// Blocks of a pool.
     pub blocks_per_pool: u64,
-    /// Collection starts when a pool has fewer free blocks.
+    /// Collection starts when a pool has this many free blocks or fewer.
     pub low_watermark: u64,
-    /// Collection stops when a pool has this many free blocks.
+    /// Collection stops when a pool has more free blocks than this.
     pub high_watermark: u64,
 }
 

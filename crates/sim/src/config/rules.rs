@@ -84,6 +84,7 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 )
             };
             vec![
+                dedup("dedup.oracle"),
                 dedup("dedup.index_entries"),
                 dedup("dedup.hash_time"),
                 dedup("dedup.digest"),

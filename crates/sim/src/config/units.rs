@@ -109,7 +109,7 @@ fn scale_exactly(number: &str, factor: u64) -> Result<u64, &'static str> {
 /// Writes `value` with the largest binary multiple that divides it.
 fn write_binary(f: &mut fmt::Formatter<'_>, value: u64, tail: &str) -> fmt::Result {
     for (name, factor) in BINARY {
-        if value != 0 && value % factor == 0 {
+        if value != 0 && value.is_multiple_of(factor) {
             return write!(f, "{}{name}{tail}", value / factor);
         }
     }
@@ -417,7 +417,7 @@ serialize_as_text!(Size, Nanos);
 
 /// Writes a plain number as a number, a multiple as text.
 fn serialize_count<S: Serializer>(value: u64, serializer: S) -> Result<S::Ok, S::Error> {
-    if value != 0 && value % 1024 == 0 {
+    if value != 0 && value.is_multiple_of(1024) {
         serializer.collect_str(&Count(value))
     } else {
         serializer.serialize_u64(value)

@@ -10,7 +10,6 @@ mod output;
 mod process;
 mod record;
 mod timeline;
-mod victims;
 
 pub use compare::{TableStyle, compare_table};
 pub use equality::{Difference, differences};
@@ -24,4 +23,3 @@ pub use record::{
     Utilization,
 };
 pub use timeline::{Bucket, Timeline, TimelineRow};
-pub use victims::Victims;

@@ -7,7 +7,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::latency::{LatencyByKind, LatencyStats};
-use super::victims::Victims;
 use crate::config::RunConfig;
 
 /// The record of one run.
@@ -163,9 +162,12 @@ pub struct Gc {
 }
 
 impl Gc {
-    /// The figures of the victims recorded.
-    pub fn of(victims: &Victims) -> Self {
-        let valid_per_victim = victims.pairs();
+    /// The figures of victims counted by the number of valid units they held.
+    pub fn of(by_valid: &[u64]) -> Self {
+        let valid_per_victim: Vec<(u64, u64)> = (0..)
+            .zip(by_valid.iter().copied())
+            .filter(|&(_, victims)| victims > 0)
+            .collect();
         let victims = valid_per_victim.iter().map(|(_, victims)| victims).sum();
         let valid_units_moved = valid_per_victim
             .iter()
@@ -355,15 +357,12 @@ mod tests {
             (busy.channel_mean, busy.die_mean, busy.die_max),
             (None, Some(0.5), Some(0.75))
         );
-        let mut victims = Victims::default();
-        [1, 3, 3, 5]
-            .into_iter()
-            .for_each(|valid| victims.record(valid));
-        let gc = Gc::of(&victims);
+        let gc = Gc::of(&[0, 1, 0, 2, 0, 1]);
+        assert_eq!(gc.valid_per_victim, [(1, 1), (3, 2), (5, 1)]);
         assert_eq!(
             (gc.victims, gc.valid_units_moved, gc.mean_valid_per_victim),
             (4, 12, Some(3.0))
         );
-        assert_eq!(Gc::of(&Victims::default()).mean_valid_per_victim, None);
+        assert_eq!(Gc::of(&[]).mean_valid_per_victim, None);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn write(out: &mut String, time_ns: u64, record: &Record<'_>) -> Resu
         Op::Write => 'w',
         Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
     };
-    if record.offset % SECTOR_BYTES != 0 {
+    if !record.offset.is_multiple_of(SECTOR_BYTES) {
         return Err(format!(
             "offset {} is not a multiple of 512 bytes",
             record.offset

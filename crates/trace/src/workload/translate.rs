@@ -138,8 +138,8 @@ impl Translator {
             op: record.op,
             unit: from,
             units: (to - from) as u32,
-            head_partial: record.offset % UNIT_BYTES != 0,
-            tail_partial: end % UNIT_BYTES != 0,
+            head_partial: !record.offset.is_multiple_of(UNIT_BYTES),
+            tail_partial: !end.is_multiple_of(UNIT_BYTES),
             has_content: content.is_some(),
         }
     }
@@ -221,6 +221,6 @@ impl Covered {
 
     /// Whether the unit is exactly one chunk.
     fn aligned(&self) -> bool {
-        self.whole && self.from % UNIT_BYTES == 0
+        self.whole && self.from.is_multiple_of(UNIT_BYTES)
     }
 }

@@ -1,0 +1,146 @@
+//! From a configuration to a device of the core. Pure translation: the configuration is checked
+//! already, and the core knows no presets.
+
+use flashlore_content::DedupOptions;
+use flashlore_content::dedup::BypassOptions;
+use flashlore_flash::Geometry;
+use flashlore_flash::geometry::Counts;
+use flashlore_flash::sim::{self, NandSim};
+use flashlore_ftl as ftl;
+
+use super::error::RunError;
+use crate::config::{
+    ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement, Pool, Streams, StripeLevel,
+};
+use crate::config::{DeviceConfig, Entries, SystemConfig};
+
+/// The simulated flash of a device.
+///
+/// # Errors
+/// A device without a fixed size, or one that cannot be addressed.
+pub fn flash(device: &DeviceConfig) -> Result<NandSim, RunError> {
+    device.shape()?;
+    let g = &device.geometry;
+    let geometry = Geometry::new(Counts {
+        channels: g.channels,
+        packages_per_channel: g.packages_per_channel,
+        dies_per_package: g.dies_per_package,
+        planes_per_die: g.planes_per_die,
+        blocks_per_plane: g.blocks_per_plane.unwrap_or(0),
+        pages_per_block: g.pages_per_block,
+        page_bytes: u32::try_from(g.page_size.0).unwrap_or(u32::MAX),
+    })
+    .map_err(|source| RunError::Geometry {
+        device: device.name.clone(),
+        source,
+    })?;
+    let t = &device.timing;
+    let timing = sim::Timing {
+        read: t.read.0,
+        program: t.program.iter().map(|d| d.0).collect(),
+        erase: t.erase.0,
+        transfer: t.transfer.0,
+        shared_channel: t.channel == ChannelMode::Shared,
+        concurrency: match t.concurrency {
+            Concurrency::Die => sim::Concurrency::Die,
+            Concurrency::Plane => sim::Concurrency::Plane,
+        },
+        erase_suspend: t.erase_suspend,
+    };
+    Ok(NandSim::new(geometry, timing))
+}
+
+/// The settings of the translation layer.
+///
+/// # Errors
+/// A device without a fixed size.
+pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, RunError> {
+    let shape = device.shape()?;
+    let layout = &device.layout;
+    let gc = &device.gc;
+    Ok(ftl::FtlOptions {
+        exported: shape.exported_units as u32,
+        layout: ftl::LayoutOptions {
+            stripe: layout.stripe.map(|level| match level {
+                StripeLevel::Channel => ftl::Level::Channel,
+                StripeLevel::Package => ftl::Level::Package,
+                StripeLevel::Die => ftl::Level::Die,
+                StripeLevel::Plane => ftl::Level::Plane,
+            }),
+            placement: match layout.placement {
+                Placement::Dynamic => ftl::Placement::Dynamic,
+                Placement::Static => ftl::Placement::Static,
+            },
+            pool: match layout.pool {
+                Pool::Plane => ftl::PoolScope::Plane,
+                Pool::Die => ftl::PoolScope::Die,
+                Pool::Package => ftl::PoolScope::Package,
+                Pool::Device => ftl::PoolScope::Device,
+            },
+        },
+        streams: match layout.streams {
+            Streams::Separate => ftl::Streams::Separate,
+            Streams::Shared => ftl::Streams::Shared,
+        },
+        summary_page: layout.summary_page,
+        collect: ftl::Collect {
+            victims: match gc.policy {
+                GcPolicy::Greedy => ftl::VictimChoice::Greedy,
+                GcPolicy::CostBenefit => ftl::VictimChoice::CostBenefit,
+                GcPolicy::DChoices => ftl::VictimChoice::DChoices(gc.choices),
+            },
+            mode: match gc.mode {
+                GcMode::Foreground => ftl::Mode::Foreground,
+                GcMode::Background => ftl::Mode::Background,
+            },
+            trigger: match gc.check {
+                GcCheck::Allocation => ftl::Trigger::Allocation,
+                GcCheck::Dispatch => ftl::Trigger::Dispatch { reads: gc.on_reads },
+            },
+            watermarks: ftl::Watermarks {
+                low: shape.low_watermark as u32,
+                high: shape.high_watermark as u32,
+            },
+            copyback: device.timing.copyback,
+        },
+        wear: ftl::Wear {
+            dynamic: device.wear.dynamic,
+            static_gap: u32::try_from(device.wear.static_gap).unwrap_or(u32::MAX),
+        },
+        seed,
+    })
+}
+
+/// The settings of deduplication on a device.
+pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptions {
+    let dedup = &system.dedup;
+    let switch = &dedup.switch_off;
+    let bypass = switch.enabled.then(|| {
+        let window = u32::try_from(switch.window.0).unwrap_or(u32::MAX);
+        BypassOptions {
+            window,
+            windows: switch.windows,
+            sample: u32::try_from(switch.sample.0).unwrap_or(u32::MAX),
+            break_even_hits: break_even_hits(window, dedup.hash_time.0, device),
+        }
+    });
+    DedupOptions {
+        index_entries: match dedup.index_entries {
+            Entries::Unlimited => None,
+            Entries::Limited(count) => Some(u32::try_from(count).unwrap_or(u32::MAX - 1)),
+        },
+        fingerprint_bits: dedup.fingerprint_bits,
+        verify: dedup.verify,
+        bypass,
+    }
+}
+
+/// Hits of a window from which on hashing saves more program time than it costs: hit rate above
+/// hash time over the time a program takes, transfer included (`spec/timing.md` section 6).
+fn break_even_hits(window: u32, hash_ns: u64, device: &DeviceConfig) -> u32 {
+    let t = &device.timing;
+    let programs: u64 = t.program.iter().map(|d| d.0).sum();
+    let program_ns = programs / t.program.len().max(1) as u64 + t.transfer.0;
+    let hits = u128::from(window) * u128::from(hash_ns) / u128::from(program_ns.max(1));
+    u32::try_from(hits).unwrap_or(u32::MAX).saturating_add(1)
+}

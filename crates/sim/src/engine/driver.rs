@@ -1,0 +1,665 @@
+//! The host model: requests arrive in time order, are cut into units, pass the hash unit, are
+//! committed, and get their response when their last unit is done.
+//!
+//! * **Open loop**: a request arrives at its time stamp (scaled). **Closed loop**: so many requests
+//!   are in flight; one arrives when another is done and the host has thought.
+//! * **The hash unit** is a server in front of the translation layer that takes units one at a time in
+//!   order of readiness; a write that is not hashed keeps its place in that order.
+//! * **A partly written unit** costs a read of its old content first; a verified duplicate costs the
+//!   read of its candidate. Such a write is *plan, fetch, commit*: the map changes at the commit, and
+//!   what else is written to the same page meanwhile waits for it.
+//! * **A page buffer** that does not fill is padded and programmed `flush_after` later.
+//!
+//! Every instant is handled in order: events up to an arrival come before it.
+//!
+//! Invariants: the hash queue is in order of completion; a page is in `busy` while a write of it is
+//! fetching; memory grows with the requests in flight only.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::convert::Infallible;
+
+use flashlore_content::PageTag;
+use flashlore_flash::{Cause, Completion, Ready, Tag, Time, When};
+use flashlore_ftl::FtlError;
+use flashlore_trace::{Op, Request, RequestBlock};
+
+use super::measure::Measured;
+use super::requests::{InFlight, Requests};
+use super::system::{Distance, System};
+use crate::config::Load;
+
+/// Tags from here on name a write that fetches; smaller ones a request slot.
+const FIRST_FETCH_TAG: u32 = 1 << 30;
+/// Requests looked ahead for the three distances of a prefetch.
+const FAR: usize = 18;
+const MIDDLE: usize = 12;
+const NEAR: usize = 6;
+/// Units of one request that are prefetched; later ones follow the first in memory anyway.
+const PREFETCHED_UNITS: u32 = 4;
+
+type Result<T> = std::result::Result<T, FtlError<Infallible>>;
+
+/// How the host and the front of the device behave.
+#[derive(Debug, Clone, Copy)]
+pub struct Host {
+    /// When requests arrive.
+    pub load: Load,
+    /// What the host link adds to every response.
+    pub link_request: Time,
+    /// What it adds for every 512-byte sector.
+    pub link_sector: Time,
+    /// Hashing one unit.
+    pub hash: Time,
+    /// A partly filled page is programmed so long after its first unit came.
+    pub flush_after: Time,
+}
+
+/// The write of one unit, or a trim, on its way to the map.
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    lpn: u32,
+    /// Units of a trim; 0 for a write.
+    trims: u32,
+    value: PageTag,
+    slot: u32,
+    hashed: bool,
+}
+
+/// What a fetch was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fetched {
+    /// The old content of a partly written unit: hashing is next.
+    Old,
+    /// The candidate: the commit is next.
+    Candidate,
+}
+
+/// Replays requests on a device.
+pub struct Driver<'a, S> {
+    system: &'a mut S,
+    host: Host,
+    /// What has been recorded.
+    pub measured: Measured,
+    measuring: bool,
+    number: u64,
+    requests: Requests,
+    hash_queue: VecDeque<(Time, Change)>,
+    hash_free_at: Time,
+    /// Fetches whose end is known.
+    fetched: BinaryHeap<Reverse<(Time, u32)>>,
+    fetches: Vec<(Change, Fetched)>,
+    free_fetches: Vec<u32>,
+    /// Fetches whose end is not known.
+    open_fetches: u32,
+    busy: HashMap<u32, VecDeque<Change>>,
+    flush_due: Option<Time>,
+    /// Closed loop: when the next requests may arrive.
+    turns: BinaryHeap<Reverse<Time>>,
+    now: Time,
+    last_end: Time,
+}
+
+impl<'a, S: System> Driver<'a, S> {
+    /// A host that has not sent anything.
+    pub fn new(system: &'a mut S, host: Host, measured: Measured) -> Self {
+        let turns = match host.load {
+            Load::Open { .. } => BinaryHeap::new(),
+            Load::Closed { queue_depth, .. } => (0..queue_depth).map(|_| Reverse(0)).collect(),
+        };
+        Driver {
+            system,
+            host,
+            measured,
+            measuring: false,
+            number: 0,
+            requests: Requests::default(),
+            hash_queue: VecDeque::new(),
+            hash_free_at: 0,
+            fetched: BinaryHeap::new(),
+            fetches: Vec::new(),
+            free_fetches: Vec::new(),
+            open_fetches: 0,
+            busy: HashMap::new(),
+            flush_due: None,
+            turns,
+            now: 0,
+            last_end: 0,
+        }
+    }
+
+    /// The device.
+    pub fn system(&mut self) -> &mut S {
+        self.system
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When the last response so far was given.
+    pub fn last_end(&self) -> Time {
+        self.last_end
+    }
+
+    /// Requests replayed.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Requests that arrive from here on are recorded.
+    pub fn begin_measuring(&mut self) {
+        self.measuring = true;
+    }
+
+    /// Replays the requests of a block from `first` on, before `end`.
+    ///
+    /// # Errors
+    /// A device that cannot serve a request; [`Driver::number`] says which.
+    pub fn replay(&mut self, block: &RequestBlock, first: usize, end: usize) -> Result<()> {
+        for i in first..end {
+            self.prefetch(block, i);
+            let request = &block.requests[i];
+            self.number += 1;
+            let at = self.arrival(request.time_ns)?;
+            self.pass(at)?;
+            let values = block.content(request);
+            self.arrive(at, request, values)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, block: &RequestBlock, i: usize) {
+        for (ahead, distance) in [
+            (FAR, Distance::Far),
+            (MIDDLE, Distance::Middle),
+            (NEAR, Distance::Near),
+        ] {
+            let Some(request) = block.requests.get(i + ahead) else {
+                continue;
+            };
+            match (request.op, block.content(request)) {
+                (Op::Write, Some(values)) => {
+                    let units = request.units.min(PREFETCHED_UNITS);
+                    for (unit, &value) in (0..units).zip(values) {
+                        let lpn = request.lpn + unit;
+                        self.system.prefetch_write(distance, lpn, PageTag(value));
+                    }
+                }
+                _ => {
+                    for unit in 0..request.units.min(PREFETCHED_UNITS) {
+                        self.system.prefetch_read(distance, request.lpn + unit);
+                    }
+                }
+            }
+        }
+    }
+
+    /// When the next request arrives.
+    #[inline(always)]
+    fn arrival(&mut self, stamp: Time) -> Result<Time> {
+        match self.host.load {
+            Load::Open { time_scale: 1.0 } => Ok(stamp),
+            Load::Open { time_scale } => Ok((stamp as f64 * time_scale).round() as Time),
+            Load::Closed { .. } => self.next_turn(),
+        }
+    }
+
+    /// Closed loop: waits until a request may arrive.
+    fn next_turn(&mut self) -> Result<Time> {
+        loop {
+            let turn = self.turns.peek().map(|&Reverse(at)| at);
+            match (turn, self.next_instant()) {
+                (Some(at), None) => {
+                    self.turns.pop();
+                    return Ok(at.max(self.now));
+                }
+                // What happens before may end a request earlier.
+                (Some(at), Some(instant)) if at <= instant => {
+                    self.turns.pop();
+                    return Ok(at.max(self.now));
+                }
+                (_, Some(instant)) => self.handle(instant)?,
+                (None, None) => {
+                    // Everything in flight waits for its page to fill.
+                    self.system.core_mut().flush(self.now)?;
+                    self.flush_due = None;
+                    self.collect_finished()?;
+                }
+            }
+        }
+    }
+
+    /// The next instant at which something happens by itself.
+    fn next_instant(&self) -> Option<Time> {
+        let hash = self.hash_queue.front().map(|&(at, _)| at);
+        let fetched = self.fetched.peek().map(|&Reverse((at, _))| at);
+        // Fetches and requests in flight may end at any event of the flash device.
+        let waits = self.open_fetches > 0
+            || (matches!(self.host.load, Load::Closed { .. }) && !self.requests.is_empty());
+        let flash = if waits {
+            self.system.core().flash().next_event()
+        } else {
+            None
+        };
+        [hash, fetched, self.flush_due, flash]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Lets time pass to an arrival.
+    #[inline(always)]
+    fn pass(&mut self, until: Time) -> Result<()> {
+        let quiet = self.hash_queue.is_empty()
+            && self.fetched.is_empty()
+            && self.open_fetches == 0
+            && self.flush_due.is_none();
+        if !quiet {
+            while let Some(instant) = self.next_instant()
+                && instant <= until
+            {
+                self.handle(instant)?;
+            }
+        }
+        self.now = until;
+        self.system.advance(until)?;
+        self.collect_finished()
+    }
+
+    /// Handles what happens at one instant.
+    fn handle(&mut self, at: Time) -> Result<()> {
+        self.now = at;
+        self.system.advance(at)?;
+        self.collect_finished()?;
+        if let Some(&Reverse((end, fetch))) = self.fetched.peek()
+            && end <= at
+        {
+            self.fetched.pop();
+            return self.after_fetch(at, fetch);
+        }
+        if let Some(&(end, change)) = self.hash_queue.front()
+            && end <= at
+        {
+            self.hash_queue.pop_front();
+            return self.after_hash(at, change);
+        }
+        if self.flush_due.is_some_and(|due| due <= at) {
+            self.flush_due = None;
+            self.system.core_mut().flush(at)?;
+            self.collect_finished()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the completions the device has decided.
+    #[inline(always)]
+    fn collect_finished(&mut self) -> Result<()> {
+        if self.system.core_mut().finished().is_empty() {
+            return Ok(());
+        }
+        self.take_finished()
+    }
+
+    fn take_finished(&mut self) -> Result<()> {
+        let mut finished = std::mem::take(self.system.core_mut().finished());
+        for done in finished.drain(..) {
+            if done.tag.0 < FIRST_FETCH_TAG {
+                self.unit_done(done.tag.0, done.start, done.end);
+            } else {
+                let fetch = done.tag.0 - FIRST_FETCH_TAG;
+                self.fetch_ends(fetch, done.start, done.end);
+                self.open_fetches -= 1;
+            }
+        }
+        *self.system.core_mut().finished() = finished;
+        Ok(())
+    }
+
+    /// A request arrives.
+    #[inline(always)]
+    fn arrive(&mut self, at: Time, request: &Request, values: Option<&[u32]>) -> Result<()> {
+        if self.measuring {
+            self.measured.arrive(at, request.op, request.units);
+        }
+        let flight = InFlight {
+            arrival: at,
+            start: Time::MAX,
+            end: at,
+            left: request.units,
+            units: request.units,
+            number: self.number - 1,
+            op: request.op,
+        };
+        match request.op {
+            Op::Read => self.read(flight, request.lpn)?,
+            Op::Write => self.write(flight, request, values)?,
+            Op::Trim => self.trim(flight, request.lpn)?,
+            Op::Flush => {
+                self.system.core_mut().flush(at)?;
+                self.finish_at_once(flight);
+            }
+        }
+        self.collect_finished()?;
+        if self.measuring && self.measured.watches() {
+            let core = self.system.core();
+            self.measured.watch(at, core.counters(), core.free_blocks());
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn read(&mut self, mut flight: InFlight, lpn: u32) -> Result<()> {
+        let at = flight.arrival;
+        let slot = self.requests.insert(flight);
+        for unit in lpn..lpn + flight.units {
+            let done = self.system.read(at, unit, Cause::Host, Tag(slot))?;
+            match done.unwrap_or(Completion::instant(at)) {
+                Completion::At { start, end } => flight.served(start, end),
+                Completion::Later(_) => {}
+            }
+        }
+        self.settle(slot, flight);
+        Ok(())
+    }
+
+    /// Keeps a request in its slot if units are missing, else records it.
+    #[inline(always)]
+    fn settle(&mut self, slot: u32, flight: InFlight) {
+        if flight.left == 0 {
+            self.requests.remove(slot);
+            self.finish(&flight);
+        } else {
+            *self.requests.get_mut(slot) = flight;
+        }
+    }
+
+    #[inline(always)]
+    fn write(
+        &mut self,
+        mut flight: InFlight,
+        request: &Request,
+        values: Option<&[u32]>,
+    ) -> Result<()> {
+        let at = flight.arrival;
+        let slot = self.requests.insert(flight);
+        let whole = !request.head_partial && !request.tail_partial;
+        if !S::HASHES && whole {
+            for lpn in request.lpn..request.lpn + request.units {
+                let value = PageTag(u32::MAX);
+                let done = self
+                    .system
+                    .write(When::now(at), lpn, value, false, Tag(slot))?;
+                if let Completion::At { start, end } = done {
+                    flight.served(start, end);
+                }
+            }
+            self.settle(slot, flight);
+            self.expect_flush(at);
+            return Ok(());
+        }
+        let last = request.units - 1;
+        for unit in 0..request.units {
+            let change = Change {
+                lpn: request.lpn + unit,
+                trims: 0,
+                value: PageTag(values.map_or(u32::MAX, |v| v[unit as usize])),
+                slot,
+                hashed: false,
+            };
+            let partial =
+                (unit == 0 && request.head_partial) || (unit == last && request.tail_partial);
+            self.begin_change(at, change, partial)?;
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, flight: InFlight, lpn: u32) -> Result<()> {
+        let change = Change {
+            lpn,
+            trims: flight.units,
+            value: PageTag(u32::MAX),
+            slot: 0,
+            hashed: false,
+        };
+        if S::HASHES {
+            let slot = self.requests.insert(InFlight { left: 1, ..flight });
+            return self.enter_hash(flight.arrival, Change { slot, ..change });
+        }
+        self.trim_units(change)?;
+        self.finish_at_once(flight);
+        Ok(())
+    }
+
+    fn trim_units(&mut self, change: Change) -> Result<()> {
+        (change.lpn..change.lpn + change.trims).try_for_each(|lpn| self.system.trim(lpn))
+    }
+
+    /// The write of a unit begins: behind what is being fetched for the same page, with a read of
+    /// the old content if it is partial, else at the hash unit.
+    #[inline(always)]
+    fn begin_change(&mut self, at: Time, change: Change, partial: bool) -> Result<()> {
+        if !self.busy.is_empty()
+            && let Some(behind) = self.busy.get_mut(&change.lpn)
+        {
+            // The page will be in memory then: no read of old content.
+            behind.push_back(change);
+            return Ok(());
+        }
+        if !partial {
+            return self.enter_hash(at, change);
+        }
+        if !S::HASHES {
+            return self.modify_in_place(at, change);
+        }
+        let fetch = self.open_fetch(change, Fetched::Old);
+        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        let done = self.system.read(at, change.lpn, Cause::Modify, tag)?;
+        match done {
+            Some(done) => {
+                self.busy.entry(change.lpn).or_default();
+                self.await_fetch(fetch, done);
+                Ok(())
+            }
+            None => {
+                self.free_fetches.push(fetch);
+                self.enter_hash(at, change)
+            }
+        }
+    }
+
+    /// Without a hash unit the program follows the read of the old content by itself.
+    fn modify_in_place(&mut self, at: Time, change: Change) -> Result<()> {
+        let old = self.system.read(at, change.lpn, Cause::Modify, Tag::NONE)?;
+        if let Some(Completion::At { start, .. }) = old {
+            let flight = self.requests.get_mut(change.slot);
+            flight.start = flight.start.min(start);
+        }
+        let ready = old.map_or(Ready::At(at), Ready::from);
+        self.commit(When { ready, at }, change)
+    }
+
+    fn open_fetch(&mut self, change: Change, what: Fetched) -> u32 {
+        if let Some(fetch) = self.free_fetches.pop() {
+            self.fetches[fetch as usize] = (change, what);
+            return fetch;
+        }
+        self.fetches.push((change, what));
+        (self.fetches.len() - 1) as u32
+    }
+
+    fn await_fetch(&mut self, fetch: u32, done: Completion) {
+        match done {
+            Completion::At { start, end } => self.fetch_ends(fetch, start, end),
+            Completion::Later(_) => self.open_fetches += 1,
+        }
+    }
+
+    fn fetch_ends(&mut self, fetch: u32, start: Time, end: Time) {
+        let (change, _) = self.fetches[fetch as usize];
+        let flight = self.requests.get_mut(change.slot);
+        flight.start = flight.start.min(start);
+        self.fetched.push(Reverse((end, fetch)));
+    }
+
+    fn after_fetch(&mut self, at: Time, fetch: u32) -> Result<()> {
+        let (change, what) = self.fetches[fetch as usize];
+        self.free_fetches.push(fetch);
+        match what {
+            Fetched::Old => self.enter_hash(at, change),
+            Fetched::Candidate => {
+                self.commit(When::now(at), change)?;
+                self.release_page(at, change.lpn)
+            }
+        }
+    }
+
+    /// A change takes its place at the hash unit; one that is not hashed takes no time there.
+    #[inline(always)]
+    fn enter_hash(&mut self, at: Time, mut change: Change) -> Result<()> {
+        change.hashed = change.trims == 0 && self.system.wants_hash();
+        let duration = if change.hashed { self.host.hash } else { 0 };
+        let start = at.max(self.hash_free_at);
+        let end = start + duration;
+        if end == at {
+            return self.after_hash(at, change);
+        }
+        self.hash_free_at = end;
+        let flight = self.requests.get_mut(change.slot);
+        flight.start = flight.start.min(start);
+        self.hash_queue.push_back((end, change));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn after_hash(&mut self, at: Time, change: Change) -> Result<()> {
+        if change.trims > 0 {
+            self.trim_units(change)?;
+            self.unit_done(change.slot, at, at);
+            return Ok(());
+        }
+        if change.hashed && self.verify(at, change)? {
+            return Ok(());
+        }
+        self.commit(When::now(at), change)?;
+        if self.busy.is_empty() {
+            Ok(())
+        } else {
+            self.release_page(at, change.lpn)
+        }
+    }
+
+    /// Reads the candidate of a hashed write if it has to be compared; whether one is being read.
+    #[inline(always)]
+    fn verify(&mut self, at: Time, change: Change) -> Result<bool> {
+        let slots = self.fetches.len();
+        let fetch = self.free_fetches.last().copied().unwrap_or(slots as u32);
+        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        let Some(done) = self.system.fetch_candidate(at, change.value, tag)? else {
+            return Ok(false);
+        };
+        let opened = self.open_fetch(change, Fetched::Candidate);
+        debug_assert_eq!(opened, fetch);
+        self.busy.entry(change.lpn).or_default();
+        self.await_fetch(fetch, done);
+        Ok(true)
+    }
+
+    /// The map changes.
+    #[inline(always)]
+    fn commit(&mut self, when: When, change: Change) -> Result<()> {
+        let Change {
+            lpn,
+            value,
+            hashed,
+            slot,
+            ..
+        } = change;
+        match self.system.write(when, lpn, value, hashed, Tag(slot))? {
+            Completion::At { start, end } => self.unit_done(slot, start, end),
+            Completion::Later(_) => {}
+        }
+        self.expect_flush(when.at);
+        self.collect_finished()
+    }
+
+    /// What waited for a page to be committed goes on.
+    fn release_page(&mut self, at: Time, lpn: u32) -> Result<()> {
+        let Some(mut behind) = self.busy.remove(&lpn) else {
+            return Ok(());
+        };
+        let Some(next) = behind.pop_front() else {
+            return Ok(());
+        };
+        if !behind.is_empty() {
+            self.busy.insert(lpn, behind);
+        }
+        self.enter_hash(at, next)
+    }
+
+    /// A page buffer that waits will be programmed in time.
+    #[inline(always)]
+    fn expect_flush(&mut self, at: Time) {
+        if self.flush_due.is_none() && self.system.core().has_partial() {
+            self.flush_due = Some(at.saturating_add(self.host.flush_after));
+        }
+    }
+
+    #[inline(always)]
+    fn unit_done(&mut self, slot: u32, start: Time, end: Time) {
+        let flight = self.requests.get_mut(slot);
+        flight.served(start, end);
+        if flight.left == 0 {
+            let flight = self.requests.remove(slot);
+            self.finish(&flight);
+        }
+    }
+
+    fn finish_at_once(&mut self, flight: InFlight) {
+        self.finish(&InFlight {
+            start: flight.arrival,
+            ..flight
+        });
+    }
+
+    /// The response is given.
+    #[inline(always)]
+    fn finish(&mut self, flight: &InFlight) {
+        let sectors = u64::from(flight.units) * 8;
+        let link = self.host.link_request + self.host.link_sector * sectors;
+        if self.measuring {
+            let start = flight.start.min(flight.end);
+            self.measured.record(&InFlight { start, ..*flight }, link);
+        }
+        self.last_end = self.last_end.max(flight.end + link);
+        if let Load::Closed { think_time_ns, .. } = self.host.load {
+            self.turns.push(Reverse(flight.end + link + think_time_ns));
+        }
+    }
+
+    /// The trace is over: everything in flight is brought to its end.
+    ///
+    /// # Errors
+    /// A device that cannot serve what is left.
+    pub fn drain(&mut self) -> Result<()> {
+        while !self.requests.is_empty() {
+            match self.next_event_of_anything() {
+                Some(instant) => self.handle(instant.max(self.now))?,
+                None => {
+                    self.system.core_mut().flush(self.now)?;
+                    self.flush_due = None;
+                    self.collect_finished()?;
+                }
+            }
+        }
+        self.now = self.now.max(self.last_end);
+        self.system.advance(self.now)
+    }
+
+    fn next_event_of_anything(&self) -> Option<Time> {
+        let flash = self.system.core().flash().next_event();
+        [self.next_instant(), flash].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,72 @@
+//! What can go wrong in a run.
+
+use std::convert::Infallible;
+
+use flashlore_flash::GeometryError;
+use flashlore_ftl::FtlError;
+use flashlore_ftl::error::OptionsError;
+
+use crate::config::ConfigError;
+
+/// A run that cannot begin or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration contradicts itself.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The device cannot be built.
+    #[error("device {device}: {source}")]
+    Geometry {
+        /// Its name.
+        device: String,
+        /// Why.
+        source: GeometryError,
+    },
+    /// The device's settings do not work together.
+    #[error("device {device}: {source}")]
+    Options {
+        /// Its name.
+        device: String,
+        /// Why.
+        source: OptionsError,
+    },
+    /// The trace cannot be read any more.
+    #[error(transparent)]
+    Trace(#[from] flashlore_trace::Error),
+    /// The trace needs more pages than the device exports.
+    #[error(
+        "device {device} exports {exported} pages of 4 KiB, but the trace touches page {last}; \
+         use a larger device, `--device auto` or a compact layout"
+    )]
+    TooSmall {
+        /// Its name.
+        device: String,
+        /// Pages exported.
+        exported: u64,
+        /// Highest page of the trace.
+        last: u64,
+    },
+    /// The system looks at content and the trace has none.
+    #[error(
+        "system {system} needs the content of writes and the trace has none; say what to assume \
+         with `--content distinct`"
+    )]
+    NoContent {
+        /// The system.
+        system: String,
+    },
+    /// The request log cannot be written.
+    #[error("request log: {source}")]
+    Log {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The device cannot serve a request.
+    #[error("request {request}: {source}")]
+    Device {
+        /// Number of the request in the trace, from 1; 0 while the device is prepared.
+        request: u64,
+        /// Why.
+        source: FtlError<Infallible>,
+    },
+}

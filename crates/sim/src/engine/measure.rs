@@ -1,0 +1,171 @@
+//! What is recorded while requests are served: latencies, and on demand a time line and a log.
+//!
+//! Recording starts after warm-up; a request counts when it *arrived* after it.
+
+use std::io::Write;
+
+use flashlore_flash::Time;
+use flashlore_ftl::Counters;
+use flashlore_trace::Op;
+
+use crate::results::{LatencyByKind, Timeline};
+
+use super::requests::InFlight;
+
+/// What to record besides latencies.
+#[derive(Default)]
+pub struct MeasureOptions {
+    /// Width of a time line's buckets in nanoseconds.
+    pub timeline_ns: Option<u64>,
+    /// Where a line for every request goes.
+    pub request_log: Option<Box<dyn Write + Send>>,
+}
+
+/// What was recorded.
+#[derive(Default)]
+pub struct Measured {
+    /// From arrival to completion, queueing included.
+    pub response: LatencyByKind,
+    /// From the first unit being served to completion.
+    pub service: LatencyByKind,
+    /// Requests that arrived.
+    pub requests: u64,
+    /// Bytes they read and wrote, in whole units.
+    pub bytes: u64,
+    /// Figures over time.
+    pub timeline: Option<Timeline>,
+    log: Option<Box<dyn Write + Send>>,
+    log_error: Option<std::io::Error>,
+    seen: Counters,
+}
+
+impl Measured {
+    /// Nothing so far.
+    pub fn new(options: MeasureOptions) -> Self {
+        let mut log = options.request_log;
+        let head = "number,op,arrival_ns,start_ns,end_ns,units\n";
+        let log_error = log
+            .as_mut()
+            .and_then(|l| l.write_all(head.as_bytes()).err());
+        Measured {
+            timeline: options.timeline_ns.map(Timeline::new),
+            log,
+            log_error,
+            ..Measured::default()
+        }
+    }
+
+    /// A request is done; `link` is what the host link adds.
+    #[inline(always)]
+    pub fn record(&mut self, request: &InFlight, link: Time) {
+        let response = request.end - request.arrival + link;
+        let service = request.end - request.start + link;
+        match request.op {
+            Op::Read => {
+                self.response.read.record(response);
+                self.service.read.record(service);
+            }
+            Op::Write => {
+                self.response.write.record(response);
+                self.service.write.record(service);
+            }
+            Op::Trim | Op::Flush => {
+                self.response.trim.record(response);
+                self.service.trim.record(service);
+            }
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.at(request.arrival).respond(response);
+        }
+        if self.log.is_some() {
+            self.write_log(request);
+        }
+    }
+
+    fn write_log(&mut self, r: &InFlight) {
+        let Some(log) = &mut self.log else { return };
+        let op = match r.op {
+            Op::Read => "R",
+            Op::Write => "W",
+            Op::Trim => "T",
+            Op::Flush => "F",
+        };
+        let line = writeln!(
+            log,
+            "{},{op},{},{},{},{}",
+            r.number, r.arrival, r.start, r.end, r.units
+        );
+        if let Err(error) = line {
+            self.log_error.get_or_insert(error);
+        }
+    }
+
+    /// A request arrives.
+    #[inline(always)]
+    pub fn arrive(&mut self, at: Time, op: Op, units: u32) {
+        self.requests += 1;
+        if matches!(op, Op::Read | Op::Write) {
+            self.bytes += u64::from(units) * 4096;
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let bucket = timeline.at(at);
+            bucket.requests += 1;
+            match op {
+                Op::Read => bucket.read_pages += u64::from(units),
+                Op::Write => bucket.write_pages += u64::from(units),
+                Op::Trim => bucket.trim_pages += u64::from(units),
+                Op::Flush => {}
+            }
+        }
+    }
+
+    /// Whether somebody looks at the device between requests.
+    #[inline(always)]
+    pub fn watches(&self) -> bool {
+        self.timeline.is_some()
+    }
+
+    /// Books what the device did since the last call to the bucket of this instant.
+    pub fn watch(&mut self, at: Time, counters: &Counters, free_blocks: u32) {
+        let Some(timeline) = &mut self.timeline else {
+            return;
+        };
+        let seen = &mut self.seen;
+        let bucket = timeline.at(at);
+        bucket.host_programs += counters.programs_host - seen.programs_host;
+        bucket.gc_programs += counters.programs_gc - seen.programs_gc;
+        let other = |c: &Counters| c.programs() - c.programs_host - c.programs_gc;
+        bucket.other_programs += other(counters) - other(seen);
+        bucket.erases += counters.erases - seen.erases;
+        bucket.free_blocks = Some(u64::from(free_blocks));
+        let lists = std::mem::take(&mut seen.valid_per_victim);
+        *seen = Counters {
+            valid_per_victim: lists,
+            ..shallow(counters)
+        };
+    }
+
+    /// Ends the log.
+    ///
+    /// # Errors
+    /// The first failure to write it.
+    pub fn finish(&mut self) -> std::io::Result<()> {
+        if let Some(error) = self.log_error.take() {
+            return Err(error);
+        }
+        self.log.as_mut().map_or(Ok(()), |log| log.flush())
+    }
+}
+
+/// The counters without their list.
+fn shallow(c: &Counters) -> Counters {
+    Counters {
+        programs_host: c.programs_host,
+        programs_gc: c.programs_gc,
+        programs_wear: c.programs_wear,
+        programs_padding: c.programs_padding,
+        programs_summary: c.programs_summary,
+        erases: c.erases,
+        ..Counters::default()
+    }
+}

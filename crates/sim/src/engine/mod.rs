@@ -1,0 +1,25 @@
+//! The simulation itself: what a run does between its configuration and its results.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`build`] | from a configuration to a device of the core |
+//! | [`system`] | what the host model asks of a device, and which devices answer |
+//! | [`precondition`] | the state in which a run finds the device |
+//! | [`driver`] | the host model: requests in time order, their units, their responses |
+//! | [`requests`] | requests in flight |
+//! | [`measure`] | what is recorded while requests are served |
+//! | [`run`] | one run from start to result |
+//! | [`error`] | what can go wrong |
+
+pub mod build;
+pub mod driver;
+pub mod error;
+pub mod measure;
+pub mod precondition;
+pub mod requests;
+pub mod run;
+pub mod system;
+
+pub use error::RunError;
+pub use measure::{MeasureOptions, Measured};
+pub use run::{RunOptions, Ticker, simulate};

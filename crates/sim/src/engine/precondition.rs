@@ -1,0 +1,100 @@
+//! The state in which a run finds the device.
+//!
+//! In this order: *fill* writes the upper share of the exported addresses once, in ascending order,
+//! with content that equals nothing; *overwrite* rewrites uniformly drawn addresses until the write
+//! amplification settles; *prefill* gives every address that the trace reads before it writes the
+//! content the trace says it has. Then all counters, wear and the clock start at 0.
+
+use flashlore_content::PageTag;
+use flashlore_flash::{Tag, When};
+use flashlore_trace::Summary;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::error::RunError;
+use super::system::System;
+use crate::config::{DeviceConfig, Overwrite};
+
+/// The amplification has settled when it differs by less than this share between two rounds ...
+const SETTLED: f64 = 0.005;
+/// ... twice in a row; a round overwrites as many pages as the device exports.
+const SETTLED_ROUNDS: u32 = 2;
+/// So many rounds are enough whatever happens.
+const MOST_ROUNDS: u32 = 60;
+
+/// Prepares a device that is empty.
+///
+/// # Errors
+/// A device that cannot take what is asked.
+pub fn prepare<S: System>(
+    system: &mut S,
+    device: &DeviceConfig,
+    summary: &Summary,
+    prefill_in_index: bool,
+    seed: u64,
+) -> Result<(), RunError> {
+    let failed = |source| RunError::Device { request: 0, source };
+    let exported = system.core().options().exported;
+    let pages = (f64::from(exported) * device.precondition.fill.get()).round() as u32;
+    for lpn in exported - pages..exported {
+        system.fill(lpn).map_err(failed)?;
+    }
+    if device.precondition.overwrite == Overwrite::Steady {
+        overwrite(system, exported, seed).map_err(failed)?;
+    }
+    if device.precondition.prefill_from_trace {
+        prefill(system, summary, prefill_in_index).map_err(failed)?;
+    }
+    system.core_mut().flush(0).map_err(failed)?;
+    system.settle(0).map_err(failed)?;
+    system.core_mut().finished().clear();
+    system.restart_counters();
+    let core = system.core_mut();
+    core.restart_wear();
+    core.flash_mut().restart();
+    Ok(())
+}
+
+type Done = Result<(), flashlore_ftl::FtlError<std::convert::Infallible>>;
+
+/// Overwrites addresses drawn uniformly until the amplification of two rounds agrees.
+fn overwrite<S: System>(system: &mut S, exported: u32, seed: u64) -> Done {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut before = 0.0;
+    let mut settled = 0;
+    for _ in 0..MOST_ROUNDS {
+        let (programs, writes) = totals(system);
+        for _ in 0..exported {
+            let lpn = (u128::from(random.next_u64()) * u128::from(exported)) >> 64;
+            system.fill(lpn as u32)?;
+        }
+        let (programs_now, writes_now) = totals(system);
+        let amplification = (programs_now - programs) as f64 / (writes_now - writes) as f64;
+        let same = (amplification - before).abs() < SETTLED * amplification;
+        settled = if same { settled + 1 } else { 0 };
+        before = amplification;
+        if settled == SETTLED_ROUNDS {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn totals<S: System>(system: &S) -> (u64, u64) {
+    let counters = system.core().counters();
+    (counters.programs(), counters.host_writes)
+}
+
+/// Writes what the trace expects to find.
+fn prefill<S: System>(system: &mut S, summary: &Summary, in_index: bool) -> Done {
+    for (lpn, value) in summary.prefill_units() {
+        match value {
+            Some(value) => {
+                let tag = PageTag(value);
+                system.write(When::now(0), lpn, tag, in_index, Tag::NONE)?;
+            }
+            None => system.fill(lpn)?,
+        }
+    }
+    Ok(())
+}

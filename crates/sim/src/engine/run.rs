@@ -1,0 +1,308 @@
+//! One run from start to result: prepare the device, replay, warm up, measure, report.
+
+use std::time::Instant;
+
+use flashlore_content::dedup::paper_bytes;
+use flashlore_content::{NoCensus, ValueLedger};
+use flashlore_flash::Time;
+use flashlore_flash::sim::Busy;
+use flashlore_ftl::error::OptionsError;
+use flashlore_trace::{RequestBlock, RequestSource};
+
+use super::build;
+use super::driver::{Driver, Host};
+use super::error::RunError;
+use super::measure::{MeasureOptions, Measured};
+use super::precondition::prepare;
+use super::system::{Deduplicating, Plain, System};
+use crate::config::{RunConfig, config_hash};
+use crate::results::{
+    Dedup, EraseSpread, Flash, Gc, Host as HostTotals, Programs, ResponseByKind, RunOutput,
+    RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
+};
+
+/// What a run does besides simulating.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// What to record besides latencies.
+    pub measure: MeasureOptions,
+    /// Told now and then how many requests have been replayed.
+    pub progress: Option<&'a mut dyn Ticker>,
+}
+
+/// Told how far a run is.
+pub trait Ticker {
+    /// So many more requests are done.
+    fn tick(&mut self, requests: u64);
+}
+
+/// Simulates a configuration on a trace.
+///
+/// # Errors
+/// A configuration that contradicts itself or does not fit the trace, a trace that cannot be read, a
+/// device that runs full.
+pub fn simulate<R: RequestSource>(
+    config: &RunConfig,
+    source: &mut R,
+    options: RunOptions<'_>,
+) -> Result<RunOutput, RunError> {
+    config.check()?;
+    let device = &config.device;
+    let shape = device.shape()?;
+    let summary = source.summary();
+    if summary.lpn_count > shape.exported_units {
+        return Err(RunError::TooSmall {
+            device: device.name.clone(),
+            exported: shape.exported_units,
+            last: summary.lpn_count - 1,
+        });
+    }
+    let dedup = &config.system.dedup;
+    let seed = config.host.seed;
+    let flash = build::flash(device)?;
+    let ftl = build::ftl_options(device, seed)?;
+    let refused = |source: OptionsError| RunError::Options {
+        device: device.name.clone(),
+        source,
+    };
+    if !dedup.enabled {
+        let mut system = Plain::new(flash, ftl).map_err(refused)?;
+        return replay(config, source, &mut system, options);
+    }
+    if summary.counts.writes.pages > 0 && !summary.has_content {
+        return Err(RunError::NoContent {
+            system: config.system.name.clone(),
+        });
+    }
+    let policy = build::dedup_options(&config.system, device);
+    if dedup.oracle {
+        let ledger = ValueLedger::default();
+        let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
+        replay(config, source, &mut system, options)
+    } else {
+        let mut system: Deduplicating<NoCensus> =
+            Deduplicating::new(flash, ftl, policy, NoCensus).map_err(refused)?;
+        replay(config, source, &mut system, options)
+    }
+}
+
+fn host_of(config: &RunConfig) -> Host {
+    let timing = &config.device.timing;
+    Host {
+        load: config.host.load(),
+        link_request: timing.host_request.0,
+        link_sector: timing.host_sector.0,
+        hash: config.system.dedup.hash_time.0,
+        flush_after: timing.flush_after.0,
+    }
+}
+
+/// Prepares the device and replays the trace on it.
+fn replay<R: RequestSource, S: System>(
+    config: &RunConfig,
+    source: &mut R,
+    system: &mut S,
+    options: RunOptions<'_>,
+) -> Result<RunOutput, RunError> {
+    let begun = Instant::now();
+    let seed = config.host.seed;
+    let in_index = config.system.dedup.prefill_in_index;
+    prepare(system, &config.device, source.summary(), in_index, seed)?;
+    let total = source
+        .summary()
+        .requests
+        .min(config.host.limit.unwrap_or(u64::MAX));
+    let warmup = (total as f64 * config.host.warmup.get()).round() as u64;
+    let replaying = Instant::now();
+    let mut driver = Driver::new(system, host_of(config), Measured::new(options.measure));
+    let mut progress = options.progress;
+    let mut base = Base::default();
+    let mut block = RequestBlock::default();
+    source.rewind()?;
+    let mut done = 0;
+    if warmup == 0 {
+        base = begin(&mut driver);
+    }
+    while done < total && source.next_block(&mut block)? {
+        let here = (block.requests.len() as u64).min(total - done);
+        // The block is cut where warm-up ends.
+        let cut = warmup.saturating_sub(done).min(here);
+        for (first, end) in [(0, cut), (cut, here)] {
+            if first == end {
+                continue;
+            }
+            driver
+                .replay(&block, first as usize, end as usize)
+                .map_err(|source| RunError::Device {
+                    request: driver.number(),
+                    source,
+                })?;
+            if done + end == warmup {
+                base = begin(&mut driver);
+            }
+        }
+        done += here;
+        if let Some(ticker) = progress.as_deref_mut() {
+            ticker.tick(here);
+        }
+    }
+    driver.drain().map_err(|source| RunError::Device {
+        request: driver.number(),
+        source,
+    })?;
+    let span = driver
+        .last_end()
+        .max(driver.now())
+        .saturating_sub(base.time);
+    let replay_s = replaying.elapsed().as_secs_f64();
+    let mut measured = driver.measured;
+    measured.finish().map_err(|e| RunError::Log { source: e })?;
+    let speed = RunSpeed {
+        wall_s: begun.elapsed().as_secs_f64(),
+        requests_per_s: done as f64 / replay_s,
+        simulated_s: span as f64 / 1e9,
+        peak_rss_bytes: peak_rss_bytes(),
+    };
+    Ok(report(config, source, system, measured, &base, span, speed))
+}
+
+/// Where the device stood when measuring began.
+#[derive(Default)]
+struct Base {
+    time: Time,
+    erases: Vec<u32>,
+    busy: Option<Busy>,
+}
+
+fn begin<S: System>(driver: &mut Driver<'_, S>) -> Base {
+    driver.begin_measuring();
+    let time = driver.now();
+    let system = driver.system();
+    system.restart_counters();
+    let core = system.core();
+    Base {
+        time,
+        erases: core.blocks().records().iter().map(|b| b.erases).collect(),
+        busy: Some(core.flash().busy()),
+    }
+}
+
+fn report<R: RequestSource, S: System>(
+    config: &RunConfig,
+    source: &R,
+    system: &S,
+    measured: Measured,
+    base: &Base,
+    span: Time,
+    run: RunSpeed,
+) -> RunOutput {
+    let core = system.core();
+    let c = core.counters();
+    let census = system.census();
+    let programs = Programs {
+        host: c.programs_host,
+        unique: census.map(|n| n.unique),
+        duplicate: census.map(|n| n.duplicate),
+        reborn: census.map(|n| n.reborn),
+        gc: c.programs_gc,
+        wear: c.programs_wear,
+        map: c.programs_summary,
+        padding: c.programs_padding,
+        ..Programs::default()
+    };
+    let digest = config.system.dedup.digest.bytes();
+    let dedup = system
+        .dedup()
+        .map_or(Dedup::default(), |(d, entries)| Dedup {
+            hits: d.hits,
+            misses: d.misses,
+            silent: d.silent,
+            evictions: d.evictions,
+            entries,
+            paper_bytes: paper_bytes(entries, digest),
+            collisions: d.collisions + d.corrupted,
+            bypassed: d.unhashed,
+        });
+    let energy = &config.device.energy;
+    let energy_uj = energy.read_uj * c.page_reads() as f64
+        + energy.program_uj * c.programs() as f64
+        + energy.erase_uj * c.erases as f64;
+    let erases = core.blocks().records().iter().zip(&base.erases);
+    let summary = source.summary();
+    let result = RunResult {
+        system: config.system.name.clone(),
+        device: config.device.name.clone(),
+        trace: trace_name(summary),
+        seed: config.host.seed,
+        config_hash: config_hash(config),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        trace_files: summary
+            .inputs
+            .iter()
+            .map(|i| TraceFile {
+                path: i.path.clone(),
+                sha256: i.sha256.clone(),
+            })
+            .collect(),
+        host: HostTotals {
+            requests: measured.requests,
+            read_pages: c.host_reads,
+            write_pages: c.host_writes,
+            trim_pages: c.host_trims,
+            bytes: measured.bytes,
+        },
+        flash: Flash {
+            page_reads: c.page_reads(),
+            page_programs: c.page_programs,
+            block_erases: c.erases,
+        },
+        waf_total: programs.waf_total(c.host_writes),
+        waf_gc: programs.waf_gc(),
+        programs,
+        gc: Gc::of(&c.valid_per_victim),
+        dedup,
+        response_us: ResponseByKind::of(&measured.response),
+        service_us: ResponseByKind::of(&measured.service),
+        erases: EraseSpread::of(erases.map(|(now, &before)| u64::from(now.erases - before))),
+        utilization: utilization(core.flash().busy(), base.busy.as_ref(), span),
+        energy_uj,
+        run,
+        configuration: config.clone(),
+    };
+    RunOutput {
+        result,
+        response: measured.response,
+        timeline: measured.timeline,
+    }
+}
+
+/// Shares of the measured time in which servers and channels worked.
+fn utilization(now: Busy, before: Option<&Busy>, span: Time) -> Utilization {
+    let share = |now: &[Time], before: Option<&[Time]>| -> Vec<f64> {
+        let zero = vec![0; now.len()];
+        let before = before.unwrap_or(&zero);
+        let worked = now.iter().zip(before).map(|(n, b)| n - b);
+        worked
+            .map(|w| {
+                if span == 0 {
+                    0.0
+                } else {
+                    w as f64 / span as f64
+                }
+            })
+            .collect()
+    };
+    let channels = share(&now.channels, before.map(|b| b.channels.as_slice()));
+    let servers = share(&now.servers, before.map(|b| b.servers.as_slice()));
+    Utilization::of(channels, servers)
+}
+
+/// The file names of the traces, without folders.
+fn trace_name(summary: &flashlore_trace::Summary) -> String {
+    let names = summary.inputs.iter().map(|input| {
+        let path = std::path::Path::new(&input.path);
+        path.file_name()
+            .map_or(input.path.as_str().into(), |n| n.to_string_lossy())
+    });
+    names.collect::<Vec<_>>().join(" + ")
+}

@@ -1,0 +1,266 @@
+//! What the host model asks of a device, and which devices answer: the plain one, and the one that
+//! deduplicates (with or without the oracle that names programs).
+//!
+//! A replay is compiled once for each of them: which policies are on is not asked again for every
+//! request.
+
+use std::convert::Infallible;
+
+use flashlore_content::dedup::DedupCounters;
+use flashlore_content::{Census, Content, DedupOptions, Ledger, PageTag};
+use flashlore_flash::sim::NandSim;
+use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_ftl::core::Core;
+use flashlore_ftl::error::OptionsError;
+use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, PlainFtl};
+
+type Result<T> = std::result::Result<T, FtlError<Infallible>>;
+
+/// A device under replay.
+pub trait System {
+    /// Whether writes pass the hash unit, so that their content must be known.
+    const HASHES: bool;
+
+    /// What lies below the mapping.
+    fn core(&self) -> &Core<NandSim>;
+    /// What lies below the mapping.
+    fn core_mut(&mut self) -> &mut Core<NandSim>;
+    /// Lets time pass.
+    fn advance(&mut self, until: Time) -> Result<()>;
+    /// Ends all background work at once.
+    fn settle(&mut self, at: Time) -> Result<()>;
+    /// Whether the next write is to be hashed; asked once a write.
+    fn wants_hash(&mut self) -> bool;
+    /// The read of a candidate that has to be compared before it is shared.
+    fn fetch_candidate(&mut self, at: Time, value: PageTag, tag: Tag)
+    -> Result<Option<Completion>>;
+    /// Commits the write of a unit.
+    fn write(
+        &mut self,
+        when: When,
+        lpn: u32,
+        value: PageTag,
+        hashed: bool,
+        tag: Tag,
+    ) -> Result<Completion>;
+    /// Writes content that equals nothing: what the device held before anybody looked.
+    fn fill(&mut self, lpn: u32) -> Result<()>;
+    /// Reads a unit; `None` when the page was never written.
+    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>>;
+    /// Forgets a unit.
+    fn trim(&mut self, lpn: u32) -> Result<()>;
+    /// Sets all counters to 0.
+    fn restart_counters(&mut self);
+    /// Three hints, from far to near, that a unit will be written.
+    fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag);
+    /// The same for a unit that will be read.
+    fn prefetch_read(&self, distance: Distance, lpn: u32);
+    /// What deduplication did, and the entries of its index.
+    fn dedup(&self) -> Option<(DedupCounters, u64)>;
+    /// Programs by name, if somebody counts them.
+    fn census(&self) -> Option<Census>;
+    /// Bytes the device's tables hold.
+    fn heap_bytes(&self) -> usize;
+}
+
+/// How far ahead of its use something is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    /// What the request names.
+    Far,
+    /// What that leads to.
+    Middle,
+    /// What that leads to.
+    Near,
+}
+
+/// The plain device.
+pub struct Plain(PlainFtl<NandSim>);
+
+impl Plain {
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn new(flash: NandSim, options: FtlOptions) -> std::result::Result<Self, OptionsError> {
+        Ok(Plain(PlainFtl::new(flash, options)?))
+    }
+}
+
+impl System for Plain {
+    const HASHES: bool = false;
+
+    fn core(&self) -> &Core<NandSim> {
+        self.0.core()
+    }
+    fn core_mut(&mut self) -> &mut Core<NandSim> {
+        self.0.core_mut()
+    }
+    #[inline(always)]
+    fn advance(&mut self, until: Time) -> Result<()> {
+        self.0.advance(until)
+    }
+    fn settle(&mut self, at: Time) -> Result<()> {
+        self.0.settle(at)
+    }
+    fn wants_hash(&mut self) -> bool {
+        false
+    }
+    fn fetch_candidate(&mut self, _: Time, _: PageTag, _: Tag) -> Result<Option<Completion>> {
+        Ok(None)
+    }
+    #[inline(always)]
+    fn write(
+        &mut self,
+        when: When,
+        lpn: u32,
+        _value: PageTag,
+        _hashed: bool,
+        tag: Tag,
+    ) -> Result<Completion> {
+        self.0.write(when, lpn, (), tag)
+    }
+    fn fill(&mut self, lpn: u32) -> Result<()> {
+        self.0.write(When::now(0), lpn, (), Tag::NONE).map(drop)
+    }
+    #[inline(always)]
+    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
+        let (page, done) = self.0.read(at, lpn, cause, tag)?;
+        Ok(page.map(|()| done))
+    }
+    fn trim(&mut self, lpn: u32) -> Result<()> {
+        self.0.trim(lpn)
+    }
+    fn restart_counters(&mut self) {
+        self.0.core_mut().restart_counters();
+    }
+    #[inline(always)]
+    fn prefetch_write(&self, distance: Distance, lpn: u32, _value: PageTag) {
+        self.prefetch_read(distance, lpn);
+    }
+    #[inline(always)]
+    fn prefetch_read(&self, distance: Distance, lpn: u32) {
+        match distance {
+            Distance::Far => self.0.prefetch_map(lpn),
+            Distance::Middle => self.0.prefetch_unit(lpn),
+            Distance::Near => {}
+        }
+    }
+    fn dedup(&self) -> Option<(DedupCounters, u64)> {
+        None
+    }
+    fn census(&self) -> Option<Census> {
+        None
+    }
+    fn heap_bytes(&self) -> usize {
+        self.0.core().heap_bytes() + self.0.map().heap_bytes()
+    }
+}
+
+/// The deduplicating device.
+pub struct Deduplicating<L>(DedupFtl<PageTag, NandSim, L>);
+
+impl<L: Ledger<PageTag>> Deduplicating<L> {
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn new(
+        flash: NandSim,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+    ) -> std::result::Result<Self, OptionsError> {
+        Ok(Deduplicating(DedupFtl::new(flash, options, dedup, ledger)?))
+    }
+}
+
+impl<L: Ledger<PageTag>> System for Deduplicating<L> {
+    const HASHES: bool = true;
+
+    fn core(&self) -> &Core<NandSim> {
+        self.0.core()
+    }
+    fn core_mut(&mut self) -> &mut Core<NandSim> {
+        self.0.core_mut()
+    }
+    #[inline(always)]
+    fn advance(&mut self, until: Time) -> Result<()> {
+        self.0.advance(until)
+    }
+    fn settle(&mut self, at: Time) -> Result<()> {
+        self.0.settle(at)
+    }
+    #[inline(always)]
+    fn wants_hash(&mut self) -> bool {
+        self.0.wants_hash()
+    }
+    #[inline(always)]
+    fn fetch_candidate(
+        &mut self,
+        at: Time,
+        value: PageTag,
+        tag: Tag,
+    ) -> Result<Option<Completion>> {
+        self.0.fetch_candidate(at, value, tag)
+    }
+    #[inline(always)]
+    fn write(
+        &mut self,
+        when: When,
+        lpn: u32,
+        value: PageTag,
+        hashed: bool,
+        tag: Tag,
+    ) -> Result<Completion> {
+        if hashed {
+            self.0.write(when, lpn, value, tag).map(|(_, done)| done)
+        } else {
+            self.0.write_unhashed(when, lpn, value, tag)
+        }
+    }
+    fn fill(&mut self, lpn: u32) -> Result<()> {
+        self.0
+            .write_unhashed(When::now(0), lpn, PageTag::foreign(), Tag::NONE)
+            .map(drop)
+    }
+    #[inline(always)]
+    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
+        let (page, done) = self.0.read(at, lpn, cause, tag)?;
+        Ok(page.map(|()| done))
+    }
+    fn trim(&mut self, lpn: u32) -> Result<()> {
+        self.0.trim(lpn)
+    }
+    fn restart_counters(&mut self) {
+        self.0.restart_counters();
+    }
+    #[inline(always)]
+    fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag) {
+        match distance {
+            Distance::Far => self.0.prefetch_slot(lpn, value),
+            Distance::Middle => self.0.prefetch_entry(lpn, value),
+            Distance::Near => self.0.prefetch_rest(lpn, value),
+        }
+    }
+    #[inline(always)]
+    fn prefetch_read(&self, distance: Distance, lpn: u32) {
+        match distance {
+            Distance::Far => self.0.prefetch_map(lpn),
+            Distance::Middle => self.0.prefetch_object(lpn),
+            Distance::Near => {}
+        }
+    }
+    fn dedup(&self) -> Option<(DedupCounters, u64)> {
+        Some((
+            self.0.dedup_counters(),
+            u64::from(self.0.dedup().index.len()),
+        ))
+    }
+    fn census(&self) -> Option<Census> {
+        self.0.ledger().census()
+    }
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
