@@ -31,7 +31,16 @@ impl Synthetic {
     fn new(requests: u64, op: Op, sequential: bool) -> Self {
         let summary = Summary::generated(requests, ADDRESSES + 64, false);
         let random = Xoshiro256PlusPlus::seed_from_u64(1);
-        Synthetic { summary, requests, op, sequential, random, sent: 0, now: 0.0, next: 0 }
+        Synthetic {
+            summary,
+            requests,
+            op,
+            sequential,
+            random,
+            sent: 0,
+            now: 0.0,
+            next: 0,
+        }
     }
 
     fn uniform(&mut self) -> f64 {
@@ -88,7 +97,9 @@ fn config() -> RunConfig {
 
 fn run(requests: u64, op: Op, sequential: bool) -> RunResult {
     let mut source = Synthetic::new(requests, op, sequential);
-    simulate(&config(), &mut source, RunOptions::default()).unwrap().result
+    simulate(&config(), &mut source, RunOptions::default())
+        .unwrap()
+        .result
 }
 
 fn check(name: &str, result: &RunResult, mean_ms: f64, std_ms: f64, tolerance: f64) {
@@ -96,7 +107,9 @@ fn check(name: &str, result: &RunResult, mean_ms: f64, std_ms: f64, tolerance: f
         result.response_us.all.mean.unwrap() / 1e3,
         result.response_us.all.std.unwrap() / 1e3,
     );
-    println!("{name}: mean {mean:.4} ms (published {mean_ms}), std {std:.4} ms (published {std_ms})");
+    println!(
+        "{name}: mean {mean:.4} ms (published {mean_ms}), std {std:.4} ms (published {std_ms})"
+    );
     println!(
         "  cleans a chip {:.0}, units moved a chip {:.0}, a clean {:.2}, writes a chip {:.0}",
         result.gc.victims as f64 / 8.0,
@@ -105,16 +118,43 @@ fn check(name: &str, result: &RunResult, mean_ms: f64, std_ms: f64, tolerance: f
         result.host.write_pages as f64 / 8.0,
     );
     let off = (mean / mean_ms - 1.0).abs();
-    assert!(off < tolerance, "{name}: mean {mean} ms, published {mean_ms} ms");
+    assert!(
+        off < tolerance,
+        "{name}: mean {mean} ms, published {mean_ms} ms"
+    );
 }
 
 #[test]
 fn reads_and_writes_without_collection() {
     let n = 250_000;
-    check("sequential read", &run(n, Op::Read, true), 0.1325, 0.0001, 0.02);
-    check("random read", &run(n, Op::Read, false), 0.1361, 0.0152, 0.02);
-    check("sequential write", &run(n, Op::Write, true), 0.3109, 0.0266, 0.02);
-    check("random write", &run(n, Op::Write, false), 0.3295, 0.0689, 0.02);
+    check(
+        "sequential read",
+        &run(n, Op::Read, true),
+        0.1325,
+        0.0001,
+        0.02,
+    );
+    check(
+        "random read",
+        &run(n, Op::Read, false),
+        0.1361,
+        0.0152,
+        0.02,
+    );
+    check(
+        "sequential write",
+        &run(n, Op::Write, true),
+        0.3109,
+        0.0266,
+        0.02,
+    );
+    check(
+        "random write",
+        &run(n, Op::Write, false),
+        0.3295,
+        0.0689,
+        0.02,
+    );
 }
 
 #[test]
@@ -123,5 +163,8 @@ fn three_million_random_writes() {
     let result = run(3_000_000, Op::Write, false);
     check("random write, 3 M", &result, 0.5767, 0.9458, 0.05);
     let moved = result.gc.mean_valid_per_victim.unwrap();
-    assert!((moved / 13.6 - 1.0).abs() < 0.03, "{moved} units moved a victim, published 13.6");
+    assert!(
+        (moved / 13.6 - 1.0).abs() < 0.03,
+        "{moved} units moved a victim, published 13.6"
+    );
 }
