@@ -115,7 +115,9 @@ fn hash_of(bytes: &Bytes) -> String {
             ];
             numbers
                 .iter()
-                .for_each(|n| drop(hasher.update(&n.to_le_bytes())));
+                .for_each(|n| {
+                hasher.update(&n.to_le_bytes());
+            });
             hasher.update(&record.length.to_le_bytes());
             for value in record.content.unwrap_or_default() {
                 hasher.update(&value.to_le_bytes());
