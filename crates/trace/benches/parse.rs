@@ -1,6 +1,9 @@
 //! Parsing speed: records per second of FIU text, MSR CSV and their native columns, one core, from
 //! memory.
 //!
+//! Time is what this thread spent on a processor, so that a busy machine disturbs little; where the
+//! system does not tell, it is wall time.
+//!
 //! `cargo bench -p flashlore-trace` prints the best of interleaved rounds and a hash of the records.
 //! Without `--bench` (as `cargo test --bench parse`) it runs small. Either way the records of a native trace must
 //! hash as those of the text it was made from, and the small run must give the hashes written below.
@@ -21,7 +24,7 @@ const RECORDS: u64 = 2_000_000;
 const SMALL_RECORDS: u64 = 20_000;
 
 /// Hashes of the small run: FIU and MSR.
-const SMALL_HASHES: [&str; 2] = ["0e61ce59cbb0e40c", "0"];
+const SMALL_HASHES: [&str; 2] = ["d8b3ac4bb1a93c90", "a99810381439b97d"];
 
 struct Case {
     name: &'static str,
@@ -62,9 +65,9 @@ fn main() {
     }
     for _ in 0..ROUNDS {
         for case in &mut cases {
-            let begin = Instant::now();
+            let begin = Clock::now();
             assert_eq!(parse(&case.bytes), records);
-            case.best_s = case.best_s.min(begin.elapsed().as_secs_f64());
+            case.best_s = case.best_s.min(begin.elapsed_s());
         }
     }
     for case in &cases {
@@ -75,10 +78,10 @@ fn main() {
         );
     }
     for case in &cases {
-        let begin = Instant::now();
+        let begin = Clock::now();
         let options = WorkloadOptions::new(ContentModel::FromTrace);
         let workload = Workload::from_readers(vec![open(&case.bytes)], &options).expect("readable");
-        let seconds = begin.elapsed().as_secs_f64();
+        let seconds = begin.elapsed_s();
         assert_eq!(workload.summary().requests, records);
         let speed = records as f64 / seconds / 1e6;
         println!(
@@ -86,6 +89,34 @@ fn main() {
             case.name
         );
     }
+}
+
+/// A moment, by the processor and by the wall.
+struct Clock {
+    on_processor_ns: Option<u64>,
+    wall: Instant,
+}
+
+impl Clock {
+    fn now() -> Clock {
+        Clock {
+            on_processor_ns: on_processor_ns(),
+            wall: Instant::now(),
+        }
+    }
+
+    fn elapsed_s(&self) -> f64 {
+        match (self.on_processor_ns, on_processor_ns()) {
+            (Some(begin), Some(end)) => (end - begin) as f64 / 1e9,
+            _ => self.wall.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// Nanoseconds this thread has run.
+fn on_processor_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 fn open(bytes: &Bytes) -> TraceReader {
@@ -113,9 +144,7 @@ fn hash_of(bytes: &Bytes) -> String {
                 record.op as u64,
                 record.offset,
             ];
-            numbers
-                .iter()
-                .for_each(|n| {
+            numbers.iter().for_each(|n| {
                 hasher.update(&n.to_le_bytes());
             });
             hasher.update(&record.length.to_le_bytes());
