@@ -136,6 +136,7 @@ impl Flash for Watched {
 struct Case {
     dies: u32,
     planes: u32,
+    shared_channel: bool,
     mode: Mode,
     suspend: bool,
     mean_gap: Time,
@@ -157,6 +158,9 @@ struct Seen {
 
 const OPERATIONS: u32 = 60_000;
 
+/// The host's operations, one at a time.
+const HOST: Tag = Tag(0);
+
 fn device(case: Case) -> (PlainFtl<Watched>, Random) {
     let geometry = Geometry::new(Counts {
         channels: 1,
@@ -169,6 +173,7 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
     })
     .unwrap();
     let timing = Timing {
+        shared_channel: case.shared_channel,
         erase_suspend: case.suspend,
         ..slc()
     };
@@ -197,6 +202,22 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
     (ftl, random)
 }
 
+/// Start and end of the host's operation; lets time pass until they are known.
+fn ended(ftl: &mut PlainFtl<Watched>, done: Completion) -> (Time, Time) {
+    if let Completion::At { start, end } = done {
+        return (start, end);
+    }
+    loop {
+        let next = ftl.core().flash().device.next_event();
+        let next = next.expect("the host's operation is open");
+        ftl.advance(next).unwrap();
+        let finished = std::mem::take(ftl.core_mut().finished());
+        if let Some(host) = finished.iter().find(|f| f.tag == HOST) {
+            return (host.start, host.end);
+        }
+    }
+}
+
 fn run(case: Case) -> (Seen, PlainFtl<Watched>) {
     let (mut ftl, mut random) = device(case);
     let pages = ftl.core().options().exported;
@@ -208,13 +229,11 @@ fn run(case: Case) -> (Seen, PlainFtl<Watched>) {
         let erasing = ftl.core().flash().is_erasing();
         let lpn = random.below(pages);
         let done = if random.below(10) < case.writes {
-            ftl.write(When::now(at), lpn, (), Tag::NONE).unwrap()
+            ftl.write(When::now(at), lpn, (), HOST).unwrap()
         } else {
-            ftl.read(at, lpn, Cause::Host, Tag::NONE).unwrap().1
+            ftl.read(at, lpn, Cause::Host, HOST).unwrap().1
         };
-        let Completion::At { start, end } = done else {
-            panic!("a private channel decides at once");
-        };
+        let (start, end) = ended(&mut ftl, done);
         let wait = start - at;
         seen.longest_wait = seen.longest_wait.max(wait);
         seen.waited += u64::from(wait > 0);
@@ -230,6 +249,7 @@ fn relaxed(dies: u32, planes: u32, suspend: bool) -> Case {
     Case {
         dies,
         planes,
+        shared_channel: false,
         mode: Mode::Background,
         suspend,
         mean_gap: 2_500_000,
@@ -273,6 +293,25 @@ fn with_suspension_the_host_waits_for_one_step_and_never_for_an_erase() {
             // Nothing else runs on a die that erases. (The other die may copy meanwhile.)
             assert_eq!(seen.waited_for_an_erase, 0, "{seen:?}");
         }
+    }
+}
+
+/// On a shared channel what the host waits for at its die is the same; one die, so that nobody else
+/// uses the channel.
+#[test]
+fn on_a_shared_channel_the_host_waits_as_long() {
+    for (suspend, planes) in [(false, 1), (true, 1), (true, 2)] {
+        let case = Case {
+            shared_channel: true,
+            ..relaxed(1, planes, suspend)
+        };
+        let (seen, ftl) = run(case);
+        assert_collected_in_the_background(&ftl);
+        let most = if suspend { STEP } else { ERASE };
+        assert!(seen.longest_wait <= most && seen.waited > 100, "{seen:?}");
+        assert!(seen.during_an_erase > 100, "{seen:?}");
+        assert_eq!(seen.waited_for_an_erase == 0, suspend, "{seen:?}");
+        assert_eq!(ftl.core().flash().during_erase, 0);
     }
 }
 
