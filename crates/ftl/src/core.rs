@@ -22,7 +22,7 @@ use crate::counters::Counters;
 use crate::error::{FtlError, OptionsError};
 use crate::gc::Victims;
 use crate::gc::background::Job;
-use crate::layout::Layout;
+use crate::layout::{Layout, Rotate};
 use crate::mapping::Mapping;
 use crate::options::{FtlOptions, Mode, Streams, Trigger};
 
@@ -259,7 +259,11 @@ where
         self.counters.programs_host += 1;
         let unit = Unit::New { owner, page };
         let (ppn, done) = self.append(plane, Stream::Host, unit, when, Route::Channel, tag)?;
-        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
+        let turn_over = match self.options.layout.rotate {
+            Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),
+            Rotate::Block => !self.planes[plane.index()].open[Stream::Host as usize].is_open(),
+        };
+        if turn_over {
             self.next_lane(group);
         }
         Ok((ppn, done))
@@ -446,7 +450,8 @@ where
             self.append_to_page(plane, stream, unit, when.ready, route, tag)?
         };
         if full {
-            self.seal(plane, stream, done, when.at)?;
+            let sealed = self.seal(plane, stream, done, when.at)?;
+            return Ok((ppn, sealed));
         }
         Ok((ppn, done))
     }
@@ -549,7 +554,10 @@ where
         for lane in 0..self.layout.lanes().len() {
             let plane = self.layout.lanes()[lane];
             let (group, seat) = self.layout.seat_of(plane);
-            if self.pad(plane, Stream::Host, at)? && self.cursors[group] == seat {
+            let padded = self.pad(plane, Stream::Host, at)?;
+            let open = self.planes[plane.index()].open[Stream::Host as usize].is_open();
+            let turn_over = padded && (self.options.layout.rotate == Rotate::Page || !open);
+            if turn_over && self.cursors[group] == seat {
                 self.next_lane(group);
             }
         }
@@ -557,15 +565,17 @@ where
     }
 
     /// The last data page of an open block is programmed: the summary follows, the block is sealed.
+    /// Answers when both are done; while that is not known, when the data are.
     fn seal(
         &mut self,
         plane: PlaneId,
         stream: Stream,
         last: Completion,
         at: Time,
-    ) -> Result<(), FtlError<F::Error>> {
+    ) -> Result<Completion, FtlError<F::Error>> {
         let open = &mut self.planes[plane.index()].open[stream as usize];
         let block = BlockId(std::mem::replace(open, CLOSED).block);
+        let mut done = last;
         if self.options.summary_page {
             let ready = match last {
                 Completion::At { .. } => Ready::At(at),
@@ -576,11 +586,15 @@ where
             let slots: Vec<Unit<F::Page>> = (0..self.units_per_page).map(|_| Unit::Pad).collect();
             self.counters.programs_summary += u64::from(self.units_per_page);
             self.counters.page_programs += 1;
-            self.flash
-                .program(ready, page, &slots, Cause::Summary, Route::OnChip, &[])?;
+            let summary =
+                self.flash
+                    .program(ready, page, &slots, Cause::Summary, Route::OnChip, &[])?;
+            if let (Completion::At { start, .. }, Completion::At { end, .. }) = (last, summary) {
+                done = Completion::At { start, end };
+            }
         }
         self.blocks.seal(block);
-        Ok(())
+        Ok(done)
     }
 
     /// Reads a unit for the host or for a policy; a unit that waits in a page buffer costs nothing.
