@@ -15,7 +15,7 @@ use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::prepare;
 use super::system::{Deduplicating, Plain, System};
-use crate::config::{RunConfig, config_hash};
+use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
     Dedup, EraseSpread, Flash, Gc, Host as HostTotals, Programs, ResponseByKind, RunOutput,
     RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
@@ -74,6 +74,7 @@ pub fn simulate<R: RequestSource>(
             system: config.system.name.clone(),
         });
     }
+    check_out_of_band(config)?;
     let policy = build::dedup_options(&config.system, device);
     if dedup.oracle {
         let ledger = ValueLedger::default();
@@ -84,6 +85,22 @@ pub fn simulate<R: RequestSource>(
             Deduplicating::new(flash, ftl, policy, NoCensus).map_err(refused)?;
         replay(config, source, &mut system, options)
     }
+}
+
+/// The paper keeps the digest of every page in its out-of-band area; 0 bytes there means unstated.
+fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
+    let geometry = &config.device.geometry;
+    let found = geometry.oob_size.0 * UNIT_BYTES / geometry.page_size.0;
+    let needed = config.system.dedup.digest.bytes();
+    if geometry.oob_size.0 > 0 && found < needed {
+        return Err(RunError::OutOfBand {
+            device: config.device.name.clone(),
+            system: config.system.name.clone(),
+            found,
+            needed,
+        });
+    }
+    Ok(())
 }
 
 fn host_of(config: &RunConfig) -> Host {
@@ -133,7 +150,7 @@ fn replay<R: RequestSource, S: System>(
             }
             driver
                 .replay(&block, first as usize, end as usize)
-                .map_err(|source| RunError::Device {
+                .map_err(|source| RunError::Request {
                     request: driver.number(),
                     source,
                 })?;
@@ -146,7 +163,7 @@ fn replay<R: RequestSource, S: System>(
             ticker.tick(here);
         }
     }
-    driver.drain().map_err(|source| RunError::Device {
+    driver.drain().map_err(|source| RunError::Request {
         request: driver.number(),
         source,
     })?;
@@ -224,7 +241,8 @@ fn report<R: RequestSource, S: System>(
             bypassed: d.unhashed,
         });
     let energy = &config.device.energy;
-    let energy_uj = energy.read_uj * c.page_reads() as f64
+    let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;
+    let energy_uj = energy.read_uj * units_read as f64
         + energy.program_uj * c.programs() as f64
         + energy.erase_uj * c.erases as f64;
     let erases = core.blocks().records().iter().zip(&base.erases);
