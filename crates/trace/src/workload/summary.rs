@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::options::ContentModel;
+use super::options::WorkloadOptions;
 use crate::formats::Format;
 use crate::input::Compression;
 use crate::reader::ReadStats;
@@ -32,13 +32,13 @@ pub struct Summary {
     pub trims_ignored: u64,
     /// Units that trims covered in part and left alone.
     pub trim_units_ignored: u64,
-    /// Where the content comes from.
-    pub content_model: ContentModel,
+    /// How the traces became this workload.
+    pub options: WorkloadOptions,
     /// Whether any request carries value ids.
     pub has_content: bool,
     /// All value ids are below this number. The trace's own ids come first, merged ones follow.
     pub value_ids: u32,
-    /// Counts of the trace's content; all 0 under [`ContentModel::Distinct`].
+    /// Counts of the trace's content; all 0 under [`crate::ContentModel::Distinct`].
     pub content: ContentCounts,
     /// Units whose first access is a read, by LPN: what the device must hold before the replay.
     #[serde(skip)]
