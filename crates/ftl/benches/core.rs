@@ -1,13 +1,13 @@
 //! The translation layer alone, in simulated time, without host model and measurement.
 //!
-//! `cargo bench -p flashlore-ftl [-- GIB]`: uniform random overwrites of a full device (32 GiB raw,
-//! 7 % spare over raw, greedy, 8 private channels) on the plain device, and on the deduplicating one
-//! with all-distinct content and with 40 % duplicates. Prints rates, amplification and a hash of the
+//! `cargo bench -p flashlore-ftl [-- GIB [SPARE]]`: uniform random overwrites of a full device (by
+//! default 8 GiB raw, 30 % of raw spare, greedy, 8 private channels) on the plain device, and on the
+//! deduplicating one with all-distinct content and with 40 % duplicates. Prints rates in processor time of the one thread, amplification and a hash of the
 //! resulting counters; rounds of the systems are interleaved and the best of each is reported.
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use cpu_time::ThreadTime;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
@@ -23,7 +23,7 @@ const AHEAD: usize = 16;
 const ROUNDS: usize = 3;
 const BATCH: usize = 1 << 20;
 
-fn device(gib: u32) -> (NandSim, FtlOptions) {
+fn device(gib: u32, spare: u32) -> (NandSim, FtlOptions) {
     let blocks = gib * 4096 / 8;
     let geometry = Geometry::new(Counts {
         channels: 8,
@@ -35,7 +35,7 @@ fn device(gib: u32) -> (NandSim, FtlOptions) {
         page_bytes: 4096,
     })
     .expect("the geometry is valid");
-    let exported = (f64::from(geometry.units()) * 0.93) as u32;
+    let exported = (u64::from(geometry.units()) * u64::from(100 - spare) / 100) as u32;
     let timing = Timing {
         read: 25_000,
         program: vec![200_000],
@@ -110,7 +110,7 @@ impl Load {
 
 fn plain_batch(ftl: &mut PlainFtl<NandSim>, load: &mut Load) -> f64 {
     let lpns = &load.lpns;
-    let begin = Instant::now();
+    let begin = ThreadTime::now();
     for i in 0..lpns.len() {
         if let Some(&lpn) = lpns.get(i + AHEAD) {
             ftl.prefetch_map(lpn);
@@ -132,16 +132,26 @@ type Dedup = DedupFtl<PageTag, NandSim, NoCensus>;
 
 fn dedup_batch(ftl: &mut Dedup, load: &mut Load) -> f64 {
     let (lpns, values) = (&load.lpns, &load.values);
-    let begin = Instant::now();
+    let begin = ThreadTime::now();
     for i in 0..lpns.len() {
-        if let Some(&lpn) = lpns.get(i + AHEAD) {
-            ftl.prefetch_slot(lpn, PageTag(values[i + AHEAD]));
+        let later = |ahead| {
+            lpns.get(i + ahead)
+                .map(|&lpn| (lpn, PageTag(values[i + ahead])))
+        };
+        if let Some((lpn, value)) = later(20) {
+            ftl.prefetch_slot(lpn, value);
         }
-        if let Some(&lpn) = lpns.get(i + AHEAD * 2 / 3) {
-            ftl.prefetch_entry(lpn, PageTag(values[i + AHEAD * 2 / 3]));
+        if let Some((lpn, value)) = later(16) {
+            ftl.prefetch_entry(lpn, value);
         }
-        if let Some(&lpn) = lpns.get(i + AHEAD / 3) {
-            ftl.prefetch_rest(lpn, PageTag(values[i + AHEAD / 3]));
+        if let Some((lpn, value)) = later(12) {
+            ftl.prefetch_neighbours(lpn, value);
+        }
+        if let Some((lpn, _)) = later(8) {
+            ftl.prefetch_old_entry(lpn);
+        }
+        if let Some((lpn, _)) = later(4) {
+            ftl.prefetch_old_neighbours(lpn);
         }
         load.time += 100;
         ftl.advance(load.time).expect("no failure");
@@ -176,20 +186,19 @@ fn report(name: &str, seconds: f64, before: &Counters, after: &Counters, extra: 
 }
 
 fn main() {
-    let gib = std::env::args()
-        .filter_map(|a| a.parse().ok())
-        .next_back()
-        .unwrap_or(32);
+    let mut numbers = std::env::args().filter_map(|a| a.parse().ok());
+    let gib = numbers.next().unwrap_or(8);
+    let spare = numbers.next().unwrap_or(30);
     println!(
-        "geometry: {gib} GiB raw, 8 private channels, 64 x 4 KiB pages, 7 % of raw spare, greedy"
+        "geometry: {gib} GiB raw, 8 private channels, 64 x 4 KiB pages, {spare} % of raw spare, greedy"
     );
     let mut plain_load = Load::new();
-    let (flash, options) = device(gib);
+    let (flash, options) = device(gib, spare);
     let mut plain = PlainFtl::new(flash, options).expect("the options are valid");
     let mut loads = [Load::new(), Load::new()];
     let duplicates = [0, 40];
     let mut dedups = [(); 2].map(|()| {
-        let (flash, options) = device(gib);
+        let (flash, options) = device(gib, spare);
         let entries = options.exported / 4;
         let dedup = DedupOptions {
             index_entries: Some(entries),

@@ -446,7 +446,8 @@ where
             self.append_to_page(plane, stream, unit, when.ready, route, tag)?
         };
         if full {
-            self.seal(plane, stream, done, when.at)?;
+            let sealed = self.seal(plane, stream, done, when.at)?;
+            return Ok((ppn, sealed));
         }
         Ok((ppn, done))
     }
@@ -557,15 +558,17 @@ where
     }
 
     /// The last data page of an open block is programmed: the summary follows, the block is sealed.
+    /// Answers when both are done; while that is not known, when the data are.
     fn seal(
         &mut self,
         plane: PlaneId,
         stream: Stream,
         last: Completion,
         at: Time,
-    ) -> Result<(), FtlError<F::Error>> {
+    ) -> Result<Completion, FtlError<F::Error>> {
         let open = &mut self.planes[plane.index()].open[stream as usize];
         let block = BlockId(std::mem::replace(open, CLOSED).block);
+        let mut done = last;
         if self.options.summary_page {
             let ready = match last {
                 Completion::At { .. } => Ready::At(at),
@@ -576,11 +579,15 @@ where
             let slots: Vec<Unit<F::Page>> = (0..self.units_per_page).map(|_| Unit::Pad).collect();
             self.counters.programs_summary += u64::from(self.units_per_page);
             self.counters.page_programs += 1;
-            self.flash
-                .program(ready, page, &slots, Cause::Summary, Route::OnChip, &[])?;
+            let summary =
+                self.flash
+                    .program(ready, page, &slots, Cause::Summary, Route::OnChip, &[])?;
+            if let (Completion::At { start, .. }, Completion::At { end, .. }) = (last, summary) {
+                done = Completion::At { start, end };
+            }
         }
         self.blocks.seal(block);
-        Ok(())
+        Ok(done)
     }
 
     /// Reads a unit for the host or for a policy; a unit that waits in a page buffer costs nothing.

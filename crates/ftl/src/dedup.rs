@@ -253,6 +253,9 @@ where
     fn index(&mut self, content: C, object: u32) {
         let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
         self.objects.set_indexed(object, true);
+        if let Some(next) = self.dedup.index.prefetch_tail() {
+            self.objects.prefetch_object(next);
+        }
         if let Some(evicted) = self.dedup.index.insert(fingerprint, object) {
             self.objects.set_indexed(evicted, false);
             self.dedup.counters.evictions += 1;
@@ -357,17 +360,50 @@ where
             .prefetch_entry(content.fingerprint(self.dedup.fingerprint_bits));
     }
 
-    /// Asks for the neighbours in the LRU list, the found object and the old object's block.
+    /// Asks for the neighbours in the LRU list and the found object, and for the block and the index
+    /// slot of the old object.
     #[inline(always)]
-    pub fn prefetch_rest(&self, lpn: u32, content: C) {
-        let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
-        if let Some(object) = self.dedup.index.prefetch_neighbours(fingerprint) {
+    pub fn prefetch_neighbours(&self, lpn: u32, content: C) {
+        let bits = self.dedup.fingerprint_bits;
+        let found = self
+            .dedup
+            .index
+            .prefetch_neighbours(content.fingerprint(bits));
+        if let Some(object) = found {
             self.objects.prefetch_object(object);
         }
-        if lpn < self.objects.len() {
-            let old = self.objects.get(lpn);
-            self.core.prefetch(self.objects.location_hint(old));
+        if let Some(old) = self.objects.object_of(lpn) {
+            self.core.prefetch(self.objects.at(old));
+            if self.objects.is_indexed(old) {
+                let fingerprint = self.objects.content(old).fingerprint(bits);
+                self.dedup.index.prefetch_slot(fingerprint);
+            }
         }
+    }
+
+    /// Asks for the index entry of the old object, which may die.
+    #[inline(always)]
+    pub fn prefetch_old_entry(&self, lpn: u32) {
+        if let Some(fingerprint) = self.old_fingerprint(lpn) {
+            self.dedup.index.prefetch_entry(fingerprint);
+        }
+    }
+
+    /// Asks for that entry's neighbours.
+    #[inline(always)]
+    pub fn prefetch_old_neighbours(&self, lpn: u32) {
+        if let Some(fingerprint) = self.old_fingerprint(lpn) {
+            self.dedup.index.prefetch_neighbours(fingerprint);
+        }
+    }
+
+    #[inline(always)]
+    fn old_fingerprint(&self, lpn: u32) -> Option<u64> {
+        let old = self.objects.object_of(lpn)?;
+        let content = self.objects.content(old);
+        self.objects
+            .is_indexed(old)
+            .then(|| content.fingerprint(self.dedup.fingerprint_bits))
     }
 
     /// Asks for the map entry of a page that will be read soon.
@@ -379,8 +415,8 @@ where
     /// Asks for the object of a page, once its map entry is near.
     #[inline(always)]
     pub fn prefetch_object(&self, lpn: u32) {
-        if lpn < self.objects.len() {
-            self.objects.prefetch_object(self.objects.get(lpn));
+        if let Some(object) = self.objects.object_of(lpn) {
+            self.objects.prefetch_object(object);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::error::{Error, Fault, Place, Result, excerpt};
 use crate::formats::native::{MAGIC, NativeReader, NativeSourceBytes};
 use crate::formats::{Format, LineParser, RawRecord, detect};
 use crate::input::{Compression, Input, Lines, STDIN};
-use crate::record::{Batch, Record};
+use crate::record::{Batch, NO_CONTENT};
 
 /// Records of one batch of a text trace,
 const BATCH_RECORDS: usize = 4096;
@@ -77,7 +77,6 @@ struct Text {
     raw: RawRecord,
     names: DeviceNames,
     values: Values,
-    ids: Vec<u32>,
     clock: Clock,
 }
 
@@ -178,7 +177,6 @@ impl TraceReader {
             raw: RawRecord::default(),
             names: DeviceNames::new(format.name_style()),
             values: Values::default(),
-            ids: Vec::new(),
             clock: Clock::default(),
         };
         Ok(TraceReader {
@@ -328,56 +326,54 @@ impl TraceReader {
 impl Text {
     fn fill(&mut self, batch: &mut Batch, lenient: bool, stats: &mut ReadStats) -> Result<bool> {
         batch.clear();
-        while batch.len() < BATCH_RECORDS && batch.values.len() < BATCH_VALUES {
+        self.raw.digests.clear();
+        while batch.len() < BATCH_RECORDS && self.raw.digests.len() < BATCH_VALUES {
             let Some(line) = self.lines.next_line()? else {
                 break;
             };
-            self.raw.digests.clear();
-            let parsed = (self.parse)(line, &mut self.names, &mut self.raw)
-                .and_then(|()| intern(&self.raw.digests, &mut self.values, &mut self.ids));
-            if let Err(fault) = parsed {
+            let first_value = self.raw.digests.len();
+            if let Err(fault) = (self.parse)(line, &mut self.names, &mut self.raw) {
+                self.raw.digests.truncate(first_value);
                 self.malformed(fault, lenient, stats)?;
                 continue;
             }
             let raw = &self.raw;
-            batch.push(&Record {
-                time_ns: self.clock.relative(raw.time_ns, stats),
-                device: raw.device,
-                op: raw.op,
-                offset: raw.offset,
-                length: raw.length,
-                content: if self.ids.is_empty() {
-                    None
-                } else {
-                    Some(&self.ids)
-                },
+            let has_content = raw.digests.len() > first_value;
+            batch.time_ns.push(self.clock.relative(raw.time_ns, stats));
+            batch.device.push(raw.device);
+            batch.op.push(raw.op);
+            batch.offset.push(raw.offset);
+            batch.length.push(raw.length);
+            batch.first_value.push(if has_content {
+                first_value as u32
+            } else {
+                NO_CONTENT
             });
         }
+        self.values
+            .intern_all(&self.raw.digests, &mut batch.values)
+            .map_err(|fault| self.fault_here(fault))?;
         Ok(!batch.is_empty())
     }
 
+    /// A fault of the line read last, as an error.
+    fn fault_here(&self, fault: Fault) -> Error {
+        Error::Malformed {
+            path: self.lines.input().path().to_owned(),
+            place: Place::Line(self.lines.line_number()),
+            fault,
+        }
+    }
+
     fn malformed(&self, fault: Fault, lenient: bool, stats: &mut ReadStats) -> Result<()> {
-        let place = Place::Line(self.lines.line_number());
         if !lenient {
-            let path = self.lines.input().path().to_owned();
-            return Err(Error::Malformed { path, place, fault });
+            return Err(self.fault_here(fault));
         }
         stats.skipped += 1;
         if stats.skipped_messages.len() < KEPT_MESSAGES {
+            let place = Place::Line(self.lines.line_number());
             stats.skipped_messages.push(format!("{place}: {fault}"));
         }
         Ok(())
     }
-}
-
-fn intern(
-    digests: &[Digest],
-    values: &mut Values,
-    ids: &mut Vec<u32>,
-) -> std::result::Result<(), Fault> {
-    ids.clear();
-    for &digest in digests {
-        ids.push(values.intern(digest)?);
-    }
-    Ok(())
 }

@@ -197,6 +197,20 @@ impl LruIndex {
         Some(entry.object)
     }
 
+    /// Asks for what the next evictions will touch, once the index is full: the record that is third
+    /// from the tail, and the slot of the second; answers the second's object.
+    #[inline(always)]
+    pub fn prefetch_tail(&self) -> Option<u32> {
+        if self.capacity != Some(self.len) {
+            return None;
+        }
+        let last = self.entries.get(self.tail as usize)?;
+        let second = self.entries.get(last.newer as usize)?;
+        prefetch(&self.entries, second.newer as usize);
+        prefetch(&self.slots, self.home(second.tag));
+        Some(second.object)
+    }
+
     /// The entry with the right tag in the first slots after the home.
     #[inline(always)]
     fn likely(&self, fingerprint: u64) -> Option<u32> {

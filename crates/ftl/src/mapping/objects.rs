@@ -162,12 +162,13 @@ impl<C: Content> Objects<C> {
         prefetch(&self.table, object as usize);
     }
 
-    /// The location of an object that may not exist.
+    /// The object of a logical page that may be out of range or unmapped.
     #[inline(always)]
-    pub fn location_hint(&self, object: u32) -> Ppn {
-        self.table
-            .get(object as usize)
-            .map_or(Ppn::NONE, |o| o.location)
+    pub fn object_of(&self, lpn: u32) -> Option<u32> {
+        self.map
+            .get(lpn as usize)
+            .copied()
+            .filter(|&o| o != NO_OBJECT)
     }
 
     /// Recounts the references; answers the handles that are alive.

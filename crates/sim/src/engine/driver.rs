@@ -31,10 +31,14 @@ use crate::config::Load;
 
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
-/// Requests looked ahead for the three distances of a prefetch.
-const FAR: usize = 18;
-const MIDDLE: usize = 12;
-const NEAR: usize = 6;
+/// Requests looked ahead for the distances of a prefetch.
+const AHEAD: [(usize, Distance); 5] = [
+    (20, Distance::First),
+    (16, Distance::Second),
+    (12, Distance::Third),
+    (8, Distance::Fourth),
+    (4, Distance::Fifth),
+];
 /// Units of one request that are prefetched; later ones follow the first in memory anyway.
 const PREFETCHED_UNITS: u32 = 4;
 
@@ -172,11 +176,7 @@ impl<'a, S: System> Driver<'a, S> {
 
     #[inline(always)]
     fn prefetch(&self, block: &RequestBlock, i: usize) {
-        for (ahead, distance) in [
-            (FAR, Distance::Far),
-            (MIDDLE, Distance::Middle),
-            (NEAR, Distance::Near),
-        ] {
+        for (ahead, distance) in AHEAD {
             let Some(request) = block.requests.get(i + ahead) else {
                 continue;
             };

@@ -51,7 +51,7 @@ pub trait System {
     fn trim(&mut self, lpn: u32) -> Result<()>;
     /// Sets all counters to 0.
     fn restart_counters(&mut self);
-    /// Three hints, from far to near, that a unit will be written.
+    /// Hints, from far to near, that a unit will be written.
     fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag);
     /// The same for a unit that will be read.
     fn prefetch_read(&self, distance: Distance, lpn: u32);
@@ -63,15 +63,19 @@ pub trait System {
     fn heap_bytes(&self) -> usize;
 }
 
-/// How far ahead of its use something is asked for.
+/// How far ahead of its use something is asked for. Each step finds what the one before asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distance {
     /// What the request names.
-    Far,
+    First,
     /// What that leads to.
-    Middle,
-    /// What that leads to.
-    Near,
+    Second,
+    /// And so on.
+    Third,
+    /// And so on.
+    Fourth,
+    /// Last before the use.
+    Fifth,
 }
 
 /// The plain device.
@@ -141,9 +145,9 @@ impl System for Plain {
     #[inline(always)]
     fn prefetch_read(&self, distance: Distance, lpn: u32) {
         match distance {
-            Distance::Far => self.0.prefetch_map(lpn),
-            Distance::Middle => self.0.prefetch_unit(lpn),
-            Distance::Near => {}
+            Distance::First => self.0.prefetch_map(lpn),
+            Distance::Second => self.0.prefetch_unit(lpn),
+            Distance::Third | Distance::Fourth | Distance::Fifth => {}
         }
     }
     fn dedup(&self) -> Option<(DedupCounters, u64)> {
@@ -238,17 +242,19 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
     #[inline(always)]
     fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag) {
         match distance {
-            Distance::Far => self.0.prefetch_slot(lpn, value),
-            Distance::Middle => self.0.prefetch_entry(lpn, value),
-            Distance::Near => self.0.prefetch_rest(lpn, value),
+            Distance::First => self.0.prefetch_slot(lpn, value),
+            Distance::Second => self.0.prefetch_entry(lpn, value),
+            Distance::Third => self.0.prefetch_neighbours(lpn, value),
+            Distance::Fourth => self.0.prefetch_old_entry(lpn),
+            Distance::Fifth => self.0.prefetch_old_neighbours(lpn),
         }
     }
     #[inline(always)]
     fn prefetch_read(&self, distance: Distance, lpn: u32) {
         match distance {
-            Distance::Far => self.0.prefetch_map(lpn),
-            Distance::Middle => self.0.prefetch_object(lpn),
-            Distance::Near => {}
+            Distance::First => self.0.prefetch_map(lpn),
+            Distance::Second => self.0.prefetch_object(lpn),
+            Distance::Third | Distance::Fourth | Distance::Fifth => {}
         }
     }
     fn dedup(&self) -> Option<(DedupCounters, u64)> {

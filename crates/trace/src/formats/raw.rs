@@ -15,7 +15,7 @@ pub(crate) struct RawRecord {
     pub op: Op,
     pub offset: u64,
     pub length: u64,
-    /// One digest a chunk of 4 KiB, or none at all.
+    /// Digests of this and earlier records: a parser appends one a chunk of 4 KiB, or none at all.
     pub digests: Vec<Digest>,
 }
 
@@ -32,7 +32,7 @@ impl Default for RawRecord {
     }
 }
 
-/// Parses one line into `out`, whose `digests` are cleared before.
+/// Parses one line into `out`. After an error, digests may have been appended.
 pub(crate) type LineParser = fn(&[u8], &mut DeviceNames, &mut RawRecord) -> Result<(), Fault>;
 
 impl Format {

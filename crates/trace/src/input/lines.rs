@@ -110,7 +110,8 @@ impl Lines {
 
     fn is_content(&self, from: usize, to: usize) -> bool {
         let line = trim_end(&self.buffer[from..to]);
-        !line.is_empty() && !(self.archive && line.iter().all(|&b| b == 0))
+        let padding = self.archive && line.iter().all(|&b| b == 0);
+        !line.is_empty() && !padding
     }
 
     /// Moves the rest to the front and reads once.

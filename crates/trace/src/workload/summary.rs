@@ -49,6 +49,29 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The summary of a workload that is made and not read: so many requests on the pages below
+    /// `lpn_count`, with or without content.
+    pub fn generated(requests: u64, lpn_count: u64, has_content: bool) -> Self {
+        Summary {
+            inputs: Vec::new(),
+            requests,
+            counts: OpCounts::default(),
+            span_ns: 0,
+            footprint_units: lpn_count,
+            lpn_count,
+            devices: Vec::new(),
+            records_left_out: 0,
+            trims_ignored: 0,
+            trim_units_ignored: 0,
+            content_model: ContentModel::Distinct,
+            has_content,
+            value_ids: 0,
+            content: ContentCounts::default(),
+            prefill: Vec::new(),
+            prefill_values: Vec::new(),
+        }
+    }
+
     /// Records whose time was raised, over all inputs.
     pub fn clamped(&self) -> u64 {
         self.inputs.iter().map(|input| input.read.clamped).sum()

@@ -90,6 +90,7 @@ impl NativeReader {
             }
         };
         let file = opened.map_err(|e| foreign(e.to_string()))?;
+        check_extents(&*file, verified.bytes).map_err(foreign)?;
         let metadata = Metadata::of(&*file).map_err(foreign)?;
         Ok(NativeReader {
             path,
@@ -328,6 +329,33 @@ fn content(
     }
     if level != definition.len() || value != narrow.len() {
         return Err("its content column has more records than the others".to_owned());
+    }
+    Ok(())
+}
+
+/// Demands that every column chunk lies within the file, which the decoder takes for granted.
+fn check_extents(file: &dyn FileReader, bytes: u64) -> std::result::Result<(), String> {
+    let columns = file
+        .metadata()
+        .row_groups()
+        .iter()
+        .flat_map(|group| group.columns());
+    for column in columns {
+        let first = column
+            .dictionary_page_offset()
+            .unwrap_or(column.data_page_offset());
+        let end = first.checked_add(column.compressed_size());
+        let inside = first >= 0
+            && column.compressed_size() >= 0
+            && end.is_some_and(|end| end as u64 <= bytes);
+        if !inside {
+            return Err(format!(
+                "column {} has a chunk of {} bytes at byte {first}, expected it within the {bytes} \
+                 bytes of the file",
+                column.column_path(),
+                column.compressed_size()
+            ));
+        }
     }
     Ok(())
 }
