@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::options::WorkloadOptions;
+use super::options::{ContentModel, WorkloadOptions};
 use crate::formats::Format;
 use crate::input::Compression;
 use crate::reader::ReadStats;
@@ -38,7 +38,7 @@ pub struct Summary {
     pub has_content: bool,
     /// All value ids are below this number. The trace's own ids come first, merged ones follow.
     pub value_ids: u32,
-    /// Counts of the trace's content; all 0 under [`crate::ContentModel::Distinct`].
+    /// Counts of the trace's content; all 0 under [`ContentModel::Distinct`].
     pub content: ContentCounts,
     /// Units whose first access is a read, by LPN: what the device must hold before the replay.
     #[serde(skip)]
@@ -63,7 +63,7 @@ impl Summary {
             records_left_out: 0,
             trims_ignored: 0,
             trim_units_ignored: 0,
-            content_model: ContentModel::Distinct,
+            options: WorkloadOptions::new(ContentModel::Distinct),
             has_content,
             value_ids: 0,
             content: ContentCounts::default(),
