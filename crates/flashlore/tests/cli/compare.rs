@@ -255,7 +255,7 @@ fn a_file_is_a_system_and_settings_reach_it() {
     assert_eq!(results["runs"][2]["dedup"]["entries"], 16);
     assert_eq!(
         results["runs"][1]["configuration"]["system"]["dedup"]["hash_time"],
-        "0"
+        "0ns"
     );
     assert_eq!(results["runs"][1]["dedup"]["evictions"], 0);
 }

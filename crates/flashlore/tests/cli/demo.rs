@@ -10,8 +10,9 @@ fn the_demo_sets_ca_ssd_against_plain_on_every_capture() {
             .lines()
             .position(|line| line.contains(&format!("demo:{name}")) && line.contains("plain"));
         let row = row.unwrap_or_else(|| panic!("{name} is missing in\n{text}"));
-        let below = text.lines().nth(row + 1).unwrap();
-        assert!(below.contains("ca-ssd") && below.contains('%'), "{below}");
+        let below: Vec<&str> = text.lines().skip(row + 1).take(2).collect();
+        assert!(below[0].contains("ca-ssd"), "{text}");
+        assert!(below[1].contains("change") && below[1].contains('%'), "{text}");
     }
     assert!(text.lines().last().unwrap().contains("flashlore compare"));
 }

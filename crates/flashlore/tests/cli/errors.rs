@@ -173,7 +173,7 @@ fn traces_that_do_not_fit() {
     refused(
         &["compare", "t.fiu", "--set", "device.capacity=1MiB"],
         2,
-        &["1MiB"],
+        &["device auto exports 256 pages"],
     );
 }
 

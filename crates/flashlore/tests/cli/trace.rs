@@ -59,12 +59,12 @@ fn conversion_refuses_what_it_cannot_do() {
     assert!(message.contains("uncompressed"), "{message}");
     let message = convert(&["t.fiu", "./t.fiu"]).fails(2);
     assert!(message.contains("both input and output"), "{message}");
-    let message = convert(&["t.fiu", "out.msr"]).fails(1);
+    let message = convert(&["t.fiu", "out.ssdsim"]).fails(1);
     assert!(
         message.contains("record 1") && message.contains("content"),
         "{message}"
     );
-    let text = convert(&["t.fiu", "out.msr", "--drop-content"]).ok();
+    let text = convert(&["t.fiu", "out.ssdsim", "--drop-content"]).ok();
     assert!(text.contains("4000 records lost their content"), "{text}");
     let message = convert(&["m.csv", "out.fiu"]).fails(1);
     assert!(

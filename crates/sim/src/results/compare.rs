@@ -291,6 +291,7 @@ impl Unit {
         match self {
             Self::Count => group_digits(value),
             Self::Ratio => format!("{value:.3}"),
+            Self::Micros if value >= 10_000_000.0 => format!("{:.2} s", value / 1e6),
             Self::Micros if value >= 10_000.0 => format!("{:.2} ms", value / 1000.0),
             Self::Micros => format!("{value:.1} us"),
             Self::Percent => format!("{value:.1} %"),
@@ -333,6 +334,7 @@ mod tests {
         assert_eq!(group_digits(999.4), "999");
         assert_eq!(Unit::Micros.format(9_999.94), "9999.9 us");
         assert_eq!(Unit::Micros.format(12_345.6), "12.35 ms");
+        assert_eq!(Unit::Micros.format(12_345_600.0), "12.35 s");
         assert_eq!(Unit::Joules.format(0.0176), "17.60 mJ");
     }
 }

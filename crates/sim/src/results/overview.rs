@@ -1,5 +1,5 @@
-//! The table that sets many runs below each other: a row for each, the few figures that matter most,
-//! and their change against the baseline of the same trace.
+//! The table that sets many runs below each other: a row for each, with the few figures that matter
+//! most, and a row for their change against the baseline of the same trace.
 
 use comfy_table::{Cell, CellAlignment};
 
@@ -22,14 +22,12 @@ const FIGURES: [(&str, Unit, fn(&RunResult) -> Option<f64>); 5] = [
     ("p99", Unit::Micros, |run| run.response_us.all.p99),
 ];
 
-/// A row for each run, in order, with the change of each figure behind it. The baseline is the first
-/// run of the same trace.
+/// A row for each run, in order, and below it the change of each figure. The baseline, which has no
+/// change, is the first run of the same trace.
 pub fn overview_table(runs: &[RunResult], style: TableStyle) -> String {
     let mut table = style.table();
     let mut header = vec![Cell::new("trace"), Cell::new("system"), right("writes")];
-    for (label, _, _) in FIGURES {
-        header.extend([right(label), Cell::new("")]);
-    }
+    header.extend(FIGURES.iter().map(|(label, _, _)| right(label)));
     table.set_header(header);
     let mut baseline: Option<&RunResult> = None;
     for run in runs {
@@ -37,22 +35,25 @@ pub fn overview_table(runs: &[RunResult], style: TableStyle) -> String {
         let trace = if base.is_some() { "" } else { &run.trace };
         let writes = Unit::Count.format(run.host.write_pages as f64);
         let mut cells = vec![Cell::new(trace), Cell::new(&run.system), right(&writes)];
-        for (_, unit, figure) in FIGURES {
-            let value = figure(run);
-            cells.push(right(
-                &value.map_or_else(|| "-".to_string(), |value| unit.format(value)),
-            ));
-            let change = base
-                .and_then(figure)
-                .filter(|base| *base > 0.0)
-                .zip(value)
-                .map(|(base, value)| change_cell(value, base));
-            cells.push(change.unwrap_or_else(|| Cell::new("")));
-        }
+        cells.extend(FIGURES.iter().map(|(_, unit, figure)| {
+            right(&figure(run).map_or_else(|| "-".to_string(), |value| unit.format(value)))
+        }));
         table.add_row(cells);
+        if let Some(base) = base {
+            table.add_row(change_row(base, run));
+        }
         baseline = base.or(Some(run));
     }
     format!("{table}\n")
+}
+
+fn change_row(base: &RunResult, run: &RunResult) -> Vec<Cell> {
+    let mut cells = vec![Cell::new(""), Cell::new("  change"), Cell::new("")];
+    cells.extend(FIGURES.iter().map(|(_, _, figure)| {
+        let figures = figure(base).filter(|base| *base > 0.0).zip(figure(run));
+        figures.map_or_else(|| Cell::new(""), |(base, value)| change_cell(value, base))
+    }));
+    cells
 }
 
 fn right(text: &str) -> Cell {
