@@ -12,7 +12,10 @@ fn the_demo_sets_ca_ssd_against_plain_on_every_capture() {
         let row = row.unwrap_or_else(|| panic!("{name} is missing in\n{text}"));
         let below: Vec<&str> = text.lines().skip(row + 1).take(2).collect();
         assert!(below[0].contains("ca-ssd"), "{text}");
-        assert!(below[1].contains("change") && below[1].contains('%'), "{text}");
+        assert!(
+            below[1].contains("change") && below[1].contains('%'),
+            "{text}"
+        );
     }
     assert!(text.lines().last().unwrap().contains("flashlore compare"));
 }

@@ -7,8 +7,11 @@ use super::compare::{TableStyle, Unit, change_cell};
 use super::interval::workload_key;
 use super::record::RunResult;
 
+/// A column: its head, how its figures are printed, and where they are.
+type Figure = (&'static str, Unit, fn(&RunResult) -> Option<f64>);
+
 /// The figures, each of which is better when it is less.
-const FIGURES: [(&str, Unit, fn(&RunResult) -> Option<f64>); 5] = [
+const FIGURES: [Figure; 5] = [
     ("programs", Unit::Count, |run| {
         Some(run.programs.total() as f64)
     }),
