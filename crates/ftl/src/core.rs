@@ -22,7 +22,7 @@ use crate::counters::Counters;
 use crate::error::{FtlError, OptionsError};
 use crate::gc::Victims;
 use crate::gc::background::Job;
-use crate::layout::Layout;
+use crate::layout::{Layout, Rotate};
 use crate::mapping::Mapping;
 use crate::options::{FtlOptions, Mode, Streams, Trigger};
 
@@ -259,7 +259,11 @@ where
         self.counters.programs_host += 1;
         let unit = Unit::New { owner, page };
         let (ppn, done) = self.append(plane, Stream::Host, unit, when, Route::Channel, tag)?;
-        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
+        let turn_over = match self.options.layout.rotate {
+            Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),
+            Rotate::Block => !self.planes[plane.index()].open[Stream::Host as usize].is_open(),
+        };
+        if turn_over {
             self.next_lane(group);
         }
         Ok((ppn, done))
@@ -550,7 +554,10 @@ where
         for lane in 0..self.layout.lanes().len() {
             let plane = self.layout.lanes()[lane];
             let (group, seat) = self.layout.seat_of(plane);
-            if self.pad(plane, Stream::Host, at)? && self.cursors[group] == seat {
+            let padded = self.pad(plane, Stream::Host, at)?;
+            let open = self.planes[plane.index()].open[Stream::Host as usize].is_open();
+            let turn_over = padded && (self.options.layout.rotate == Rotate::Page || !open);
+            if turn_over && self.cursors[group] == seat {
                 self.next_lane(group);
             }
         }

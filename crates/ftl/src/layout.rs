@@ -33,6 +33,15 @@ pub enum Placement {
     Static,
 }
 
+/// When writes move on to the next lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotate {
+    /// After every flash page.
+    Page,
+    /// After every block: one block of a group is written at a time.
+    Block,
+}
+
 /// Which planes share free blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolScope {
@@ -55,6 +64,8 @@ pub struct LayoutOptions {
     pub placement: Placement,
     /// Scope of a pool.
     pub pool: PoolScope,
+    /// How long a lane is written to in turn.
+    pub rotate: Rotate,
 }
 
 impl Default for LayoutOptions {
@@ -63,6 +74,7 @@ impl Default for LayoutOptions {
             stripe: [Level::Channel, Level::Package, Level::Die, Level::Plane],
             placement: Placement::Dynamic,
             pool: PoolScope::Plane,
+            rotate: Rotate::Page,
         }
     }
 }

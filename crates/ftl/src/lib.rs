@@ -33,6 +33,6 @@ pub mod wear;
 pub use counters::Counters;
 pub use dedup::{DedupFtl, Outcome};
 pub use error::FtlError;
-pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope};
+pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};
 pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};
 pub use plain::PlainFtl;

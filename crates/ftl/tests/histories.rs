@@ -10,7 +10,7 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::{
     Collect, DedupFtl, FtlOptions, LayoutOptions, Level, Mode, Outcome, Placement, PlainFtl,
-    PoolScope, Streams, Trigger, VictimChoice, Watermarks, Wear,
+    PoolScope, Rotate, Streams, Trigger, VictimChoice, Watermarks, Wear,
 };
 use proptest::prelude::*;
 
@@ -53,6 +53,7 @@ fn devices() -> impl Strategy<Value = Device> {
             PoolScope::Device,
         ]),
         any::<bool>(),
+        any::<bool>(),
     );
     let policy = (
         prop::sample::select(vec![
@@ -77,7 +78,7 @@ fn devices() -> impl Strategy<Value = Device> {
     );
     (shape, layout, policy, more).prop_map(|(shape, layout, policy, more)| {
         let (channels, dies, planes, blocks, pages, units) = shape;
-        let (fixed, pool, reversed) = layout;
+        let (fixed, pool, reversed, by_block) = layout;
         let (victims, background, trigger, low, above) = policy;
         let (separate, summary_page, dynamic, static_gap) = more;
         let geometry = Geometry::new(Counts {
@@ -104,6 +105,11 @@ fn devices() -> impl Strategy<Value = Device> {
                     Placement::Static
                 } else {
                     Placement::Dynamic
+                },
+                rotate: if by_block {
+                    Rotate::Block
+                } else {
+                    Rotate::Page
                 },
                 pool: if fixed && wide(pool) {
                     PoolScope::Die

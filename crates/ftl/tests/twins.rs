@@ -9,7 +9,7 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::{
     Collect, DedupFtl, FtlOptions, Layout, LayoutOptions, Level, Mode, Placement, PlainFtl,
-    PoolScope, Streams, Trigger, VictimChoice, Watermarks, Wear,
+    PoolScope, Rotate, Streams, Trigger, VictimChoice, Watermarks, Wear,
 };
 use flashlore_oracle::ca_ftl::{CaFtl, CaOptions};
 use flashlore_oracle::ops::{Cause as Why, Op, ReadCause};
@@ -53,6 +53,7 @@ fn devices() -> impl Strategy<Value = Device> {
         any::<bool>(),
         prop::sample::select(vec![PoolScope::Plane, PoolScope::Die, PoolScope::Device]),
         any::<bool>(),
+        any::<bool>(),
     );
     let policy = (
         prop::sample::select(vec![
@@ -69,12 +70,17 @@ fn devices() -> impl Strategy<Value = Device> {
 }
 
 type Shape = (u32, u32, u32, u32, u32, u32);
-type Where = (bool, PoolScope, bool);
+type Where = (bool, PoolScope, bool, bool);
 type Policy = (Trigger, u32, u32, bool, bool);
 
 fn device((shape, place, policy): (Shape, Where, Policy)) -> Device {
     let (channels, dies, planes, blocks, pages, units) = shape;
-    let (fixed, pool, reversed) = place;
+    let (fixed, pool, reversed, by_block) = place;
+    let rotate = if by_block {
+        Rotate::Block
+    } else {
+        Rotate::Page
+    };
     let (trigger, low, above, separate, summary_page) = policy;
     let pool = if fixed && pool == PoolScope::Device {
         PoolScope::Die
@@ -104,6 +110,7 @@ fn device((shape, place, policy): (Shape, Where, Policy)) -> Device {
         stripe,
         placement,
         pool,
+        rotate,
     };
     let planes_in_pool = match pool {
         PoolScope::Plane => 1,
@@ -161,6 +168,11 @@ fn device((shape, place, policy): (Shape, Where, Policy)) -> Device {
         rules::Placement::Static
     } else {
         rules::Placement::Dynamic
+    };
+    rules.rotate = if by_block {
+        rules::Rotate::Block
+    } else {
+        rules::Rotate::Page
     };
     rules.check = match trigger {
         Trigger::Allocation => rules::Check::Allocation,

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use crate::OracleError;
 use crate::ops::{Cause, Op, ReadCause, Totals};
-use crate::rules::{Check, Rules};
+use crate::rules::{Check, Rotate, Rules};
 
 /// Whoever maps logical pages to unit addresses.
 pub(crate) trait Owner<T> {
@@ -111,7 +111,9 @@ impl<T: Copy> Blocks<T> {
             self.check_before_write(lane, owner);
             if self.usable(lane) {
                 let ppn = self.append(lane, Stream::Host, Some((unit, Cause::Host)));
-                if self.is_programmed(ppn) {
+                let page_ends = self.is_programmed(ppn);
+                let block_ends = self.open[lane][Stream::Host as usize].is_none();
+                if self.moves_on(page_ends, block_ends) {
                     self.advance(group);
                 }
                 return Ok(ppn);
@@ -139,6 +141,13 @@ impl<T: Copy> Blocks<T> {
         }
         // One free block stays behind for collection.
         !self.free[lane].is_empty() && self.free_blocks(self.rules.pool_of(lane)) >= 2
+    }
+
+    fn moves_on(&self, page_ends: bool, block_ends: bool) -> bool {
+        match self.rules.rotate {
+            Rotate::Page => page_ends,
+            Rotate::Block => block_ends,
+        }
     }
 
     fn advance(&mut self, group: usize) {
@@ -180,7 +189,9 @@ impl<T: Copy> Blocks<T> {
     /// Pads and programs all partly filled host pages, in stripe order.
     pub(crate) fn flush(&mut self) {
         for lane in self.rules.stripe.clone() {
-            if self.pad(lane, Stream::Host) {
+            let page_ends = self.pad(lane, Stream::Host);
+            let block_ends = page_ends && self.open[lane][Stream::Host as usize].is_none();
+            if self.moves_on(page_ends, block_ends) {
                 for group in 0..self.groups.len() {
                     if self.groups[group][self.cursors[group]] == lane {
                         self.advance(group);

@@ -77,6 +77,15 @@ pub enum PoolScope {
     Device,
 }
 
+/// When a host write moves on to the next lane of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotate {
+    /// After every flash page.
+    Page,
+    /// After every block.
+    Block,
+}
+
 /// Whether host units and relocated units go to different open blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
@@ -120,6 +129,8 @@ pub struct Rules {
     pub streams: Streams,
     /// Which lane a host unit goes to.
     pub placement: Placement,
+    /// When the cursor of a group moves on.
+    pub rotate: Rotate,
     /// When collection is considered.
     pub check: Check,
     /// Collection starts when a pool has this many free blocks or fewer.
@@ -138,6 +149,7 @@ impl Rules {
             pools: PoolScope::Plane,
             streams: Streams::Separate,
             placement: Placement::Dynamic,
+            rotate: Rotate::Page,
             check: Check::Allocation,
             low: 1,
             high: 1,

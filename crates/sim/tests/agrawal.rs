@@ -4,10 +4,14 @@
 //! The short test checks the reads and the writes without collection; the long ones (`--ignored`)
 //! repeat the full counts and the IOzone trace.
 
+use std::path::{Path, PathBuf};
+
 use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
-use flashlore_trace::{Op, Request, RequestBlock, RequestSource, Summary};
+use flashlore_trace::{
+    ContentModel, Op, Request, RequestBlock, RequestSource, Summary, Workload, WorkloadOptions,
+};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -166,5 +170,30 @@ fn three_million_random_writes() {
     assert!(
         (moved / 13.6 - 1.0).abs() < 0.03,
         "{moved} units moved a victim, published 13.6"
+    );
+}
+
+#[test]
+#[ignore = "needs the published trace fragment; 9 million page writes"]
+fn the_iozone_trace() {
+    let root = std::env::var_os("FLASHLORE_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = root.join("public/iozone-100k.disksim.trace.xz");
+    if !path.exists() {
+        println!("skipped: {} is absent", path.display());
+        return;
+    }
+    let options = WorkloadOptions::new(ContentModel::FromTrace);
+    let mut source = Workload::open(&[path], &options).unwrap();
+    let result = simulate(&config(), &mut source, RunOptions::default())
+        .unwrap()
+        .result;
+    check("IOzone", &result, 6.3943, 23.4, 0.05);
+    let cleans = result.gc.victims as f64 / 8.0;
+    assert!(
+        (cleans / 16_220.0 - 1.0).abs() < 0.05,
+        "{cleans} cleans a chip, published 16,220"
     );
 }

@@ -176,6 +176,8 @@ pub struct Layout {
     pub placement: Placement,
     /// The order in which consecutive writes move, fastest first: each level once.
     pub stripe: [StripeLevel; 4],
+    /// When writes move on to the next plane in striping order.
+    pub rotate: Rotate,
     /// What blocks are allocated and collected from.
     pub pool: Pool,
     /// Whether collection fills blocks of its own.
@@ -206,6 +208,16 @@ pub enum StripeLevel {
     Die,
     /// Plane of a die.
     Plane,
+}
+
+/// When writes move on to the next plane in striping order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rotate {
+    /// After every flash page.
+    Page,
+    /// After every block.
+    Block,
 }
 
 /// The extent of an allocation pool.

@@ -18,8 +18,8 @@ mod units;
 
 pub use device::{
     Auto, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck, GcMode, GcPolicy, Geometry,
-    Layout, Overwrite, Placement, Pool, Precondition, Space, SpareDefinition, Streams, StripeLevel,
-    Timing, Wear,
+    Layout, Overwrite, Placement, Pool, Precondition, Rotate, Space, SpareDefinition, Streams,
+    StripeLevel, Timing, Wear,
 };
 pub use error::ConfigError;
 pub use geometry::{Shape, UNIT_BYTES, auto_device};

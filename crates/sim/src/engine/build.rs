@@ -10,7 +10,8 @@ use flashlore_ftl as ftl;
 
 use super::error::RunError;
 use crate::config::{
-    ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement, Pool, Streams, StripeLevel,
+    ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement, Pool, Rotate, Streams,
+    StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig};
 
@@ -76,6 +77,10 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
                 Pool::Die => ftl::PoolScope::Die,
                 Pool::Package => ftl::PoolScope::Package,
                 Pool::Device => ftl::PoolScope::Device,
+            },
+            rotate: match layout.rotate {
+                Rotate::Page => ftl::Rotate::Page,
+                Rotate::Block => ftl::Rotate::Block,
             },
         },
         streams: match layout.streams {
