@@ -4,46 +4,45 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use flashlore_sim::engine::Ticker;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 /// Requests replayed of all runs together, with their rate and the time left.
 const RUNNING: &str = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} requests, \
                        {per_sec}, {eta} left{msg}";
 
-/// A ticker of one phase; clones tick the same one. It disappears when it is finished.
+/// A ticker of one phase; clones tick the same one. It disappears with the last of them.
 #[derive(Clone)]
 pub struct Progress(ProgressBar);
 
 impl Progress {
     /// For a phase of unknown length.
     pub fn phase(what: &'static str) -> Self {
-        let bar = Self::visible().map_or_else(ProgressBar::hidden, |()| ProgressBar::new_spinner());
-        bar.set_message(what);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self(bar)
+        Self::show(|| ProgressBar::new_spinner().with_message(what))
     }
 
     /// For `requests` requests of `runs` runs.
     pub fn requests(requests: u64, runs: usize) -> Self {
-        let bar = Self::visible().map_or_else(ProgressBar::hidden, |()| ProgressBar::new(requests));
-        // A fixed text that the tests print.
-        if let Ok(style) = ProgressStyle::with_template(RUNNING) {
-            bar.set_style(style);
+        Self::show(|| {
+            // A fixed text, which a test reads.
+            let style = ProgressStyle::with_template(RUNNING)
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            let message = match runs {
+                1 => String::new(),
+                _ => format!(" ({runs} runs)"),
+            };
+            ProgressBar::new(requests)
+                .with_style(style)
+                .with_message(message)
+        })
+    }
+
+    fn show(make: impl Fn() -> ProgressBar) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
         }
-        if runs > 1 {
-            bar.set_message(format!(" ({runs} runs)"));
-        }
+        let bar = make().with_finish(ProgressFinish::AndClear);
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
-    }
-
-    fn visible() -> Option<()> {
-        io::stderr().is_terminal().then_some(())
-    }
-
-    /// Takes it off the screen.
-    pub fn finish(&self) {
-        self.0.finish_and_clear();
     }
 }
 

@@ -53,9 +53,7 @@ pub fn run_all(
     }
     let requests = jobs.iter().map(Job::requests).sum();
     let progress = Progress::requests(requests, jobs.len());
-    let outputs = in_parallel(jobs, threads, |job| job.run(recording, progress.clone()));
-    progress.finish();
-    outputs
+    in_parallel(jobs, threads, |job| job.run(recording, progress.clone()))
 }
 
 impl Job<'_> {

@@ -39,7 +39,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
     let inputs = in_parallel(&CAPTURES, threads, |capture| {
         Input::load(&[PathBuf::from(capture.name)], &options)
     })?;
-    reading.finish();
+    drop(reading);
     let mut jobs = Vec::new();
     for input in &inputs {
         for config in plan.configurations(input.summary())? {

@@ -62,7 +62,7 @@ fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliErro
     let threads = threads(args.jobs);
     let reading = Progress::phase("reading the traces");
     let inputs = in_parallel(&workloads, threads, |paths| Input::load(paths, &options))?;
-    reading.finish();
+    drop(reading);
     let mut jobs = Vec::new();
     for input in &inputs {
         for config in plan.configurations(input.summary())? {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flashlore_sim::results::{ResultsFile, RunResult, differences};
+use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, differences};
 use flashlore_trace::WorkloadOptions;
 
 use crate::bundled::is_bundled;
@@ -33,7 +33,7 @@ pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
     let threads = threads(args.jobs);
     let reading = Progress::phase("reading the traces");
     let inputs = in_parallel(&wanted, threads, Wanted::load)?;
-    reading.finish();
+    drop(reading);
     let job = |(run, at): (&RunResult, usize)| Job {
         input: &inputs[at],
         config: run.configuration.clone(),
@@ -41,21 +41,33 @@ pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
     let jobs: Vec<Job> = recorded.runs.iter().zip(places).map(job).collect();
     let repeated = run_all(&jobs, threads, &Recording::default())?;
 
+    let (text, different) = report(&recorded, &repeated);
+    print(&text)?;
+    if different > 0 {
+        return Err(CliError::Differs(format!(
+            "{different} of {} runs differ (recorded against repeated)",
+            repeated.len()
+        )));
+    }
+    Ok(())
+}
+
+/// What is equal and what differs, and how many runs do.
+fn report(recorded: &ResultsFile, repeated: &[RunOutput]) -> (String, usize) {
     let mut text = String::new();
-    if recorded.version != env!("CARGO_PKG_VERSION") {
+    let version = env!("CARGO_PKG_VERSION");
+    if recorded.version != version {
         text.push_str(&format!(
-            "The results are of version {}, this is version {}.\n",
-            recorded.version,
-            env!("CARGO_PKG_VERSION")
+            "The results are of version {}, this is version {version}.\n",
+            recorded.version
         ));
     }
     let mut different = 0;
-    for (old, new) in recorded.runs.iter().zip(&repeated) {
+    for (old, new) in recorded.runs.iter().zip(repeated) {
         let found = differences(old, &new.result, SHOWN);
-        let state = if found.is_empty() {
-            "equal"
-        } else {
-            "DIFFERENT"
+        let state = match found.is_empty() {
+            true => "equal",
+            false => "DIFFERENT",
         };
         text.push_str(&format!(
             "{state:9}  {} with system {} on device {}, seed {}\n",
@@ -66,14 +78,7 @@ pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
         }
         different += usize::from(!found.is_empty());
     }
-    print(&text)?;
-    if different > 0 {
-        return Err(CliError::Differs(format!(
-            "{different} of {} runs differ (recorded against repeated)",
-            repeated.len()
-        )));
-    }
-    Ok(())
+    (text, different)
 }
 
 fn read(path: &Path) -> Result<ResultsFile, CliError> {

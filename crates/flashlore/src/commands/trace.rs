@@ -19,7 +19,7 @@ pub fn info(args: &InfoArgs) -> Result<(), CliError> {
     };
     let progress = Progress::phase("reading the trace");
     let info = Info::from_reader(open(&args.trace, &read)?)?;
-    progress.finish();
+    drop(progress);
     if !args.json {
         return print(&info.to_string());
     }
@@ -47,7 +47,7 @@ pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     };
     let progress = Progress::phase("converting the trace");
     let report = convert_reader(open(&args.input, &options.read)?, &args.output, &options)?;
-    progress.finish();
+    drop(progress);
     print(&report_text(&report, &args.output))
 }
 
