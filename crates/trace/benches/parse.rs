@@ -217,7 +217,11 @@ fn msr(records: u64) -> String {
     let mut ticks = 128_166_372_003_061_629u64;
     for i in 0..records {
         ticks += mix(i) % 20_000;
-        let op = if mix(i + 2).is_multiple_of(3) { "Read" } else { "Write" };
+        let op = if mix(i + 2).is_multiple_of(3) {
+            "Read"
+        } else {
+            "Write"
+        };
         let offset = mix(i / 4) % (1 << 36) / 512 * 512 + i % 4 * 65536;
         let size = match mix(i + 3) % 4 {
             0 => 65536,

@@ -37,7 +37,7 @@ pub enum RunError {
     /// The trace needs more pages than the device exports.
     #[error(
         "device {device} exports {exported} pages of 4 KiB, but the trace touches page {last}; \
-         use a larger device, `--device auto` or a compact layout"
+         use a larger device, `--device auto` or `--compact`"
     )]
     TooSmall {
         /// Its name.

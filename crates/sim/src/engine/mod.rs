@@ -24,4 +24,4 @@ pub mod system;
 
 pub use error::RunError;
 pub use measure::{MeasureOptions, Measured};
-pub use run::{RunOptions, Ticker, simulate};
+pub use run::{RunOptions, Ticker, check, simulate};

@@ -7,7 +7,7 @@ use flashlore_content::{NoCensus, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::Busy;
 use flashlore_ftl::error::OptionsError;
-use flashlore_trace::{RequestBlock, RequestSource};
+use flashlore_trace::{RequestBlock, RequestSource, Summary};
 
 use super::build;
 use super::driver::{Driver, Host};
@@ -46,17 +46,8 @@ pub fn simulate<R: RequestSource>(
     source: &mut R,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
-    config.check()?;
+    check(config, source.summary())?;
     let device = &config.device;
-    let shape = device.shape()?;
-    let summary = source.summary();
-    if summary.lpn_count > shape.exported_units {
-        return Err(RunError::TooSmall {
-            device: device.name.clone(),
-            exported: shape.exported_units,
-            last: summary.lpn_count - 1,
-        });
-    }
     let dedup = &config.system.dedup;
     let seed = config.host.seed;
     let flash = build::flash(device)?;
@@ -69,12 +60,6 @@ pub fn simulate<R: RequestSource>(
         let mut system = Plain::new(flash, ftl).map_err(refused)?;
         return replay(config, source, &mut system, options);
     }
-    if summary.counts.writes.pages > 0 && !summary.has_content {
-        return Err(RunError::NoContent {
-            system: config.system.name.clone(),
-        });
-    }
-    check_out_of_band(config)?;
     let policy = build::dedup_options(&config.system, device);
     if dedup.oracle {
         let ledger = ValueLedger::default();
@@ -85,6 +70,33 @@ pub fn simulate<R: RequestSource>(
             Deduplicating::new(flash, ftl, policy, NoCensus).map_err(refused)?;
         replay(config, source, &mut system, options)
     }
+}
+
+/// Refuses a run that cannot begin, without beginning it.
+///
+/// # Errors
+/// A configuration that contradicts itself or does not fit the trace.
+pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
+    config.check()?;
+    let device = &config.device;
+    let exported = device.shape()?.exported_units;
+    if summary.lpn_count > exported {
+        return Err(RunError::TooSmall {
+            device: device.name.clone(),
+            exported,
+            last: summary.lpn_count - 1,
+        });
+    }
+    let writes = summary.counts.writes.pages > 0;
+    if !config.system.dedup.enabled {
+        return Ok(());
+    }
+    if writes && !summary.has_content {
+        return Err(RunError::NoContent {
+            system: config.system.name.clone(),
+        });
+    }
+    check_out_of_band(config)
 }
 
 /// The paper keeps the digest of every page in its out-of-band area; 0 bytes there means unstated.
@@ -254,14 +266,8 @@ fn report<R: RequestSource, S: System>(
         seed: config.host.seed,
         config_hash: config_hash(config),
         version: env!("CARGO_PKG_VERSION").to_string(),
-        trace_files: summary
-            .inputs
-            .iter()
-            .map(|i| TraceFile {
-                path: i.path.clone(),
-                sha256: i.sha256.clone(),
-            })
-            .collect(),
+        trace_files: summary.inputs.iter().map(TraceFile::of).collect(),
+        workload: summary.options.clone(),
         host: HostTotals {
             requests: measured.requests,
             read_pages: c.host_reads,
@@ -316,7 +322,7 @@ fn utilization(now: Busy, before: Option<&Busy>, span: Time) -> Utilization {
 }
 
 /// The file names of the traces, without folders.
-fn trace_name(summary: &flashlore_trace::Summary) -> String {
+fn trace_name(summary: &Summary) -> String {
     let names = summary.inputs.iter().map(|input| {
         let path = std::path::Path::new(&input.path);
         path.file_name()

@@ -182,6 +182,11 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     ) -> std::result::Result<Self, OptionsError> {
         Ok(Deduplicating(DedupFtl::new(flash, options, dedup, ledger)?))
     }
+
+    /// The translation layer.
+    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L> {
+        &self.0
+    }
 }
 
 impl<L: Ledger<PageTag>> System for Deduplicating<L> {

@@ -4,6 +4,8 @@
 //! Units: *pages* of the host and *units* are 4 KiB mapping units; *flash pages* are those of the
 //! device. A figure without meaning for a run, such as a mean of nothing, is absent (`null`).
 
+use flashlore_trace::workload::InputSummary;
+use flashlore_trace::{Format, WorkloadOptions};
 use serde::{Deserialize, Serialize};
 
 use super::latency::{LatencyByKind, LatencyStats};
@@ -26,6 +28,8 @@ pub struct RunResult {
     pub version: String,
     /// The files replayed.
     pub trace_files: Vec<TraceFile>,
+    /// How they were read and laid out.
+    pub workload: WorkloadOptions,
     /// What the host asked for, after the warm-up.
     pub host: Host,
     /// What the flash device did, after the warm-up.
@@ -53,7 +57,7 @@ pub struct RunResult {
     pub energy_uj: f64,
     /// The run itself.
     pub run: RunSpeed,
-    /// Everything needed to repeat the run, besides the trace.
+    /// With [`Self::workload`], everything needed to repeat the run, besides the trace.
     pub configuration: RunConfig,
 }
 
@@ -64,6 +68,28 @@ pub struct TraceFile {
     pub path: String,
     /// Its SHA-256 in hexadecimal, of the bytes in the file (compressed if it is).
     pub sha256: String,
+    /// Its format, given or recognised.
+    pub format: Format,
+    /// Records read from it.
+    pub records: u64,
+    /// Records whose time was below that of an earlier one and was raised.
+    pub clamped: u64,
+    /// Malformed records that lenient reading skipped.
+    pub skipped: u64,
+}
+
+impl TraceFile {
+    /// The file behind one input of a workload.
+    pub fn of(input: &InputSummary) -> Self {
+        Self {
+            path: input.path.clone(),
+            sha256: input.sha256.clone(),
+            format: input.format,
+            records: input.read.records,
+            clamped: input.read.clamped,
+            skipped: input.read.skipped,
+        }
+    }
 }
 
 /// What the host asked for.
