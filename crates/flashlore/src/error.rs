@@ -75,7 +75,8 @@ impl CliError {
                 | RunError::Geometry { .. }
                 | RunError::Options { .. }
                 | RunError::TooSmall { .. }
-                | RunError::NoContent { .. } => 2,
+                | RunError::NoContent { .. }
+                | RunError::OutOfBand { .. } => 2,
                 RunError::Trace(_)
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }
