@@ -463,12 +463,12 @@ fn long_history(device: &Device, values: u32) -> Vec<Step> {
 fn fixed_devices() -> [Device; 2] {
     let simple = (
         (1, 1, 1, 25, 8, 1),
-        (false, PoolScope::Plane, false),
+        (false, PoolScope::Plane, false, false),
         (Trigger::Allocation, 0, 0, true, false),
     );
     let full = (
         (2, 1, 2, 20, 6, 2),
-        (false, PoolScope::Die, true),
+        (false, PoolScope::Die, true, true),
         (Trigger::Dispatch { reads: true }, 1, 1, true, true),
     );
     [simple, full].map(device)
@@ -485,7 +485,12 @@ fn the_comparison_of_plain_devices_goes_through_hundreds_of_collections() {
 #[test]
 fn the_comparison_of_deduplicating_devices_goes_through_hundreds_of_collections() {
     for device in fixed_devices() {
-        for (entries, cut, verify) in [(None, false, false), (Some(60), true, true)] {
+        let indexes = [
+            (None, false, false),
+            (Some(60), true, true),
+            (Some(0), false, false),
+        ];
+        for (entries, cut, verify) in indexes {
             let index = Index {
                 entries,
                 cut,
