@@ -441,23 +441,26 @@ where
         route: Route,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let open = &mut self.planes[plane.index()].open[stream as usize];
+        let open = self.planes[plane.index()].open[stream as usize];
         let (ppn, block) = (Ppn(open.next), BlockId(open.block));
-        open.next += 1;
-        let full = open.next == open.end;
-        if let Some(owner) = unit.owner() {
-            self.owners[ppn.index()] = owner;
-        }
-        self.blocks.set_valid(block, ppn);
+        let owner = unit.owner();
+        // A failed program of a page with one unit leaves everything as it was.
         let done = if self.units_per_page == 1 {
-            self.counters.page_programs += 1;
             let cause = cause_of(stream);
-            self.flash
-                .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?
+            let done =
+                self.flash
+                    .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?;
+            self.counters.page_programs += 1;
+            done
         } else {
             self.append_to_page(plane, stream, unit, when.ready, route, tag)?
         };
-        if full {
+        self.planes[plane.index()].open[stream as usize].next += 1;
+        if let Some(owner) = owner {
+            self.owners[ppn.index()] = owner;
+        }
+        self.blocks.set_valid(block, ppn);
+        if open.next + 1 == open.end {
             let sealed = self.seal(plane, stream, done, when.at)?;
             return Ok((ppn, sealed));
         }
@@ -492,7 +495,7 @@ where
             buffer.tags.push(tag);
         }
         if buffer.units.len() as u32 == self.units_per_page {
-            let last = Ppn(self.planes[plane.index()].open[stream as usize].next - 1);
+            let last = Ppn(self.planes[plane.index()].open[stream as usize].next);
             return self.program_page(plane, stream, self.geometry.page_of(last), tag);
         }
         Ok(Completion::Later(OpId(u32::MAX)))

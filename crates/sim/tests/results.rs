@@ -11,6 +11,7 @@ use flashlore_sim::results::{
     RunOutput, RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table,
     differences, write_directory,
 };
+use flashlore_trace::{ContentModel, Format, WorkloadOptions};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
@@ -49,7 +50,12 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
         trace_files: vec![TraceFile {
             path: "a/mail.gz".to_string(),
             sha256: "00ff".to_string(),
+            format: Format::Fiu,
+            records: 12_345,
+            clamped: 0,
+            skipped: 0,
         }],
+        workload: WorkloadOptions::new(ContentModel::FromTrace),
         host: Host {
             requests: 12_345,
             read_pages: 1,

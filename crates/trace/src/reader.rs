@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::devices::DeviceNames;
 use crate::digests::{Digest, Values, derived_digest};
@@ -34,7 +34,7 @@ const BATCH_VALUES: usize = 1 << 16;
 const KEPT_MESSAGES: usize = 5;
 
 /// How a trace is to be read.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadOptions {
     /// The format; `None` recognises it by content.
     pub format: Option<Format>,

@@ -7,7 +7,7 @@ use flashlore_content::{NoCensus, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::Busy;
 use flashlore_ftl::error::OptionsError;
-use flashlore_trace::{RequestBlock, RequestSource};
+use flashlore_trace::{RequestBlock, RequestSource, Summary};
 
 use super::build;
 use super::driver::{Driver, Host};
@@ -15,7 +15,7 @@ use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::prepare;
 use super::system::{Deduplicating, Plain, System};
-use crate::config::{RunConfig, config_hash};
+use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
     Dedup, EraseSpread, Flash, Gc, Host as HostTotals, Programs, ResponseByKind, RunOutput,
     RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
@@ -46,17 +46,8 @@ pub fn simulate<R: RequestSource>(
     source: &mut R,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
-    config.check()?;
+    check(config, source.summary())?;
     let device = &config.device;
-    let shape = device.shape()?;
-    let summary = source.summary();
-    if summary.lpn_count > shape.exported_units {
-        return Err(RunError::TooSmall {
-            device: device.name.clone(),
-            exported: shape.exported_units,
-            last: summary.lpn_count - 1,
-        });
-    }
     let dedup = &config.system.dedup;
     let seed = config.host.seed;
     let flash = build::flash(device)?;
@@ -69,11 +60,6 @@ pub fn simulate<R: RequestSource>(
         let mut system = Plain::new(flash, ftl).map_err(refused)?;
         return replay(config, source, &mut system, options);
     }
-    if summary.counts.writes.pages > 0 && !summary.has_content {
-        return Err(RunError::NoContent {
-            system: config.system.name.clone(),
-        });
-    }
     let policy = build::dedup_options(&config.system, device);
     if dedup.oracle {
         let ledger = ValueLedger::default();
@@ -84,6 +70,49 @@ pub fn simulate<R: RequestSource>(
             Deduplicating::new(flash, ftl, policy, NoCensus).map_err(refused)?;
         replay(config, source, &mut system, options)
     }
+}
+
+/// Refuses a run that cannot begin, without beginning it.
+///
+/// # Errors
+/// A configuration that contradicts itself or does not fit the trace.
+pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
+    config.check()?;
+    let device = &config.device;
+    let exported = device.shape()?.exported_units;
+    if summary.lpn_count > exported {
+        return Err(RunError::TooSmall {
+            device: device.name.clone(),
+            exported,
+            last: summary.lpn_count - 1,
+        });
+    }
+    let writes = summary.counts.writes.pages > 0;
+    if !config.system.dedup.enabled {
+        return Ok(());
+    }
+    if writes && !summary.has_content {
+        return Err(RunError::NoContent {
+            system: config.system.name.clone(),
+        });
+    }
+    check_out_of_band(config)
+}
+
+/// The paper keeps the digest of every page in its out-of-band area; 0 bytes there means unstated.
+fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
+    let geometry = &config.device.geometry;
+    let found = geometry.oob_size.0 * UNIT_BYTES / geometry.page_size.0;
+    let needed = config.system.dedup.digest.bytes();
+    if geometry.oob_size.0 > 0 && found < needed {
+        return Err(RunError::OutOfBand {
+            device: config.device.name.clone(),
+            system: config.system.name.clone(),
+            found,
+            needed,
+        });
+    }
+    Ok(())
 }
 
 fn host_of(config: &RunConfig) -> Host {
@@ -133,7 +162,7 @@ fn replay<R: RequestSource, S: System>(
             }
             driver
                 .replay(&block, first as usize, end as usize)
-                .map_err(|source| RunError::Device {
+                .map_err(|source| RunError::Request {
                     request: driver.number(),
                     source,
                 })?;
@@ -146,7 +175,7 @@ fn replay<R: RequestSource, S: System>(
             ticker.tick(here);
         }
     }
-    driver.drain().map_err(|source| RunError::Device {
+    driver.drain().map_err(|source| RunError::Request {
         request: driver.number(),
         source,
     })?;
@@ -224,7 +253,8 @@ fn report<R: RequestSource, S: System>(
             bypassed: d.unhashed,
         });
     let energy = &config.device.energy;
-    let energy_uj = energy.read_uj * c.page_reads() as f64
+    let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;
+    let energy_uj = energy.read_uj * units_read as f64
         + energy.program_uj * c.programs() as f64
         + energy.erase_uj * c.erases as f64;
     let erases = core.blocks().records().iter().zip(&base.erases);
@@ -236,14 +266,8 @@ fn report<R: RequestSource, S: System>(
         seed: config.host.seed,
         config_hash: config_hash(config),
         version: env!("CARGO_PKG_VERSION").to_string(),
-        trace_files: summary
-            .inputs
-            .iter()
-            .map(|i| TraceFile {
-                path: i.path.clone(),
-                sha256: i.sha256.clone(),
-            })
-            .collect(),
+        trace_files: summary.inputs.iter().map(TraceFile::of).collect(),
+        workload: summary.options.clone(),
         host: HostTotals {
             requests: measured.requests,
             read_pages: c.host_reads,
@@ -298,7 +322,7 @@ fn utilization(now: Busy, before: Option<&Busy>, span: Time) -> Utilization {
 }
 
 /// The file names of the traces, without folders.
-fn trace_name(summary: &flashlore_trace::Summary) -> String {
+fn trace_name(summary: &Summary) -> String {
     let names = summary.inputs.iter().map(|input| {
         let path = std::path::Path::new(&input.path);
         path.file_name()

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, presets};
 
-use super::interval::{Estimate, estimate, group_by_configuration};
+use super::interval::{Estimate, estimate, group_by_configuration, workload_key};
+use super::notes::workload_notes;
 use super::record::RunResult;
 
 /// How a table may look.
@@ -21,6 +22,22 @@ impl TableStyle {
         Self::choose(is_terminal, std::env::var_os("NO_COLOR"))
     }
 
+    /// An empty table in this style.
+    pub(super) fn table(self) -> Table {
+        let mut table = Table::new();
+        table
+            .load_style(
+                presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')),
+            )
+            .set_content_arrangement(ContentArrangement::Disabled);
+        if self.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        table
+    }
+
     fn choose(is_terminal: bool, no_color: Option<OsString>) -> Self {
         let refused = no_color.is_some_and(|value| !value.is_empty());
         Self {
@@ -31,7 +48,7 @@ impl TableStyle {
 
 /// How a figure is printed.
 #[derive(Clone, Copy)]
-enum Unit {
+pub(super) enum Unit {
     Count,
     Ratio,
     Micros,
@@ -111,36 +128,31 @@ const ROWS: &[Row] = &[
 /// or else the first. A figure that no run has is left out.
 pub fn compare_table(runs: &[RunResult], style: TableStyle) -> String {
     let groups = group_by_configuration(runs);
-    let mut traces: Vec<&str> = Vec::new();
+    let mut workloads: Vec<&RunResult> = Vec::new();
     for run in runs {
-        if !traces.contains(&run.trace.as_str()) {
-            traces.push(&run.trace);
+        if !workloads
+            .iter()
+            .any(|seen| workload_key(seen) == workload_key(run))
+        {
+            workloads.push(run);
         }
     }
-    let table = |trace: &&str| {
+    let table = |first: &&RunResult| {
         let columns: Vec<&Vec<&RunResult>> = groups
             .iter()
-            .filter(|group| group[0].trace == **trace)
+            .filter(|group| workload_key(group[0]) == workload_key(first))
             .collect();
-        trace_table(trace, &columns, style)
+        trace_table(&columns, style)
     };
-    traces.iter().map(table).collect::<Vec<_>>().join("\n")
+    workloads.iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
-fn trace_table(trace: &str, columns: &[&Vec<&RunResult>], style: TableStyle) -> String {
+fn trace_table(columns: &[&Vec<&RunResult>], style: TableStyle) -> String {
     let baseline = columns
         .iter()
         .position(|column| column[0].system == "plain")
         .unwrap_or(0);
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')))
-        .set_content_arrangement(ContentArrangement::Disabled);
-    if style.color {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
-    }
+    let mut table = style.table();
     let mut header = vec![Cell::new("")];
     for (at, column) in columns.iter().enumerate() {
         header.push(Cell::new(&column[0].system).set_alignment(CellAlignment::Right));
@@ -154,11 +166,12 @@ fn trace_table(trace: &str, columns: &[&Vec<&RunResult>], style: TableStyle) -> 
             table.add_row(cells);
         }
     }
-    format!("{}{table}\n", head(trace, columns, baseline))
+    format!("{}{table}\n", head(columns, baseline))
 }
 
-/// Names trace and device, and says loudly when there are several devices.
-fn head(trace: &str, columns: &[&Vec<&RunResult>], baseline: usize) -> String {
+/// Names trace and device, what was done to the trace, and says loudly when there are several
+/// devices.
+fn head(columns: &[&Vec<&RunResult>], baseline: usize) -> String {
     let first = columns[baseline][0];
     let seeds = columns.iter().map(|column| column.len()).max().unwrap_or(1);
     let seeds = if seeds > 1 {
@@ -172,9 +185,13 @@ fn head(trace: &str, columns: &[&Vec<&RunResult>], baseline: usize) -> String {
         String::new()
     };
     let mut head = format!(
-        "Trace {trace}, {} requests{seeds}{against}\n",
+        "Trace {}, {} requests{seeds}{against}\n",
+        first.trace,
         group_digits(first.host.requests as f64)
     );
+    for note in workload_notes(first) {
+        head.push_str(&format!("{note}\n"));
+    }
     let same = columns
         .iter()
         .all(|column| column[0].configuration.device == first.configuration.device);
@@ -229,10 +246,7 @@ impl Row {
         for (at, figure) in figures.iter().enumerate() {
             cells.push(Cell::new(self.text(*figure)).set_alignment(CellAlignment::Right));
             if at != baseline {
-                cells.push(
-                    self.change(*figure, base)
-                        .set_alignment(CellAlignment::Right),
-                );
+                cells.push(self.change(*figure, base));
             }
         }
         Some(cells)
@@ -256,22 +270,28 @@ impl Row {
         let Some((figure, base)) = figure.zip(base) else {
             return Cell::new("");
         };
-        let change = 100.0 * (figure.mean / base - 1.0);
-        let cell = Cell::new(format!("{change:+.1} %"));
-        // Changes that print as none get no colour.
-        match change {
-            change if change <= -0.05 => cell.fg(Color::Green),
-            change if change >= 0.05 => cell.fg(Color::Red),
-            _ => cell,
-        }
+        change_cell(figure.mean, base)
+    }
+}
+
+/// How much more `value` is than `base`, above 0; a fall is a gain.
+pub(super) fn change_cell(value: f64, base: f64) -> Cell {
+    let change = 100.0 * (value / base - 1.0);
+    let cell = Cell::new(format!("{change:+.1} %")).set_alignment(CellAlignment::Right);
+    // Changes that print as none get no colour.
+    match change {
+        change if change <= -0.05 => cell.fg(Color::Green),
+        change if change >= 0.05 => cell.fg(Color::Red),
+        _ => cell,
     }
 }
 
 impl Unit {
-    fn format(self, value: f64) -> String {
+    pub(super) fn format(self, value: f64) -> String {
         match self {
             Self::Count => group_digits(value),
             Self::Ratio => format!("{value:.3}"),
+            Self::Micros if value >= 10_000_000.0 => format!("{:.2} s", value / 1e6),
             Self::Micros if value >= 10_000.0 => format!("{:.2} ms", value / 1000.0),
             Self::Micros => format!("{value:.1} us"),
             Self::Percent => format!("{value:.1} %"),
@@ -282,7 +302,7 @@ impl Unit {
 }
 
 /// A count with its digits in groups of three.
-fn group_digits(value: f64) -> String {
+pub(super) fn group_digits(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -314,6 +334,7 @@ mod tests {
         assert_eq!(group_digits(999.4), "999");
         assert_eq!(Unit::Micros.format(9_999.94), "9999.9 us");
         assert_eq!(Unit::Micros.format(12_345.6), "12.35 ms");
+        assert_eq!(Unit::Micros.format(12_345_600.0), "12.35 s");
         assert_eq!(Unit::Joules.format(0.0176), "17.60 mJ");
     }
 }

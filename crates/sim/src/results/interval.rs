@@ -1,5 +1,6 @@
 //! Means and confidence intervals over runs that differ in their seed alone.
 
+use flashlore_trace::WorkloadOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -155,14 +156,14 @@ pub fn seed_summaries(runs: &[RunResult]) -> Vec<SeedSummary> {
 
 /// Runs that differ in their seed alone, in order of the first of each group.
 pub(super) fn group_by_configuration(runs: &[RunResult]) -> Vec<Vec<&RunResult>> {
-    let key = |run: &RunResult| {
+    fn key(run: &RunResult) -> impl PartialEq + '_ {
         (
-            run.config_hash.clone(),
-            run.system.clone(),
-            run.device.clone(),
-            run.trace.clone(),
+            &run.config_hash,
+            &run.system,
+            &run.device,
+            workload_key(run),
         )
-    };
+    }
     let mut groups: Vec<Vec<&RunResult>> = Vec::new();
     for run in runs {
         match groups.iter_mut().find(|group| key(group[0]) == key(run)) {
@@ -173,9 +174,21 @@ pub(super) fn group_by_configuration(runs: &[RunResult]) -> Vec<Vec<&RunResult>>
     groups
 }
 
+/// What tells the workloads of two runs apart: name, bytes of the files, and how they were read.
+pub(super) fn workload_key(run: &RunResult) -> (&str, Vec<&str>, &WorkloadOptions) {
+    let files = run.trace_files.iter().map(|file| file.sha256.as_str());
+    (&run.trace, files.collect(), &run.workload)
+}
+
 fn summary(group: &[&RunResult]) -> SeedSummary {
     // The distribution is a list of pairs of different lengths, the rest says what is the same.
-    const LEFT_OUT: [&str; 4] = ["configuration", "seed", "trace_files", "version"];
+    const LEFT_OUT: [&str; 5] = [
+        "configuration",
+        "seed",
+        "trace_files",
+        "version",
+        "workload",
+    ];
     let tree = |run: &&RunResult| {
         let mut tree = serde_json::to_value(run).unwrap_or(Value::Null);
         if let Value::Object(map) = &mut tree {

@@ -6,7 +6,9 @@ mod equality;
 mod frame;
 mod interval;
 mod latency;
+mod notes;
 mod output;
+mod overview;
 mod process;
 mod record;
 mod timeline;
@@ -17,6 +19,7 @@ pub use frame::{Column, Frame, FrameError};
 pub use interval::{Estimate, SeedSummary, estimate, seed_summaries, summarize};
 pub use latency::{Latency, LatencyByKind, LatencyStats};
 pub use output::{ResultsError, ResultsFile, RunOutput, write_directory};
+pub use overview::overview_table;
 pub use process::peak_rss_bytes;
 pub use record::{
     Dedup, EraseSpread, Flash, Gc, Host, Programs, ResponseByKind, RunResult, RunSpeed, TraceFile,

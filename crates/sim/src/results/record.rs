@@ -4,6 +4,8 @@
 //! Units: *pages* of the host and *units* are 4 KiB mapping units; *flash pages* are those of the
 //! device. A figure without meaning for a run, such as a mean of nothing, is absent (`null`).
 
+use flashlore_trace::workload::InputSummary;
+use flashlore_trace::{Format, WorkloadOptions};
 use serde::{Deserialize, Serialize};
 
 use super::latency::{LatencyByKind, LatencyStats};
@@ -26,6 +28,8 @@ pub struct RunResult {
     pub version: String,
     /// The files replayed.
     pub trace_files: Vec<TraceFile>,
+    /// How they were read and laid out.
+    pub workload: WorkloadOptions,
     /// What the host asked for, after the warm-up.
     pub host: Host,
     /// What the flash device did, after the warm-up.
@@ -45,7 +49,7 @@ pub struct RunResult {
     pub response_us: ResponseByKind,
     /// From the start of service to completion.
     pub service_us: ResponseByKind,
-    /// Erases per block since the device was new, pre-conditioning not counted.
+    /// Erases per block while the run was measured.
     pub erases: EraseSpread,
     /// Busy shares of simulated time.
     pub utilization: Utilization,
@@ -53,7 +57,7 @@ pub struct RunResult {
     pub energy_uj: f64,
     /// The run itself.
     pub run: RunSpeed,
-    /// Everything needed to repeat the run, besides the trace.
+    /// With [`Self::workload`], everything needed to repeat the run, besides the trace.
     pub configuration: RunConfig,
 }
 
@@ -64,6 +68,28 @@ pub struct TraceFile {
     pub path: String,
     /// Its SHA-256 in hexadecimal, of the bytes in the file (compressed if it is).
     pub sha256: String,
+    /// Its format, given or recognised.
+    pub format: Format,
+    /// Records read from it.
+    pub records: u64,
+    /// Records whose time was below that of an earlier one and was raised.
+    pub clamped: u64,
+    /// Malformed records that lenient reading skipped.
+    pub skipped: u64,
+}
+
+impl TraceFile {
+    /// The file behind one input of a workload.
+    pub fn of(input: &InputSummary) -> Self {
+        Self {
+            path: input.path.clone(),
+            sha256: input.sha256.clone(),
+            format: input.format,
+            records: input.read.records,
+            clamped: input.read.clamped,
+            skipped: input.read.skipped,
+        }
+    }
 }
 
 /// What the host asked for.
@@ -77,7 +103,7 @@ pub struct Host {
     pub write_pages: u64,
     /// Units trimmed.
     pub trim_pages: u64,
-    /// Bytes of reads and writes, as the trace gives them.
+    /// Bytes of reads and writes, in whole 4 KiB units.
     pub bytes: u64,
 }
 
@@ -198,7 +224,7 @@ pub struct Dedup {
     pub entries: u64,
     /// Bytes that the paper accounts for as many entries.
     pub paper_bytes: u64,
-    /// Hits that verification refused: equal fingerprints of different content.
+    /// Equal fingerprints of different content: refused with verification, wrongly shared without.
     pub collisions: u64,
     /// Writes that were not hashed because deduplication had switched itself off.
     pub bypassed: u64,
@@ -274,7 +300,7 @@ impl EraseSpread {
 /// Busy shares of simulated time, 0 to 1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Utilization {
-    /// Of each channel; empty where transfers take no time.
+    /// Of each channel; 0 where each die has its own, whose transfers count with the die.
     pub channel: Vec<f64>,
     /// Of each die.
     pub die: Vec<f64>,

@@ -17,7 +17,7 @@ mod raw;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use detect::detect;
 pub(crate) use raw::{LineParser, RawRecord, check};
@@ -25,7 +25,7 @@ pub(crate) use raw::{LineParser, RawRecord, check};
 use crate::devices::NameStyle;
 
 /// A trace format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// FIU IODedup text: reads and writes with digests.

@@ -97,7 +97,7 @@ impl RequestSource for Workload {
         self.next_block += 1;
         out.requests.extend_from_slice(&block.requests);
         out.values.extend_from_slice(&block.values);
-        if self.data.summary.content_model == ContentModel::Distinct {
+        if self.data.summary.options.content == ContentModel::Distinct {
             out.number_distinct(&mut self.next_distinct);
         }
         Ok(true)

@@ -1,11 +1,11 @@
 //! What the caller decides about a workload.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::reader::ReadOptions;
 
 /// Where the content of the pages comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentModel {
     /// The trace's own value ids; none where it has none.
@@ -16,7 +16,7 @@ pub enum ContentModel {
 }
 
 /// How several traces become one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Join {
     /// One after another: each begins when the one before ended.
@@ -27,7 +27,7 @@ pub enum Join {
 }
 
 /// How traces become a workload.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadOptions {
     /// How each trace is read.
     pub read: ReadOptions,

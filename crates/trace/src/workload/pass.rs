@@ -81,7 +81,7 @@ impl Pass {
             records_left_out: self.left_out,
             trims_ignored: self.translator.trims_ignored,
             trim_units_ignored: self.translator.trim_units_ignored,
-            content_model: options.content,
+            options: options.clone(),
             has_content,
             value_ids,
             content,

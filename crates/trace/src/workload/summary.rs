@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::options::ContentModel;
+use super::options::{ContentModel, WorkloadOptions};
 use crate::formats::Format;
 use crate::input::Compression;
 use crate::reader::ReadStats;
@@ -32,8 +32,8 @@ pub struct Summary {
     pub trims_ignored: u64,
     /// Units that trims covered in part and left alone.
     pub trim_units_ignored: u64,
-    /// Where the content comes from.
-    pub content_model: ContentModel,
+    /// How the traces became this workload.
+    pub options: WorkloadOptions,
     /// Whether any request carries value ids.
     pub has_content: bool,
     /// All value ids are below this number. The trace's own ids come first, merged ones follow.
@@ -63,7 +63,7 @@ impl Summary {
             records_left_out: 0,
             trims_ignored: 0,
             trim_units_ignored: 0,
-            content_model: ContentModel::Distinct,
+            options: WorkloadOptions::new(ContentModel::Distinct),
             has_content,
             value_ids: 0,
             content: ContentCounts::default(),

@@ -1,0 +1,31 @@
+# What a user or a contributor runs. Everything needs Rust and a C compiler, nothing else.
+
+CARGO ?= cargo
+# How long `make fuzz` looks for a finding.
+FUZZ_SECONDS ?= 300
+
+.PHONY: demo test bench fuzz paper-check
+
+# The captures inside the program on every system: a table within a minute of the build.
+demo:
+	$(CARGO) run --release --package flashlore -- demo
+
+# Everything a change must pass.
+test:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	$(CARGO) test --workspace
+
+# Speed of parsing, of the translation layer and of whole replays.
+bench:
+	$(CARGO) bench --workspace
+
+# Arbitrary bytes through the trace formats. Needs `cargo install cargo-fuzz`; the variable lets a
+# stable compiler build the sanitizers.
+fuzz:
+	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run detect -- -max_total_time=$(FUZZ_SECONDS)
+
+# The checks that take minutes: tests marked as ignored.
+paper-check:
+	$(CARGO) test --release --workspace -- --ignored

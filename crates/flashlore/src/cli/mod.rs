@@ -1,0 +1,76 @@
+//! The command line as clap derives it. What a flag means to users stands here and nowhere else.
+
+mod run;
+mod trace;
+
+use clap::{Parser, Subcommand};
+
+pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
+pub use trace::{ConvertArgs, InfoArgs, TraceCommand};
+
+/// Replays block traces, in simulated time, on a plain page-mapped SSD and on content-aware ones,
+/// and shows what they make of the same writes.
+#[derive(Parser)]
+#[command(name = "flashlore", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  flashlore demo
+  flashlore compare my-trace.csv.gz --content distinct
+  flashlore compare demo:maildir --set dedup.index_entries=1Ki
+  flashlore trace info my-trace.csv.gz
+
+A trace is a file in a known format (fiu, msr, spc, disksim, ssdsim, native), plain or compressed by
+gzip, xz or zstd; `-` is standard input, `demo:NAME` a capture inside the program.";
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Replay the captures inside the program on every system
+    Demo(DemoArgs),
+    /// Replay traces on several systems and set them side by side
+    Compare(CompareArgs),
+    /// Replay traces on one system
+    Simulate(SimulateArgs),
+    /// Look at traces, or convert them
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// List the systems, or print one as TOML
+    Systems(ListArgs),
+    /// List the devices, or print one as TOML
+    Devices(ListArgs),
+    /// Repeat the runs of a results file and verify that nothing differs
+    Rerun(RerunArgs),
+}
+
+/// Flags of `systems` and `devices`.
+#[derive(clap::Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct ListArgs {
+    /// A preset or a TOML file, printed with every key that is in use; without it, a list
+    pub name: Option<String>,
+    /// Change a key before printing, as in `compare`
+    #[arg(long, value_name = "KEY=VALUE", requires = "name")]
+    pub set: Vec<String>,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  flashlore systems
+  flashlore systems ca-ssd > my.toml
+  flashlore devices ca-ssd-4g --set device.capacity=3GiB > small.toml";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

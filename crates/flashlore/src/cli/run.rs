@@ -1,0 +1,196 @@
+//! Flags of the commands that replay.
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use flashlore_sim::config::Nanos;
+use flashlore_trace::{ContentModel, Format, Join};
+
+/// Flags of `demo`.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  flashlore demo --json > demo.json && flashlore rerun demo.json"
+)]
+pub struct DemoArgs {
+    /// Print the results as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Runs at a time [default: the cores there are]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+/// Flags of `compare`.
+#[derive(Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+pub struct CompareArgs {
+    /// Traces; each is replayed by itself and gets its own table, unless --join makes them one
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Systems: presets or TOML files, each with @DEVICE behind it if it has a device of its own
+    #[arg(
+        long,
+        value_name = "SYSTEM[@DEVICE],…",
+        value_delimiter = ',',
+        default_value = "plain,ca-ssd"
+    )]
+    pub systems: Vec<String>,
+    /// Let the devices of the systems differ; the table says so
+    #[arg(long)]
+    pub allow_different_devices: bool,
+    /// Everything else.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  flashlore compare mail.fiu.xz
+  flashlore compare mail.fiu.xz web.fiu.xz --device ca-ssd-4g --compact --json
+  flashlore compare mail.fiu.xz --systems plain,ca-ssd,my.toml --set dedup.index_entries=128Ki
+  flashlore compare prxy_0.csv.gz --content distinct --set host.mode=closed --set host.queue_depth=32
+  flashlore compare mail.fiu.xz --seeds 5 --timeline 1s --out results
+  flashlore compare mail.fiu.xz --systems plain@ca-ssd-6g,ca-ssd@ca-ssd-4g --allow-different-devices";
+
+/// Flags of `simulate`.
+#[derive(Args)]
+#[command(after_help = SIMULATE_EXAMPLES)]
+pub struct SimulateArgs {
+    /// Traces; each is replayed by itself and gets its own table, unless --join makes them one
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// The system: a preset or a TOML file
+    #[arg(long, value_name = "SYSTEM")]
+    pub system: String,
+    /// Everything else.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  flashlore simulate mail.fiu.xz --system ca-ssd
+  flashlore simulate mail.fiu.xz --system plain --device tlc-1t --compact
+  flashlore simulate mail.fiu.xz --system ca-ssd --request-log requests.csv";
+
+/// Flags of `compare` and `simulate`.
+#[derive(Args)]
+pub struct RunArgs {
+    /// The device: a preset, a TOML file, or `auto`, which is sized from the trace
+    #[arg(long, value_name = "NAME|FILE", default_value = "auto")]
+    pub device: String,
+    /// Change a key: device.KEY, host.KEY or a system's key [example: dedup.index_entries=128Ki]
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Repeat each run with seeds host.seed, host.seed + 1, … and print means with 95 % intervals
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seeds: NonZeroU64,
+    /// Runs at a time [default: the cores there are]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// How the traces are read.
+    #[command(flatten, next_help_heading = "Traces")]
+    pub trace: TraceArgs,
+    /// What comes out.
+    #[command(flatten, next_help_heading = "Results")]
+    pub results: ResultArgs,
+}
+
+/// How traces become workloads.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// Format of the traces: fiu, msr, spc, disksim, ssdsim or native [default: recognised]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Skip malformed records, and count them, instead of stopping
+    #[arg(long)]
+    pub lenient: bool,
+    /// Where the content of pages comes from
+    #[arg(long, value_enum, default_value_t = Content::Trace)]
+    pub content: Content,
+    /// Leave out pages never touched; implied by devices sized from the trace
+    #[arg(long)]
+    pub compact: bool,
+    /// Replay only requests to this device of the trace; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub device_filter: Vec<String>,
+    /// Make the traces one workload: one after another, or merged by their times
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "sequence"
+    )]
+    pub join: Option<JoinBy>,
+}
+
+/// What comes out of runs.
+#[derive(Args)]
+pub struct ResultArgs {
+    /// Print the results as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Write results.json, results.parquet, distributions and time lines into this directory
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write figures for every stretch of simulated time into --out [example: 1s]
+    #[arg(long, value_name = "DURATION", requires = "out")]
+    pub timeline: Option<Nanos>,
+    /// Write a line of CSV for every request of the one run there is
+    #[arg(long, value_name = "FILE")]
+    pub request_log: Option<PathBuf>,
+}
+
+/// Where the content of pages comes from.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Content {
+    /// The digests of the trace
+    Trace,
+    /// Assumed: every page written is unlike all others
+    Distinct,
+}
+
+impl From<Content> for ContentModel {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Trace => Self::FromTrace,
+            Content::Distinct => Self::Distinct,
+        }
+    }
+}
+
+/// How several traces become one workload.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum JoinBy {
+    /// One after another
+    Sequence,
+    /// Merged by their times, which must be of one clock
+    Timeline,
+}
+
+impl From<JoinBy> for Join {
+    fn from(join: JoinBy) -> Self {
+        match join {
+            JoinBy::Sequence => Self::Sequence,
+            JoinBy::Timeline => Self::Timeline,
+        }
+    }
+}
+
+/// Flags of `rerun`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  flashlore rerun results/results.json\n  \
+                  flashlore rerun results.json --trace-dir /data/traces")]
+pub struct RerunArgs {
+    /// A results.json of --out, or the output of --json
+    pub results: PathBuf,
+    /// Look for the trace files in this directory instead of where they were
+    #[arg(long, value_name = "DIR")]
+    pub trace_dir: Option<PathBuf>,
+    /// Runs at a time [default: the cores there are]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+}

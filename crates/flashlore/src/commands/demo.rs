@@ -1,0 +1,68 @@
+//! `flashlore demo`: the captures inside the program on every system.
+
+use std::path::PathBuf;
+
+use flashlore_sim::config::system_presets;
+use flashlore_sim::results::{RunResult, overview_table};
+use flashlore_trace::{ContentModel, WorkloadOptions};
+
+use super::replay::print_results;
+use crate::bundled::CAPTURES;
+use crate::cli::DemoArgs;
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::style;
+use crate::plan::{Plan, PlanOptions};
+use crate::progress::Progress;
+use crate::runs::{Job, Recording, in_parallel, run_all, threads};
+
+/// The captures ran on a faster device than the one simulated: at their own times requests would only
+/// pile up, so a fixed number is kept in flight.
+const HOST: [&str; 2] = ["host.mode=closed", "host.queue_depth=8"];
+
+/// Replays every capture on every system.
+pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
+    let systems: Vec<String> = system_presets().iter().map(|p| p.name.into()).collect();
+    let plan = Plan::new(&PlanOptions {
+        systems: &systems,
+        device: "auto",
+        set: &HOST.map(String::from),
+        seeds: 1,
+        different_devices: false,
+    })?;
+    let threads = threads(args.jobs);
+    let options = WorkloadOptions {
+        compact: true,
+        ..WorkloadOptions::new(ContentModel::FromTrace)
+    };
+    let reading = Progress::phase("reading the captures");
+    let inputs = in_parallel(&CAPTURES, threads, |capture| {
+        Input::load(&[PathBuf::from(capture.name)], &options)
+    })?;
+    drop(reading);
+    let mut jobs = Vec::new();
+    for input in &inputs {
+        for config in plan.configurations(input.summary())? {
+            jobs.push(Job { input, config });
+        }
+    }
+    let outputs = run_all(&jobs, threads, &Recording::default())?;
+    print_results(outputs, args.json, text)
+}
+
+fn text(runs: &[RunResult]) -> String {
+    let width = CAPTURES.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let captures: String = CAPTURES
+        .iter()
+        .map(|c| format!("  {:width$}  {}\n", c.name, c.description))
+        .collect();
+    format!(
+        "Block writes captured on ext4, replayed in simulated time on an SLC device that each capture \
+         fills,\nwith 8 requests in flight:\n{captures}\n{}\n\
+         writes: pages of 4 KiB the host wrote. programs: pages the flash wrote, collection \
+         included.\nWAF: programs per write. change: against the plain device; less is better.\n\n\
+         Next: flashlore compare demo:maildir --set dedup.index_entries=1Ki   (a smaller index)\n      \
+         flashlore compare YOUR-TRACE   (or `flashlore trace info YOUR-TRACE`; --help for more)\n",
+        overview_table(runs, style())
+    )
+}

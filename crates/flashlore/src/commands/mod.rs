@@ -1,0 +1,27 @@
+//! One file a command.
+
+mod demo;
+mod list;
+mod replay;
+mod rerun;
+mod trace;
+
+use crate::cli::{Command, TraceCommand};
+use crate::error::CliError;
+
+/// Does what was asked.
+///
+/// # Errors
+/// Whatever keeps the command from doing it.
+pub fn run(command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Demo(args) => demo::demo(&args),
+        Command::Compare(args) => replay::compare(&args),
+        Command::Simulate(args) => replay::simulate(&args),
+        Command::Trace(TraceCommand::Info(args)) => trace::info(&args),
+        Command::Trace(TraceCommand::Convert(args)) => trace::convert(&args),
+        Command::Systems(args) => list::systems(&args),
+        Command::Devices(args) => list::devices(&args),
+        Command::Rerun(args) => rerun::rerun(&args),
+    }
+}

@@ -1,0 +1,137 @@
+//! `flashlore compare` and `flashlore simulate`.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, compare_table, write_directory};
+use flashlore_trace::{Join, ReadOptions, WorkloadOptions};
+
+use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::{print, style, tell};
+use crate::plan::{Plan, PlanOptions};
+use crate::progress::Progress;
+use crate::runs::{Job, Recording, in_parallel, run_all, threads};
+
+/// Sets systems side by side.
+pub fn compare(args: &CompareArgs) -> Result<(), CliError> {
+    let plan = Plan::new(&PlanOptions {
+        systems: &args.systems,
+        device: &args.run.device,
+        set: &args.run.set,
+        seeds: args.run.seeds.get(),
+        different_devices: args.allow_different_devices,
+    })?;
+    replay(&plan, &args.traces, &args.run)
+}
+
+/// Replays on one system.
+pub fn simulate(args: &SimulateArgs) -> Result<(), CliError> {
+    let plan = Plan::new(&PlanOptions {
+        systems: std::slice::from_ref(&args.system),
+        device: &args.run.device,
+        set: &args.run.set,
+        seeds: args.run.seeds.get(),
+        different_devices: false,
+    })?;
+    replay(&plan, &args.traces, &args.run)
+}
+
+fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliError> {
+    let workloads = workloads(traces, args.trace.join.is_some())?;
+    let options = WorkloadOptions {
+        read: ReadOptions {
+            format: args.trace.format,
+            lenient: args.trace.lenient,
+        },
+        join: args.trace.join.map_or(Join::Sequence, Join::from),
+        devices: args.trace.device_filter.clone(),
+        compact: args.trace.compact || plan.has_template(),
+        content: args.trace.content.into(),
+    };
+    let recording = Recording {
+        timeline_ns: timeline_width(args)?,
+        request_log: args.results.request_log.clone(),
+    };
+    // Before hours of work, not after them.
+    if let Some(dir) = &args.results.out {
+        make_directory(dir)?;
+    }
+    let threads = threads(args.jobs);
+    let reading = Progress::phase("reading the traces");
+    let inputs = in_parallel(&workloads, threads, |paths| Input::load(paths, &options))?;
+    drop(reading);
+    let mut jobs = Vec::new();
+    for input in &inputs {
+        for config in plan.configurations(input.summary())? {
+            jobs.push(Job { input, config });
+        }
+    }
+    let outputs = run_all(&jobs, threads, &recording)?;
+    if let Some(dir) = &args.results.out {
+        write_directory(dir, &outputs)?;
+        let file = dir.join("results.json");
+        tell(&format!(
+            "results are in {}; `flashlore rerun {}` repeats them",
+            dir.display(),
+            file.display()
+        ));
+    }
+    print_results(outputs, args.results.json, |runs| {
+        compare_table(runs, style())
+    })
+}
+
+/// Prints runs as JSON, or as `table` makes them.
+pub fn print_results(
+    outputs: Vec<RunOutput>,
+    json: bool,
+    table: impl Fn(&[RunResult]) -> String,
+) -> Result<(), CliError> {
+    let runs: Vec<RunResult> = outputs.into_iter().map(|output| output.result).collect();
+    if json {
+        print(&ResultsFile::new(runs).to_json())
+    } else {
+        print(&table(&runs))
+    }
+}
+
+/// The traces of each workload.
+fn workloads(traces: &[PathBuf], join: bool) -> Result<Vec<Vec<PathBuf>>, CliError> {
+    let mut seen = HashSet::new();
+    let twice = traces.iter().find(|path| !seen.insert(path.as_path()));
+    let stdin = |path: &&PathBuf| path.as_path() == Path::new("-");
+    match twice.filter(|path| !join || stdin(path)) {
+        Some(path) if stdin(&path) => Err(CliError::Usage(
+            "standard input (-) is named twice and can be read once".to_string(),
+        )),
+        Some(path) => Err(CliError::Usage(format!(
+            "trace {} is named twice; --join replays it twice in one run",
+            path.display()
+        ))),
+        None if join && traces.len() == 1 => Err(CliError::Usage(
+            "--join makes several traces one workload, found one trace".to_string(),
+        )),
+        None if join => Ok(vec![traces.to_vec()]),
+        None => Ok(traces.iter().map(|path| vec![path.clone()]).collect()),
+    }
+}
+
+fn timeline_width(args: &RunArgs) -> Result<Option<u64>, CliError> {
+    match args.results.timeline {
+        Some(width) if width.0 == 0 => Err(CliError::Usage(
+            "--timeline 0: expected a duration above 0, such as 1s".to_string(),
+        )),
+        width => Ok(width.map(|width| width.0)),
+    }
+}
+
+fn make_directory(dir: &Path) -> Result<(), CliError> {
+    fs::create_dir_all(dir).map_err(|source| CliError::File {
+        action: "make the directory",
+        path: dir.to_path_buf(),
+        source,
+    })
+}

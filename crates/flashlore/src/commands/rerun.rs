@@ -1,0 +1,136 @@
+//! `flashlore rerun`: repeat the runs of a results file and verify that nothing differs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, differences};
+use flashlore_trace::WorkloadOptions;
+
+use crate::bundled::is_bundled;
+use crate::cli::RerunArgs;
+use crate::error::CliError;
+use crate::input::Input;
+use crate::output::print;
+use crate::progress::Progress;
+use crate::runs::{Job, Recording, in_parallel, run_all, threads};
+
+/// How many differences of a run are printed.
+const SHOWN: usize = 20;
+
+/// Repeats and compares.
+pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
+    let recorded = read(&args.results)?;
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut places = Vec::new();
+    for run in &recorded.runs {
+        let workload = Wanted::of(run, args.trace_dir.as_deref());
+        let at = wanted.iter().position(|known| *known == workload);
+        places.push(at.unwrap_or_else(|| {
+            wanted.push(workload);
+            wanted.len() - 1
+        }));
+    }
+    let threads = threads(args.jobs);
+    let reading = Progress::phase("reading the traces");
+    let inputs = in_parallel(&wanted, threads, Wanted::load)?;
+    drop(reading);
+    let job = |(run, at): (&RunResult, usize)| Job {
+        input: &inputs[at],
+        config: run.configuration.clone(),
+    };
+    let jobs: Vec<Job> = recorded.runs.iter().zip(places).map(job).collect();
+    let repeated = run_all(&jobs, threads, &Recording::default())?;
+
+    let (text, different) = report(&recorded, &repeated);
+    print(&text)?;
+    if different > 0 {
+        return Err(CliError::Differs(format!(
+            "{different} of {} runs differ (recorded against repeated)",
+            repeated.len()
+        )));
+    }
+    Ok(())
+}
+
+/// What is equal and what differs, and how many runs do.
+fn report(recorded: &ResultsFile, repeated: &[RunOutput]) -> (String, usize) {
+    let mut text = String::new();
+    let version = env!("CARGO_PKG_VERSION");
+    if recorded.version != version {
+        text.push_str(&format!(
+            "The results are of version {}, this is version {version}.\n",
+            recorded.version
+        ));
+    }
+    let mut different = 0;
+    for (old, new) in recorded.runs.iter().zip(repeated) {
+        let found = differences(old, &new.result, SHOWN);
+        let state = match found.is_empty() {
+            true => "equal",
+            false => "DIFFERENT",
+        };
+        text.push_str(&format!(
+            "{state:9}  {} with system {} on device {}, seed {}\n",
+            old.trace, old.system, old.device, old.seed
+        ));
+        for difference in &found {
+            text.push_str(&format!("    {difference}\n"));
+        }
+        different += usize::from(!found.is_empty());
+    }
+    (text, different)
+}
+
+fn read(path: &Path) -> Result<ResultsFile, CliError> {
+    let text = fs::read_to_string(path).map_err(|source| CliError::File {
+        action: "read",
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let results = ResultsFile::from_json(&text, &path.display().to_string())?;
+    if results.runs.is_empty() {
+        let message = format!("{} holds no runs to repeat", path.display());
+        return Err(CliError::Usage(message));
+    }
+    Ok(results)
+}
+
+/// A workload that a run was made with.
+#[derive(PartialEq)]
+struct Wanted {
+    paths: Vec<PathBuf>,
+    digests: Vec<String>,
+    options: WorkloadOptions,
+}
+
+impl Wanted {
+    fn of(run: &RunResult, trace_dir: Option<&Path>) -> Self {
+        let place = |path: &str| {
+            let path = Path::new(path);
+            match (trace_dir, path.file_name()) {
+                (Some(dir), Some(name)) if !is_bundled(path) => dir.join(name),
+                _ => path.to_path_buf(),
+            }
+        };
+        Self {
+            paths: run.trace_files.iter().map(|f| place(&f.path)).collect(),
+            digests: run.trace_files.iter().map(|f| f.sha256.clone()).collect(),
+            options: run.workload.clone(),
+        }
+    }
+
+    /// Reads the traces and makes sure that they are the same bytes.
+    fn load(&self) -> Result<Input, CliError> {
+        let input = Input::load(&self.paths, &self.options)?;
+        for (now, recorded) in input.summary().inputs.iter().zip(&self.digests) {
+            if now.sha256 != *recorded {
+                return Err(CliError::Differs(format!(
+                    "{}: the trace is not the one that was replayed: its SHA-256 is {}, expected \
+                     {recorded}",
+                    now.path, now.sha256
+                )));
+            }
+        }
+        Ok(input)
+    }
+}

@@ -1,0 +1,104 @@
+//! `flashlore trace info` and `flashlore trace convert`.
+
+use std::path::Path;
+
+use flashlore_trace::convert::convert_reader;
+use flashlore_trace::{ConvertOptions, ConvertReport, Format, Info, ReadOptions};
+
+use crate::cli::{ConvertArgs, InfoArgs};
+use crate::error::CliError;
+use crate::input::open;
+use crate::output::print;
+use crate::progress::Progress;
+
+/// Prints what can be said about a trace.
+pub fn info(args: &InfoArgs) -> Result<(), CliError> {
+    let read = ReadOptions {
+        format: args.format,
+        lenient: args.lenient,
+    };
+    let progress = Progress::phase("reading the trace");
+    let info = Info::from_reader(open(&args.trace, &read)?)?;
+    drop(progress);
+    if !args.json {
+        return print(&info.to_string());
+    }
+    let json = serde_json::to_string_pretty(&info).expect("plain data");
+    print(&format!("{json}\n"))
+}
+
+/// Writes a trace in another format.
+pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
+    let to = output_format(args)?;
+    let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok());
+    if same(&args.input, &args.output).is_some_and(|(input, output)| input == output) {
+        return Err(CliError::Usage(format!(
+            "{} is both input and output; name another file for the output",
+            args.input.display()
+        )));
+    }
+    let options = ConvertOptions {
+        read: ReadOptions {
+            format: args.format,
+            lenient: args.lenient,
+        },
+        to,
+        drop_content: args.drop_content,
+    };
+    let progress = Progress::phase("converting the trace");
+    let report = convert_reader(open(&args.input, &options.read)?, &args.output, &options)?;
+    drop(progress);
+    print(&report_text(&report, &args.output))
+}
+
+/// The format of the output: as asked for, or as the ending of its name says.
+fn output_format(args: &ConvertArgs) -> Result<Format, CliError> {
+    let ending = args.output.extension().and_then(|ending| ending.to_str());
+    if let Some(packed @ ("gz" | "xz" | "zst")) = ending {
+        return Err(CliError::Usage(format!(
+            "{}: the output is written uncompressed, expected a name without .{packed}",
+            args.output.display()
+        )));
+    }
+    if let Some(format) = args.to {
+        return Ok(format);
+    }
+    let by_ending = match ending {
+        Some("parquet") => Some(Format::Native),
+        Some(name) => name.parse().ok(),
+        None => None,
+    };
+    by_ending.ok_or_else(|| {
+        CliError::Usage(format!(
+            "the name {} does not tell its format; say --to fiu, msr, spc, disksim, ssdsim or \
+             native",
+            args.output.display()
+        ))
+    })
+}
+
+fn report_text(report: &ConvertReport, output: &Path) -> String {
+    let mut text = format!(
+        "{} records from {} to {} in {}\n",
+        report.read.records,
+        report.from,
+        report.to,
+        output.display()
+    );
+    let mut note = |count: u64, what: &str| {
+        if count > 0 {
+            text.push_str(&format!("{count} {what}\n"));
+        }
+    };
+    note(report.read.skipped, "malformed records were skipped");
+    note(
+        report.read.clamped,
+        "records stood out of order: their times were raised to that of the record before",
+    );
+    note(report.contents_dropped, "records lost their content");
+    note(
+        report.times_cut,
+        "times were cut to whole clock ticks of 100 ns",
+    );
+    text
+}

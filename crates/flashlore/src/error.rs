@@ -1,0 +1,91 @@
+//! What ends a command early, as a sentence and an exit code.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use flashlore_sim::config::ConfigError;
+use flashlore_sim::engine::RunError;
+use flashlore_sim::results::ResultsError;
+
+/// Why a command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Flags that contradict each other, or mean nothing.
+    #[error("{0}")]
+    Usage(String),
+    /// A configuration that cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A trace that cannot be read, laid out or written.
+    #[error(transparent)]
+    Trace(#[from] flashlore_trace::Error),
+    /// A run that cannot begin or go on.
+    #[error("{trace} on system {system}: {source}")]
+    Run {
+        /// The trace.
+        trace: String,
+        /// The system.
+        system: String,
+        /// Why.
+        source: Box<RunError>,
+    },
+    /// Results that cannot be written or read.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// A file or directory that cannot be used.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was to be done.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Standard output that cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+    /// A repetition that does not repeat.
+    #[error("{0}")]
+    Differs(String),
+}
+
+impl CliError {
+    /// Prints the message, if there is anybody to read it, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        if let Self::Output(source) = self
+            && source.kind() == io::ErrorKind::BrokenPipe
+        {
+            return ExitCode::SUCCESS;
+        }
+        use io::Write;
+        // Without standard error there is nobody to tell.
+        let _ = writeln!(io::stderr(), "error: {self}");
+        ExitCode::from(self.code())
+    }
+
+    /// 2 where other flags or settings would help, 1 where something failed.
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Config(_) => 2,
+            Self::Trace(flashlore_trace::Error::Layout(_)) => 2,
+            Self::Run { source, .. } => match **source {
+                RunError::Config(_)
+                | RunError::Geometry { .. }
+                | RunError::Options { .. }
+                | RunError::TooSmall { .. }
+                | RunError::NoContent { .. } => 2,
+                RunError::Trace(_)
+                | RunError::Log { .. }
+                | RunError::Prepare { .. }
+                | RunError::Request { .. } => 1,
+            },
+            Self::Trace(_)
+            | Self::Results(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::Differs(_) => 1,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! From the traces named on the command line to workloads that runs can share.
+//!
+//! A text trace is read once and its requests are shared between runs. A native trace is streamed:
+//! each run reads the file itself, and memory stays flat.
+
+use std::path::{Path, PathBuf};
+
+use flashlore_trace::{
+    Format, NativeSource, ReadOptions, RequestBlock, RequestSource, Result, Summary, TraceReader,
+    Workload, WorkloadOptions,
+};
+
+use crate::bundled;
+use crate::error::CliError;
+
+/// A workload of one or several traces, ready for any number of runs.
+pub struct Input(Kind);
+
+enum Kind {
+    Memory(Workload),
+    Native {
+        path: PathBuf,
+        summary: Box<Summary>,
+    },
+}
+
+/// The requests of an [`Input`], for one run.
+pub enum Source {
+    /// Shared in memory.
+    Memory(Workload),
+    /// Read from a native file.
+    Native(Box<NativeSource>),
+}
+
+/// Opens a trace: a file, standard input (`-`) or a bundled capture.
+///
+/// # Errors
+/// As [`TraceReader::open`], and a bundled capture that does not exist.
+pub fn open(path: &Path, read: &ReadOptions) -> std::result::Result<TraceReader, CliError> {
+    if let Some(capture) = bundled::find(path) {
+        return Ok(TraceReader::from_bytes(capture.name, capture.bytes, read)?);
+    }
+    if bundled::is_bundled(path) {
+        let names: Vec<&str> = bundled::CAPTURES.iter().map(|c| c.name).collect();
+        return Err(CliError::Usage(format!(
+            "there is no bundled capture {}; expected one of {}",
+            path.display(),
+            names.join(", ")
+        )));
+    }
+    Ok(TraceReader::open(path, read)?)
+}
+
+impl Input {
+    /// Reads what `paths` name as one workload.
+    ///
+    /// # Errors
+    /// When a trace cannot be read or the whole cannot be laid out as asked.
+    pub fn load(
+        paths: &[PathBuf],
+        options: &WorkloadOptions,
+    ) -> std::result::Result<Self, CliError> {
+        let mut readers = paths
+            .iter()
+            .map(|path| open(path, &options.read))
+            .collect::<std::result::Result<Vec<_>, CliError>>()?;
+        if let [path] = paths
+            && readers[0].format() == Format::Native
+        {
+            let source = NativeSource::from_reader(readers.remove(0), options)?;
+            return Ok(Self(Kind::Native {
+                path: path.clone(),
+                summary: Box::new(source.summary().clone()),
+            }));
+        }
+        Ok(Self(Kind::Memory(Workload::from_readers(
+            readers, options,
+        )?)))
+    }
+
+    /// What is known about the workload.
+    pub fn summary(&self) -> &Summary {
+        match &self.0 {
+            Kind::Memory(workload) => workload.summary(),
+            Kind::Native { summary, .. } => summary,
+        }
+    }
+
+    /// Its requests, from the first on.
+    ///
+    /// # Errors
+    /// When a native file cannot be read any more.
+    pub fn source(&self) -> Result<Source> {
+        match &self.0 {
+            Kind::Memory(workload) => Ok(Source::Memory(workload.clone())),
+            Kind::Native { path, summary } => {
+                let source = NativeSource::open(path, &summary.options)?;
+                Ok(Source::Native(Box::new(source)))
+            }
+        }
+    }
+
+    /// The names of its traces, for messages.
+    pub fn name(&self) -> String {
+        let paths = self.summary().inputs.iter().map(|i| i.path.as_str());
+        paths.collect::<Vec<_>>().join(" + ")
+    }
+}
+
+impl RequestSource for Source {
+    fn summary(&self) -> &Summary {
+        match self {
+            Self::Memory(workload) => workload.summary(),
+            Self::Native(native) => native.summary(),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        match self {
+            Self::Memory(workload) => workload.rewind(),
+            Self::Native(native) => native.rewind(),
+        }
+    }
+
+    fn next_block(&mut self, out: &mut RequestBlock) -> Result<bool> {
+        match self {
+            Self::Memory(workload) => workload.next_block(out),
+            Self::Native(native) => native.next_block(out),
+        }
+    }
+}

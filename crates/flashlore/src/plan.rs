@@ -1,0 +1,171 @@
+//! From systems, device, settings and seeds, as named on the command line, to configurations.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use flashlore_sim::config::{
+    DeviceConfig, HostConfig, Loaded, RunConfig, Settings, SystemConfig, auto_device, load_device,
+    load_host, load_system,
+};
+use flashlore_trace::Summary;
+
+use crate::error::CliError;
+
+/// What is to run, before the traces are known.
+pub struct Plan {
+    columns: Vec<Column>,
+    host: HostConfig,
+    seeds: u64,
+}
+
+/// A system on a device, which may be a template.
+struct Column {
+    system: SystemConfig,
+    device: DeviceConfig,
+}
+
+/// What a plan is made of.
+pub struct PlanOptions<'a> {
+    /// Presets or files, each with `@DEVICE` behind it if it has a device of its own.
+    pub systems: &'a [String],
+    /// The device of all others.
+    pub device: &'a str,
+    /// `KEY=VALUE` texts.
+    pub set: &'a [String],
+    /// How many seeds, at least 1.
+    pub seeds: u64,
+    /// Whether the devices may differ.
+    pub different_devices: bool,
+}
+
+impl Plan {
+    /// Loads everything and refuses what contradicts itself.
+    ///
+    /// # Errors
+    /// A name, key or value that does not exist, a setting that nothing uses, a system named twice,
+    /// devices that differ without leave.
+    pub fn new(options: &PlanOptions) -> Result<Self, CliError> {
+        let settings = Settings::parse(options.set)?;
+        let mut columns: Vec<Column> = Vec::new();
+        let mut unused = Unused::default();
+        for text in options.systems {
+            let (system, device) = split(text, options.device);
+            let system = unused.note(load_system(system, &settings)?);
+            let device = unused.note(load_device(device, &settings)?);
+            let twice = |c: &Column| c.system.name == system.name && c.device.name == device.name;
+            if columns.iter().any(twice) {
+                return Err(CliError::Usage(format!(
+                    "two systems are called {} on device {}; give one of them another name",
+                    system.name, device.name
+                )));
+            }
+            columns.push(Column { system, device });
+        }
+        let host = unused.note(load_host(&settings)?);
+        unused.refuse(columns.len())?;
+        let plan = Self {
+            columns,
+            host,
+            seeds: options.seeds,
+        };
+        if !options.different_devices {
+            plan.refuse_different_devices()?;
+        }
+        if plan.host.seed.checked_add(plan.seeds - 1).is_none() {
+            return Err(CliError::Usage(format!(
+                "--seeds {}: seeds from {} on do not fit 64 bits",
+                plan.seeds, plan.host.seed
+            )));
+        }
+        Ok(plan)
+    }
+
+    fn refuse_different_devices(&self) -> Result<(), CliError> {
+        let Some(first) = self.columns.first() else {
+            return Ok(());
+        };
+        let other = self.columns.iter().find(|c| c.device != first.device);
+        match other {
+            None => Ok(()),
+            Some(other) => Err(CliError::Usage(format!(
+                "system {} has device {} and system {} has device {}: their difference would not \
+                 be due to the systems alone; say --allow-different-devices if it is wanted",
+                first.system.name, first.device.name, other.system.name, other.device.name
+            ))),
+        }
+    }
+
+    /// Whether a device is sized from the trace, so that holes in the address space must go.
+    pub fn has_template(&self) -> bool {
+        self.columns.iter().any(|c| c.device.auto.is_some())
+    }
+
+    /// The configurations for a workload: for each system, for each seed.
+    ///
+    /// # Errors
+    /// A template that cannot be made large enough.
+    pub fn configurations(&self, summary: &Summary) -> Result<Vec<RunConfig>, CliError> {
+        let mut configurations = Vec::new();
+        for column in &self.columns {
+            let device = match column.device.auto {
+                Some(_) => auto_device(&column.device, summary.footprint_units)?,
+                None => column.device.clone(),
+            };
+            for number in 0..self.seeds {
+                let seed = self.host.seed + number;
+                configurations.push(RunConfig {
+                    device: device.clone(),
+                    system: column.system.clone(),
+                    host: HostConfig {
+                        seed,
+                        ..self.host.clone()
+                    },
+                });
+            }
+        }
+        Ok(configurations)
+    }
+}
+
+/// `SYSTEM@DEVICE`, or a system on the common device; a file may have `@` in its name.
+fn split<'a>(text: &'a str, device: &'a str) -> (&'a str, &'a str) {
+    match text.rsplit_once('@') {
+        Some((system, own)) if !Path::new(text).exists() => (system, own),
+        _ => (text, device),
+    }
+}
+
+/// How often each `--set` key was not used, by kind of configuration.
+#[derive(Default)]
+struct Unused(Vec<String>);
+
+impl Unused {
+    fn note<T>(&mut self, loaded: Loaded<T>) -> T {
+        self.0.extend(loaded.unused);
+        loaded.config
+    }
+
+    /// Refuses a key that no configuration uses. Each is loaded once a column, but for the host.
+    fn refuse(&self, columns: usize) -> Result<(), CliError> {
+        let keys: BTreeSet<&String> = self.0.iter().collect();
+        let useless = |key: &&String| {
+            let times = self.0.iter().filter(|other| other == key).count();
+            times == if key.starts_with("host.") { 1 } else { columns }
+        };
+        match keys.into_iter().find(useless) {
+            None => Ok(()),
+            Some(key) => Err(CliError::Usage(format!(
+                "--set {key}: nothing that runs uses this key with the other settings as they are"
+            ))),
+        }
+    }
+}
+
+/// A configuration of which every setting is used.
+///
+/// # Errors
+/// A setting that it does not use.
+pub fn all_used<T>(loaded: Loaded<T>) -> Result<Loaded<T>, CliError> {
+    Unused(loaded.unused.clone()).refuse(1)?;
+    Ok(loaded)
+}

@@ -1,0 +1,63 @@
+//! How far things are, on standard error and only when that is a terminal.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use flashlore_sim::engine::Ticker;
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+
+/// Requests replayed of all runs together, with their rate and the time left.
+const RUNNING: &str = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} requests, \
+                       {per_sec}, {eta} left{msg}";
+
+/// A ticker of one phase; clones tick the same one. It disappears with the last of them.
+#[derive(Clone)]
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// For a phase of unknown length.
+    pub fn phase(what: &'static str) -> Self {
+        Self::show(|| ProgressBar::new_spinner().with_message(what))
+    }
+
+    /// For `requests` requests of `runs` runs.
+    pub fn requests(requests: u64, runs: usize) -> Self {
+        Self::show(|| {
+            // A fixed text, which a test reads.
+            let style = ProgressStyle::with_template(RUNNING)
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            let message = match runs {
+                1 => String::new(),
+                _ => format!(" ({runs} runs)"),
+            };
+            ProgressBar::new(requests)
+                .with_style(style)
+                .with_message(message)
+        })
+    }
+
+    fn show(make: impl Fn() -> ProgressBar) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = make().with_finish(ProgressFinish::AndClear);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+}
+
+impl Ticker for Progress {
+    fn tick(&mut self, requests: u64) {
+        self.0.inc(requests);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_one() {
+        assert!(ProgressStyle::with_template(RUNNING).is_ok());
+    }
+}

@@ -1,0 +1,163 @@
+//! Runs on all cores, their results in the order in which they were asked for.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use flashlore_sim::config::RunConfig;
+use flashlore_sim::engine::{MeasureOptions, RunError, RunOptions, check, simulate};
+use flashlore_sim::results::RunOutput;
+
+use crate::error::CliError;
+use crate::input::Input;
+use crate::progress::Progress;
+
+/// One run to be done.
+pub struct Job<'a> {
+    /// What is replayed.
+    pub input: &'a Input,
+    /// On what.
+    pub config: RunConfig,
+}
+
+/// What runs record besides their results.
+#[derive(Default)]
+pub struct Recording {
+    /// Width of the buckets of a time line, in nanoseconds.
+    pub timeline_ns: Option<u64>,
+    /// The file for a line for every request; of a single run.
+    pub request_log: Option<PathBuf>,
+}
+
+/// Does all runs. Whatever can be refused is refused before the first begins.
+///
+/// # Errors
+/// The first run, in the order given, that cannot begin or go on; a log that cannot be written.
+pub fn run_all(
+    jobs: &[Job],
+    threads: NonZeroUsize,
+    recording: &Recording,
+) -> Result<Vec<RunOutput>, CliError> {
+    for job in jobs {
+        check(&job.config, job.input.summary()).map_err(|source| job.failed(source))?;
+    }
+    if recording.request_log.is_some() && jobs.len() != 1 {
+        return Err(CliError::Usage(format!(
+            "--request-log records one run, found {}: name one trace, one system and one seed",
+            jobs.len()
+        )));
+    }
+    let requests = jobs.iter().map(Job::requests).sum();
+    let progress = Progress::requests(requests, jobs.len());
+    in_parallel(jobs, threads, |job| job.run(recording, progress.clone()))
+}
+
+impl Job<'_> {
+    fn run(&self, recording: &Recording, mut progress: Progress) -> Result<RunOutput, CliError> {
+        let mut measure = MeasureOptions {
+            timeline_ns: recording.timeline_ns,
+            request_log: None,
+        };
+        if let Some(path) = &recording.request_log {
+            let file = File::create(path).map_err(|source| CliError::File {
+                action: "write",
+                path: path.clone(),
+                source,
+            })?;
+            measure.request_log = Some(Box::new(BufWriter::new(file)));
+        }
+        let options = RunOptions {
+            measure,
+            progress: Some(&mut progress),
+        };
+        let mut source = self.input.source()?;
+        simulate(&self.config, &mut source, options).map_err(|source| self.failed(source))
+    }
+
+    fn requests(&self) -> u64 {
+        let limit = self.config.host.limit.unwrap_or(u64::MAX);
+        self.input.summary().requests.min(limit)
+    }
+
+    fn failed(&self, source: RunError) -> CliError {
+        CliError::Run {
+            trace: self.input.name(),
+            system: self.config.system.name.clone(),
+            source: Box::new(source),
+        }
+    }
+}
+
+/// Applies `work` to every item, `threads` at a time and in order; no item is begun after a failure.
+///
+/// # Errors
+/// The failure of the first item that fails. It does not depend on the threads: items before it have
+/// all been begun, and are waited for.
+pub fn in_parallel<I: Sync, T: Send, E: Send>(
+    items: &[I],
+    threads: NonZeroUsize,
+    work: impl Fn(&I) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let done: Mutex<Vec<(usize, Result<T, E>)>> = Mutex::new(Vec::with_capacity(items.len()));
+    thread::scope(|scope| {
+        for _ in 0..threads.get().min(items.len()) {
+            scope.spawn(|| {
+                while !failed.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(at) else { break };
+                    let result = work(item);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    done.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The cores there are, or as many as asked for.
+pub fn threads(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+    asked
+        .or_else(|| thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_their_order_and_the_first_failure_wins() {
+        let items: Vec<u64> = (0..200).collect();
+        for threads in [1, 2, 7] {
+            let threads = NonZeroUsize::new(threads).unwrap();
+            let slow = |&item: &u64| {
+                // The earlier, the slower.
+                thread::sleep(std::time::Duration::from_micros(200 - item));
+                Ok::<u64, u64>(item * item)
+            };
+            let squares: Vec<u64> = items.iter().map(|item| item * item).collect();
+            assert_eq!(in_parallel(&items, threads, slow), Ok(squares));
+            let failing = |&item: &u64| {
+                thread::sleep(std::time::Duration::from_micros(200 - item));
+                if item % 50 == 49 { Err(item) } else { Ok(item) }
+            };
+            assert_eq!(in_parallel(&items, threads, failing), Err(49));
+        }
+        let none: [u64; 0] = [];
+        assert_eq!(
+            in_parallel(&none, NonZeroUsize::MIN, |_| Ok::<u64, u64>(0)),
+            Ok(vec![])
+        );
+    }
+}

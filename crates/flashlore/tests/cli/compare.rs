@@ -1,0 +1,278 @@
+//! `flashlore compare` and `flashlore simulate`.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::program::{Place, fiu, fiu_of, msr, runs};
+
+/// The names that are documented and stay.
+const NAMES: &str = "system device trace seed config_hash host.requests host.read_pages \
+    host.write_pages host.trim_pages host.bytes flash.page_reads flash.page_programs \
+    flash.block_erases programs.unique programs.duplicate programs.reborn programs.delta_log \
+    programs.compressed_log programs.merge programs.gc programs.wear programs.map \
+    programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
+    dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
+    response_us.read.count response_us.write.mean response_us.all.std response_us.all.p50 \
+    response_us.all.p95 response_us.all.p99 response_us.all.p999 response_us.all.p9999 \
+    response_us.all.max service_us.read.mean service_us.write.p99 service_us.all.count erases.min \
+    erases.mean erases.max erases.std utilization.die energy_uj run.wall_s run.requests_per_s \
+    run.simulated_s run.peak_rss_bytes workload.compact workload.content workload.read.lenient";
+
+#[test]
+fn json_has_the_promised_names() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let results = place.run(&["compare", "t.fiu", "--json"]).json();
+    assert_eq!(results["version"], env!("CARGO_PKG_VERSION"));
+    let runs = results["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        for name in NAMES.split_whitespace() {
+            let pointer = format!("/{}", name.replace('.', "/"));
+            assert!(run.pointer(&pointer).is_some(), "{name} is missing");
+        }
+    }
+    assert_eq!(runs[0]["host"]["requests"], 4000);
+    assert!(runs[1]["dedup"]["hits"].as_u64().unwrap() > 0);
+    assert!(runs[1]["programs"]["unique"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn the_same_command_gives_the_same_bits_on_any_number_of_threads() {
+    let place = Place::new();
+    place
+        .write("t.fiu", &fiu())
+        .write("u.fiu", &fiu_of(3000, 1000));
+    let results = |jobs: &str| {
+        let args = [
+            "compare",
+            "t.fiu",
+            "u.fiu",
+            "--seeds",
+            "3",
+            "--json",
+            "--jobs",
+            jobs,
+            "--set",
+            "device.gc.policy=d-choices",
+            "--set",
+            "device.precondition.overwrite=steady",
+        ];
+        runs(place.run(&args).json())
+    };
+    let first = results("1");
+    assert_eq!(first.len(), 12);
+    assert_eq!(first, results("4"));
+    let seeds: Vec<u64> = first
+        .iter()
+        .map(|run| run["seed"].as_u64().unwrap())
+        .collect();
+    let seed = seeds[0];
+    assert_eq!(
+        seeds[..6],
+        [seed, seed + 1, seed + 2, seed, seed + 1, seed + 2]
+    );
+    assert_ne!(first[0]["flash"], first[1]["flash"], "seeds matter");
+}
+
+#[test]
+fn the_table_says_what_was_done_to_the_trace() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu()).write("m.csv", &msr());
+    let text = place
+        .run(&[
+            "compare",
+            "t.fiu",
+            "m.csv",
+            "--content",
+            "distinct",
+            "--seeds",
+            "2",
+        ])
+        .ok();
+    for part in [
+        "Trace t.fiu, 4,000 requests, mean of 2 seeds with 95 % interval, change against plain",
+        "Trace m.csv, 500 requests",
+        "Addresses are compact",
+        "Content is assumed",
+        "Device auto: ",
+        "response p99",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    let text = place
+        .run(&[
+            "simulate",
+            "m.csv",
+            "--system",
+            "plain",
+            "--device",
+            "ca-ssd-4g",
+            "--device-filter",
+            "host.1",
+            "--set",
+            "host.warmup=0.1",
+            "--set",
+            "host.mode=closed",
+        ])
+        .ok();
+    assert!(
+        !text.contains("compact") && text.contains("Trace m.csv, 225 requests"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Only requests to device host.1") && text.contains("warm-up"),
+        "{text}"
+    );
+    assert!(text.contains("Closed loop"), "{text}");
+}
+
+#[test]
+fn traces_are_joined_only_when_asked() {
+    let place = Place::new();
+    place
+        .write("t.fiu", &fiu())
+        .write("u.fiu", &fiu_of(1000, 5000));
+    let joined = place
+        .run(&["compare", "t.fiu", "u.fiu", "--join", "--json"])
+        .json();
+    let joined = joined["runs"].as_array().unwrap();
+    assert_eq!(joined.len(), 2);
+    assert_eq!(joined[0]["host"]["requests"], 5000);
+    assert_eq!(joined[0]["trace"], "t.fiu + u.fiu");
+    let merged = place
+        .run(&["compare", "t.fiu", "u.fiu", "--join=timeline"])
+        .ok();
+    assert!(merged.contains("merged by their times"), "{merged}");
+    assert!(
+        place
+            .run(&["compare", "t.fiu", "t.fiu"])
+            .fails(2)
+            .contains("named twice")
+    );
+    assert!(
+        place
+            .run(&["compare", "t.fiu", "--join"])
+            .fails(2)
+            .contains("--join")
+    );
+}
+
+#[test]
+fn files_are_written_where_asked() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let ran = place.run(&["compare", "t.fiu", "--out", "a/b", "--timeline", "100ms"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("flashlore rerun a/b/results.json"),
+        "{}",
+        ran.stderr
+    );
+    for name in [
+        "results.json",
+        "results.parquet",
+        "response_cdf.csv",
+        "timeline.csv",
+    ] {
+        assert!(place.path(&format!("a/b/{name}")).exists(), "{name}");
+    }
+    let timeline = fs::read_to_string(place.path("a/b/timeline.csv")).unwrap();
+    assert!(timeline.lines().count() > 2 * 15, "{timeline}");
+
+    place
+        .run(&[
+            "simulate",
+            "t.fiu",
+            "--system",
+            "ca-ssd",
+            "--request-log",
+            "log.csv",
+        ])
+        .ok();
+    let log = fs::read_to_string(place.path("log.csv")).unwrap();
+    assert_eq!(log.lines().count(), 4001);
+    assert!(log.starts_with("number,op,arrival_ns,start_ns,end_ns,units\n"));
+}
+
+#[test]
+fn systems_may_have_devices_of_their_own_when_that_is_said() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let systems = "plain@ca-ssd-4g,ca-ssd@ca-ssd-6g";
+    let message = place
+        .run(&["compare", "t.fiu", "--systems", systems])
+        .fails(2);
+    assert!(
+        message.contains("ca-ssd-6g") && message.contains("--allow-different-devices"),
+        "{message}"
+    );
+    let text = place
+        .run(&[
+            "compare",
+            "t.fiu",
+            "--systems",
+            systems,
+            "--allow-different-devices",
+        ])
+        .ok();
+    assert!(
+        text.contains("DIFFERENT DEVICES") && text.contains("ca-ssd on device ca-ssd-6g"),
+        "{text}"
+    );
+    // The same device twice is no difference.
+    place
+        .run(&[
+            "compare",
+            "t.fiu",
+            "--systems",
+            "plain@ca-ssd-4g,ca-ssd",
+            "--device",
+            "ca-ssd-4g",
+        ])
+        .ok();
+}
+
+#[test]
+fn a_file_is_a_system_and_settings_reach_it() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu()).write(
+        "tiny.toml",
+        "base = \"ca-ssd\"\n[dedup]\nindex_entries = 16\n",
+    );
+    let results = place
+        .run(&[
+            "compare",
+            "t.fiu",
+            "--systems",
+            "plain,ca-ssd,tiny.toml",
+            "--json",
+            "--set",
+            "dedup.hash_time=0",
+        ])
+        .json();
+    assert_eq!(results["runs"][2]["system"], "tiny");
+    assert_eq!(results["runs"][2]["dedup"]["entries"], 16);
+    assert_eq!(
+        results["runs"][1]["configuration"]["system"]["dedup"]["hash_time"],
+        "0ns"
+    );
+    assert_eq!(results["runs"][1]["dedup"]["evictions"], 0);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
+        .args(["compare", "t.fiu", "--json"])
+        .current_dir(place.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty());
+}

@@ -1,0 +1,195 @@
+//! What `compare` and `simulate` refuse, and how they say it.
+
+use crate::program::{Place, fiu, fiu_of, msr};
+
+/// A place with traces of each kind.
+fn place() -> Place {
+    let place = Place::new();
+    place
+        .write("t.fiu", &fiu())
+        .write("m.csv", &msr())
+        .write("far.fiu", &fiu_of(100, 1 << 30))
+        .write("bad.fiu", &format!("{}1 2 3 four\n", fiu_of(10, 0)));
+    place
+}
+
+#[track_caller]
+fn refused(args: &[&str], code: i32, parts: &[&str]) {
+    let message = place().run(args).fails(code);
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is missing in: {message}");
+    }
+}
+
+#[test]
+fn unknown_names_and_keys() {
+    refused(
+        &["compare", "t.fiu", "--systems", "plain,ca-sd"],
+        2,
+        &["ca-sd", "did you mean \"ca-ssd\"?"],
+    );
+    refused(
+        &["compare", "t.fiu", "--device", "ca-ssd-5g"],
+        2,
+        &["no device", "did you mean"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "dedup.index_entry=3"],
+        2,
+        &["did you mean \"dedup.index_entries\"?"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "dedup.index_entries"],
+        2,
+        &["expected KEY=VALUE"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "device.gc.choices=3"],
+        2,
+        &["device.gc.choices"],
+    );
+    refused(
+        &["compare", "t.fiu", "--systems", "absent.toml"],
+        2,
+        &["cannot read absent.toml"],
+    );
+    refused(
+        &[
+            "simulate",
+            "t.fiu",
+            "--system",
+            "plain",
+            "--set",
+            "dedup.index_entries=3",
+        ],
+        2,
+        &["dedup.index_entries", "nothing that runs uses"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "host.think_time=1ms"],
+        2,
+        &["host.think_time"],
+    );
+}
+
+#[test]
+fn keys_that_one_system_uses_are_fine() {
+    place()
+        .run(&["compare", "t.fiu", "--set", "dedup.index_entries=3"])
+        .ok();
+}
+
+#[test]
+fn contradictions() {
+    refused(
+        &["compare", "t.fiu", "--systems", "plain,plain"],
+        2,
+        &["two systems are called plain"],
+    );
+    refused(
+        &["compare", "t.fiu", "--request-log", "log"],
+        2,
+        &["--request-log", "found 2"],
+    );
+    refused(
+        &["compare", "t.fiu", "--timeline", "0s", "--out", "o"],
+        2,
+        &["--timeline 0"],
+    );
+    refused(&["compare", "-", "-"], 2, &["standard input"]);
+    refused(
+        &[
+            "compare",
+            "t.fiu",
+            "--set",
+            "host.seed=9223372036854775807",
+            "--seeds",
+            "18446744073709551615",
+        ],
+        2,
+        &["64 bits"],
+    );
+    refused(
+        &["compare", "t.fiu", "--device-filter", "9,9"],
+        2,
+        &["'9,9'", "8,0"],
+    );
+    let usage = |args: &[&str]| {
+        let ran = place().run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        ran.stderr
+    };
+    assert!(usage(&["compare", "t.fiu", "--timeline", "1s"]).contains("--out"));
+    assert!(usage(&["compare", "t.fiu", "--timeline", "soon", "--out", "o"]).contains("soon"));
+    assert!(usage(&["compare", "t.fiu", "--seeds", "0"]).contains("--seeds"));
+    assert!(usage(&["compare", "t.fiu", "--format", "msrc"]).contains("unknown trace format"));
+    assert!(usage(&["compare"]).contains("TRACE"));
+    assert!(usage(&["simulate", "t.fiu"]).contains("--system"));
+    assert!(usage(&["compair"]).contains("compare"));
+}
+
+#[test]
+fn traces_that_cannot_be_read() {
+    refused(
+        &["compare", "bad.fiu"],
+        1,
+        &["bad.fiu, line 11", "expected"],
+    );
+    refused(
+        &["compare", "absent.fiu"],
+        1,
+        &["absent.fiu", "cannot open"],
+    );
+    refused(
+        &["compare", "t.fiu", "--format", "msr"],
+        1,
+        &["t.fiu, line 1"],
+    );
+    let text = place().run(&["compare", "bad.fiu", "--lenient"]).ok();
+    assert!(text.contains("1 malformed records were skipped"), "{text}");
+}
+
+#[test]
+fn traces_that_do_not_fit() {
+    refused(
+        &["compare", "far.fiu", "--device", "ca-ssd-4g"],
+        2,
+        &[
+            "far.fiu on system plain",
+            "ca-ssd-4g",
+            "--compact",
+            "--device auto",
+        ],
+    );
+    place()
+        .run(&["compare", "far.fiu", "--device", "ca-ssd-4g", "--compact"])
+        .ok();
+    place().run(&["compare", "far.fiu"]).ok();
+    refused(
+        &["compare", "m.csv"],
+        2,
+        &["m.csv on system ca-ssd", "--content distinct"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "device.capacity=1MiB"],
+        2,
+        &["device auto exports 256 pages"],
+    );
+}
+
+#[test]
+fn places_that_cannot_be_written() {
+    refused(&["compare", "t.fiu", "--out", "t.fiu/x"], 1, &["t.fiu/x"]);
+    refused(
+        &[
+            "simulate",
+            "t.fiu",
+            "--system",
+            "plain",
+            "--request-log",
+            "no/log",
+        ],
+        1,
+        &["no/log"],
+    );
+}

@@ -1,0 +1,10 @@
+//! The command as a user meets it: the program is run, and its output, errors and exit codes are
+//! looked at.
+
+mod compare;
+mod demo;
+mod errors;
+mod lists;
+mod program;
+mod rerun;
+mod trace;

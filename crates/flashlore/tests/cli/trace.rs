@@ -1,0 +1,100 @@
+//! `flashlore trace info` and `flashlore trace convert`.
+
+use crate::program::{Place, fiu, msr, run, runs};
+
+#[test]
+fn info_tells_what_a_trace_is() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let text = place.run(&["trace", "info", "t.fiu"]).ok();
+    assert!(
+        text.contains("fiu, compression none") && text.contains("400 pages"),
+        "{text}"
+    );
+    let json = place.run(&["trace", "info", "t.fiu", "--json"]).json();
+    assert_eq!(json["input"]["read"]["records"], 4000);
+    assert_eq!(json["footprint_units"], 400);
+    let json = run(&["trace", "info", "demo:maildir", "--json"]).json();
+    assert_eq!(json["counts"]["writes"]["pages"], 68_297);
+}
+
+#[test]
+fn a_converted_trace_gives_the_same_runs() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let text = place.run(&["trace", "convert", "t.fiu", "t.parquet"]).ok();
+    assert_eq!(text, "4000 records from fiu to native in t.parquet\n");
+    place
+        .run(&["trace", "convert", "t.parquet", "back", "--to", "fiu"])
+        .ok();
+    let results = |trace: &str| runs(place.run(&["compare", trace, "--json"]).json());
+    let (text, native, back) = (results("t.fiu"), results("t.parquet"), results("back"));
+    for (text, others) in text.iter().zip(native.iter().zip(&back)) {
+        for name in [
+            "host",
+            "flash",
+            "programs",
+            "dedup",
+            "gc",
+            "response_us",
+            "config_hash",
+        ] {
+            assert_eq!(text[name], others.0[name], "{name}");
+            assert_eq!(text[name], others.1[name], "{name}");
+        }
+    }
+}
+
+#[test]
+fn conversion_refuses_what_it_cannot_do() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu()).write("m.csv", &msr());
+    let convert = |args: &[&str]| place.run(&[&["trace", "convert"], args].concat());
+    let message = convert(&["t.fiu", "out.txt"]).fails(2);
+    assert!(
+        message.contains("out.txt") && message.contains("--to"),
+        "{message}"
+    );
+    let message = convert(&["t.fiu", "out.fiu.xz"]).fails(2);
+    assert!(message.contains("uncompressed"), "{message}");
+    let message = convert(&["t.fiu", "./t.fiu"]).fails(2);
+    assert!(message.contains("both input and output"), "{message}");
+    let message = convert(&["t.fiu", "out.ssdsim"]).fails(1);
+    assert!(
+        message.contains("record 1") && message.contains("content"),
+        "{message}"
+    );
+    let text = convert(&["t.fiu", "out.ssdsim", "--drop-content"]).ok();
+    assert!(text.contains("4000 records lost their content"), "{text}");
+    let message = convert(&["m.csv", "out.fiu"]).fails(1);
+    assert!(
+        message.contains("record 1 cannot be written as fiu"),
+        "{message}"
+    );
+    assert!(!place.path("out.fiu").exists());
+    assert_eq!(convert(&["t.fiu", "x.fiu", "--format", "nonsense"]).code, 2);
+}
+
+#[test]
+fn missing_and_damaged_traces_are_named() {
+    let place = Place::new();
+    let message = place.run(&["trace", "info", "absent.fiu"]).fails(1);
+    assert!(message.starts_with("absent.fiu: cannot open"), "{message}");
+    place
+        .write("empty", "")
+        .write("noise", "\u{1}\u{2} what is this\n");
+    assert!(
+        place
+            .run(&["trace", "info", "empty"])
+            .fails(1)
+            .contains("empty")
+    );
+    assert!(
+        place
+            .run(&["trace", "info", "noise"])
+            .fails(1)
+            .contains("no known trace format")
+    );
+    let message = place.run(&["trace", "info", "demo:maidlir"]).fails(2);
+    assert!(message.contains("demo:maildir"), "{message}");
+}

@@ -1,0 +1,83 @@
+//! What stands in the head of a table because it changed the trace or how it was replayed: nothing
+//! that does may be silent.
+
+use flashlore_trace::{ContentModel, Join, WorkloadOptions};
+
+use super::compare::group_digits;
+use super::record::RunResult;
+use crate::config::{HostConfig, Load};
+
+/// Sentences about the workload and the host of `run`, without the things that are as the trace has
+/// them.
+pub(super) fn workload_notes(run: &RunResult) -> Vec<String> {
+    let mut notes = layout_notes(&run.workload, run.trace_files.len());
+    notes.extend(host_notes(&run.configuration.host));
+    let clamped: u64 = run.trace_files.iter().map(|file| file.clamped).sum();
+    if clamped > 0 {
+        notes.push(format!(
+            "{} records stood out of order: their times were raised to that of the record before.",
+            group_digits(clamped as f64)
+        ));
+    }
+    let skipped: u64 = run.trace_files.iter().map(|file| file.skipped).sum();
+    if skipped > 0 {
+        notes.push(format!(
+            "!!! {} malformed records were skipped !!!",
+            group_digits(skipped as f64)
+        ));
+    }
+    notes
+}
+
+fn layout_notes(workload: &WorkloadOptions, files: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    if files > 1 {
+        notes.push(match workload.join {
+            Join::Sequence => "The traces are replayed one after another.".to_string(),
+            Join::Timeline => "The traces are merged by their times.".to_string(),
+        });
+    }
+    if !workload.devices.is_empty() {
+        let names = workload.devices.join(" ");
+        notes.push(format!("Only requests to device {names} are replayed."));
+    }
+    if workload.compact {
+        notes.push("Addresses are compact: pages never touched are left out.".to_string());
+    }
+    if workload.content == ContentModel::Distinct {
+        notes.push("Content is assumed: every page written is unlike all others.".to_string());
+    }
+    notes
+}
+
+fn host_notes(host: &HostConfig) -> Vec<String> {
+    let mut notes = Vec::new();
+    match host.load() {
+        Load::Open { time_scale: 1.0 } => {}
+        Load::Open { time_scale } => {
+            notes.push(format!(
+                "Times between arrivals are multiplied by {time_scale}."
+            ));
+        }
+        Load::Closed {
+            queue_depth,
+            think_time_ns,
+        } => {
+            let think_us = think_time_ns as f64 / 1e3;
+            notes.push(format!(
+                "Closed loop: {queue_depth} requests in flight, think time {think_us} us; the \
+                 trace's times are not used."
+            ));
+        }
+    }
+    if let Some(limit) = host.limit {
+        notes.push(format!("At most {limit} requests are replayed."));
+    }
+    if host.warmup.get() > 0.0 {
+        notes.push(format!(
+            "The first {} of the requests is warm-up and not counted.",
+            host.warmup
+        ));
+    }
+    notes
+}
