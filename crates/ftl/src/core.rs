@@ -39,6 +39,8 @@ pub(crate) struct Pool {
     pub free: u32,
     /// Whether `free` is at or below the low watermark.
     pub low: bool,
+    /// Background collection: it has been low, and `free` is not above the high watermark yet.
+    pub filling: bool,
     /// Most erases of any of its blocks.
     pub most_erases: u32,
     /// Erases until static wear levelling looks again.
@@ -98,6 +100,7 @@ where
             .map(|members| Pool {
                 free: members.len() as u32 * geometry.blocks_per_plane(),
                 low: false,
+                filling: false,
                 most_erases: 0,
                 until_wear_check: 1,
             })
@@ -408,7 +411,8 @@ where
     }
 
     fn note_watermark(&mut self, pool: usize) {
-        let low = self.pools[pool].free <= self.options.collect.watermarks.low;
+        let marks = self.options.collect.watermarks;
+        let low = self.pools[pool].free <= marks.low;
         if low != self.pools[pool].low {
             self.pools[pool].low = low;
             self.low_pools = if low {
@@ -417,8 +421,12 @@ where
                 self.low_pools - 1
             };
         }
-        if low && self.options.collect.mode == Mode::Background {
-            self.wake(pool);
+        if self.options.collect.mode == Mode::Background {
+            let record = &mut self.pools[pool];
+            record.filling = low || (record.filling && record.free <= marks.high);
+            if record.filling {
+                self.wake(pool);
+            }
         }
     }
 

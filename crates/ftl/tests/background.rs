@@ -130,6 +130,10 @@ impl Flash for Watched {
     fn idle_since(&self, plane: PlaneId) -> Option<Time> {
         self.device.idle_since(plane)
     }
+
+    fn next_event(&self) -> Option<Time> {
+        self.device.next_event()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -208,7 +212,7 @@ fn ended(ftl: &mut PlainFtl<Watched>, done: Completion) -> (Time, Time) {
         return (start, end);
     }
     loop {
-        let next = ftl.core().flash().device.next_event();
+        let next = ftl.core().flash().next_event();
         let next = next.expect("the host's operation is open");
         ftl.advance(next).unwrap();
         let finished = std::mem::take(ftl.core_mut().finished());
@@ -312,6 +316,39 @@ fn on_a_shared_channel_the_host_waits_as_long() {
         assert!(seen.during_an_erase > 100, "{seen:?}");
         assert_eq!(seen.waited_for_an_erase == 0, suspend, "{seen:?}");
         assert_eq!(ftl.core().flash().during_erase, 0);
+    }
+}
+
+/// A gap is used to its end, however seldom the device is told that time has passed.
+#[test]
+fn one_long_gap_is_worth_as_much_as_the_same_gap_in_pieces() {
+    for shared_channel in [false, true] {
+        for (dies, planes) in SHAPES {
+            let after = |pieces: u64| {
+                let case = Case {
+                    shared_channel,
+                    ..relaxed(dies, planes, true)
+                };
+                let (mut ftl, mut random) = device(case);
+                let pages = ftl.core().options().exported;
+                let mut before = 0;
+                for _ in 0..300 * dies * planes {
+                    ftl.write(When::now(0), random.below(pages), (), Tag::NONE)
+                        .unwrap();
+                    before = ftl.core().free_blocks();
+                }
+                for piece in 1..=pieces {
+                    ftl.advance(piece * (2_000_000_000 / pieces)).unwrap();
+                }
+                let counters = ftl.core().counters().clone();
+                (before, ftl.core().free_blocks(), counters)
+            };
+            let (before, free, _) = after(1);
+            assert!(free > before, "{free} blocks are free, {before} before");
+            // Above the high watermark in every pool.
+            assert!(free > 5 * dies * planes, "{free} blocks are free");
+            assert_eq!(after(1), after(4000));
+        }
     }
 }
 

@@ -32,10 +32,10 @@ const QUICK: Scale = Scale {
 };
 
 const THOROUGH: Scale = Scale {
-    blocks: 8192,
+    blocks: 4096,
     pages_per_block: 64,
-    warm_up: 12,
-    rounds: 20,
+    warm_up: 6,
+    rounds: 8,
 };
 
 const SPARES: [f64; 4] = [0.07, 0.15, 0.28, 0.50];
@@ -192,7 +192,7 @@ fn cost_benefit_is_no_worse_than_random_choice_and_no_better_than_greedy() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes a minute or two"]
 fn greedy_and_d_choices_on_a_larger_device() {
     greedy_meets_the_curve(THOROUGH, 0.01);
     d_choices_lie_between(THOROUGH, &SPARES, 0.01, 0.2);

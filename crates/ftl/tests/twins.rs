@@ -485,7 +485,12 @@ fn the_comparison_of_plain_devices_goes_through_hundreds_of_collections() {
 #[test]
 fn the_comparison_of_deduplicating_devices_goes_through_hundreds_of_collections() {
     for device in fixed_devices() {
-        for (entries, cut, verify) in [(None, false, false), (Some(60), true, true)] {
+        let indexes = [
+            (None, false, false),
+            (Some(60), true, true),
+            (Some(0), false, false),
+        ];
+        for (entries, cut, verify) in indexes {
             let index = Index {
                 entries,
                 cut,

@@ -175,11 +175,6 @@ impl NandSim {
         self.now = 0;
     }
 
-    /// The next instant at which a completion may be decided, if anything is open.
-    pub fn next_event(&self) -> Option<Time> {
-        self.heap.peek().map(|&Reverse((at, _, _))| at)
-    }
-
     /// How long each part has worked so far.
     pub fn busy(&self) -> Busy {
         Busy {
@@ -574,5 +569,15 @@ impl Flash for NandSim {
         let queue = &self.queues[server as usize];
         let idle = !queue.open && queue.erasing.is_none();
         idle.then_some(self.servers[server as usize].free_at)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let first = self.heap.peek().map(|&Reverse((at, _, _))| at);
+        let running = self.erasing.iter().filter_map(|&server| {
+            let queue = &self.queues[server as usize];
+            let erasing = queue.erasing.filter(|_| !queue.open)?;
+            Some(erasing.resumed + erasing.remaining)
+        });
+        running.chain(first).min()
     }
 }

@@ -20,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 use flashlore_ftl::FtlError;
 use flashlore_trace::{Op, Request, RequestBlock};
 
