@@ -1,14 +1,15 @@
 //! How far things are, on standard error and only when that is a terminal.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use flashlore_sim::engine::Ticker;
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressFinish, ProgressState, ProgressStyle};
 
 /// Requests replayed of all runs together, with their rate and the time left.
 const RUNNING: &str = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} requests, \
-                       {per_sec}, {eta} left{msg}";
+                       {rate}/s, {eta} left{msg}";
 
 /// A ticker of one phase; clones tick the same one. It disappears with the last of them.
 #[derive(Clone)]
@@ -25,7 +26,8 @@ impl Progress {
         Self::show(|| {
             // A fixed text, which a test reads.
             let style = ProgressStyle::with_template(RUNNING)
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .with_key("rate", rate);
             let message = match runs {
                 1 => String::new(),
                 _ => format!(" ({runs} runs)"),
@@ -44,6 +46,12 @@ impl Progress {
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
     }
+}
+
+/// Whole requests a second.
+fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
+    // A line that cannot be formatted is one not shown.
+    let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
 }
 
 impl Ticker for Progress {

@@ -85,20 +85,17 @@ fn report_text(report: &ConvertReport, output: &Path) -> String {
         report.to,
         output.display()
     );
-    let mut note = |count: u64, what: &str| {
+    let mut note = |what: &str, count: u64| {
         if count > 0 {
-            text.push_str(&format!("{count} {what}\n"));
+            text.push_str(&format!("{what}: {count}\n"));
         }
     };
-    note(report.read.skipped, "malformed records were skipped");
+    note("malformed records skipped", report.read.skipped);
     note(
+        "records out of order, raised to the time of the one before",
         report.read.clamped,
-        "records stood out of order: their times were raised to that of the record before",
     );
-    note(report.contents_dropped, "records lost their content");
-    note(
-        report.times_cut,
-        "times were cut to whole clock ticks of 100 ns",
-    );
+    note("records that lost their content", report.contents_dropped);
+    note("times cut to whole clock ticks of 100 ns", report.times_cut);
     text
 }

@@ -146,7 +146,7 @@ fn traces_that_cannot_be_read() {
         &["t.fiu, line 1"],
     );
     let text = place().run(&["compare", "bad.fiu", "--lenient"]).ok();
-    assert!(text.contains("1 malformed records were skipped"), "{text}");
+    assert!(text.contains("Malformed records skipped: 1"), "{text}");
 }
 
 #[test]

@@ -15,14 +15,14 @@ pub(super) fn workload_notes(run: &RunResult) -> Vec<String> {
     let clamped: u64 = run.trace_files.iter().map(|file| file.clamped).sum();
     if clamped > 0 {
         notes.push(format!(
-            "{} records stood out of order: their times were raised to that of the record before.",
+            "Records out of order, raised to the time of the one before: {}.",
             group_digits(clamped as f64)
         ));
     }
     let skipped: u64 = run.trace_files.iter().map(|file| file.skipped).sum();
     if skipped > 0 {
         notes.push(format!(
-            "!!! {} malformed records were skipped !!!",
+            "!!! Malformed records skipped: {} !!!",
             group_digits(skipped as f64)
         ));
     }
