@@ -259,9 +259,9 @@ where
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
         let group = self.layout.group_of(lpn);
         let plane = self.host_lane(map, when.at, group)?;
-        self.counters.programs_host += 1;
         let unit = Unit::New { owner, page };
         let (ppn, done) = self.append(plane, Stream::Host, unit, when, Route::Channel, tag)?;
+        self.counters.programs_host += 1;
         let turn_over = match self.options.layout.rotate {
             Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),
             Rotate::Block => !self.planes[plane.index()].open[Stream::Host as usize].is_open(),

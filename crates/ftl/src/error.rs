@@ -22,7 +22,8 @@ pub enum FtlError<E: std::error::Error + 'static> {
         /// Exported pages.
         exported: u32,
     },
-    /// The flash device failed.
+    /// The flash device failed. Outside of a collection everything is as it was before; inside one the
+    /// translation layer cannot be used further.
     #[error(transparent)]
     Device(#[from] E),
 }

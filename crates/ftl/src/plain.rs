@@ -78,10 +78,10 @@ where
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
         self.check_range(lpn)?;
-        self.core.counters.host_writes += 1;
         let (ppn, done) = self
             .core
             .append_host(&mut self.map, when, lpn, lpn, page, tag)?;
+        self.core.counters.host_writes += 1;
         // Looked up only now: the append may have collected and moved the old unit.
         let old = self.map.replace(lpn, ppn);
         if old.is_some() {

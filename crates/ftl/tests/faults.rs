@@ -1,0 +1,107 @@
+//! A device that fails: the failure reaches the caller, nothing panics, and outside of a collection
+//! nothing is lost or changed.
+
+use flashlore_content::PageTag;
+use flashlore_flash::faults::{FaultError, Faulty, Odds};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_ftl::{
+    Collect, FtlError, FtlOptions, LayoutOptions, Mode, PlainFtl, Streams, Trigger, VictimChoice,
+    Watermarks, Wear,
+};
+
+type Medium = Faulty<Checked<MemoryFlash<PageTag>>>;
+
+fn device(odds: Odds) -> PlainFtl<Medium> {
+    let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
+    let options = FtlOptions {
+        exported: 64,
+        layout: LayoutOptions::default(),
+        streams: Streams::Separate,
+        summary_page: false,
+        collect: Collect {
+            victims: VictimChoice::Greedy,
+            mode: Mode::Foreground,
+            trigger: Trigger::Allocation,
+            watermarks: Watermarks { low: 1, high: 1 },
+            copyback: false,
+        },
+        wear: Wear {
+            dynamic: false,
+            static_gap: 0,
+        },
+        seed: 0,
+    };
+    let medium = Faulty::new(Checked::new(MemoryFlash::new(geometry)), odds, 3);
+    PlainFtl::new(medium, options).unwrap()
+}
+
+fn injected<T>(result: Result<T, FtlError<<Medium as flashlore_flash::Flash>::Error>>) -> bool {
+    match result {
+        Ok(_) => false,
+        Err(FtlError::Device(FaultError::Injected { .. })) => true,
+        Err(other) => panic!("not an injected fault: {other}"),
+    }
+}
+
+#[test]
+fn failed_reads_and_writes_are_reported_and_leave_everything_as_it_was() {
+    let mut ftl = device(Odds {
+        read: 4,
+        program: 4,
+        erase: 0,
+    });
+    let mut stored = [None; 64];
+    let (mut failed_writes, mut failed_reads) = (0, 0);
+    // 88 writes fill 11 of 16 blocks: nothing is collected.
+    for value in 0..88u32 {
+        let lpn = value * 7 % 64;
+        if injected(ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE)) {
+            failed_writes += 1;
+        } else {
+            stored[lpn as usize] = Some(PageTag(value));
+        }
+        ftl.check().unwrap();
+    }
+    for lpn in 0..64 {
+        let result = ftl.read(0, lpn, Cause::Host, Tag::NONE);
+        if let Ok((found, _)) = &result {
+            assert_eq!(*found, stored[lpn as usize], "page {lpn}");
+        }
+        failed_reads += u32::from(injected(result));
+        ftl.check().unwrap();
+    }
+    assert!(
+        failed_writes > 5 && failed_reads > 5,
+        "{failed_writes} {failed_reads}"
+    );
+    assert_eq!(ftl.core().counters().programs(), 88 - failed_writes);
+}
+
+#[test]
+fn equal_seeds_fail_at_the_same_operations() {
+    let odds = Odds {
+        program: 3,
+        ..Odds::default()
+    };
+    let run = || -> Vec<bool> {
+        let mut ftl = device(odds);
+        (0..60)
+            .map(|lpn| injected(ftl.write(When::now(0), lpn, PageTag(lpn), Tag::NONE)))
+            .collect()
+    };
+    assert_eq!(run(), run());
+    assert!(run().contains(&true) && run().contains(&false));
+}
+
+#[test]
+fn a_failed_erase_reaches_the_writer_that_caused_it() {
+    let mut ftl = device(Odds {
+        erase: 1,
+        ..Odds::default()
+    });
+    let failed =
+        (0..1000).any(|i| injected(ftl.write(When::now(0), i % 64, PageTag(i), Tag::NONE)));
+    assert!(failed);
+}
