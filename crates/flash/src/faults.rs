@@ -129,4 +129,8 @@ impl<F: Flash> Flash for Faulty<F> {
     fn idle_since(&self, plane: PlaneId) -> Option<Time> {
         self.inner.idle_since(plane)
     }
+
+    fn next_event(&self) -> Option<Time> {
+        self.inner.next_event()
+    }
 }

@@ -7,7 +7,7 @@
 //! | [`nand`] | the [`Flash`] trait: read, program, erase, and when they are done |
 //! | [`memory`] | a back end that keeps pages in memory and takes no time |
 //! | [`rules`] | a wrapper that refuses what NAND cannot do |
-//! | [`faults`] | a wrapper that fails, tears and loses operations, seeded |
+//! | [`faults`] | a wrapper that makes chosen operations fail, seeded |
 //! | [`record`] | a wrapper that writes down every operation |
 //! | [`sim`] | simulated time: dies, channels, queues |
 //! | [`prefetch`] | a hint to the processor's cache |

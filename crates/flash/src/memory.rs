@@ -130,4 +130,8 @@ impl<P: Clone> Flash for MemoryFlash<P> {
     fn idle_since(&self, _plane: PlaneId) -> Option<Time> {
         Some(0)
     }
+
+    fn next_event(&self) -> Option<Time> {
+        self.finished.first().map(|f| f.end)
+    }
 }

@@ -201,4 +201,8 @@ pub trait Flash {
     /// From when on whatever serves this plane has nothing to do; `None` while something waits for
     /// it or the end of its work is open.
     fn idle_since(&self, plane: PlaneId) -> Option<Time>;
+
+    /// The next instant at which [`Flash::advance`] may have something to decide, if anything is
+    /// open; advancing to it makes progress.
+    fn next_event(&self) -> Option<Time>;
 }

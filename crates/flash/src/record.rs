@@ -128,4 +128,8 @@ impl<F: Flash> Flash for Recorded<F> {
     fn idle_since(&self, plane: PlaneId) -> Option<Time> {
         self.inner.idle_since(plane)
     }
+
+    fn next_event(&self) -> Option<Time> {
+        self.inner.next_event()
+    }
 }

@@ -212,6 +212,10 @@ impl<F: Flash> Flash for Checked<F> {
     fn idle_since(&self, plane: PlaneId) -> Option<Time> {
         self.inner.idle_since(plane)
     }
+
+    fn next_event(&self) -> Option<Time> {
+        self.inner.next_event()
+    }
 }
 
 #[cfg(test)]

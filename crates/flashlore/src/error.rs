@@ -75,8 +75,12 @@ impl CliError {
                 | RunError::Geometry { .. }
                 | RunError::Options { .. }
                 | RunError::TooSmall { .. }
-                | RunError::NoContent { .. } => 2,
-                RunError::Trace(_) | RunError::Log { .. } | RunError::Device { .. } => 1,
+                | RunError::NoContent { .. }
+                | RunError::OutOfBand { .. } => 2,
+                RunError::Trace(_)
+                | RunError::Log { .. }
+                | RunError::Prepare { .. }
+                | RunError::Request { .. } => 1,
             },
             Self::Trace(_)
             | Self::Results(_)

@@ -39,6 +39,8 @@ pub(crate) struct Pool {
     pub free: u32,
     /// Whether `free` is at or below the low watermark.
     pub low: bool,
+    /// Background collection: it has been low, and `free` is not above the high watermark yet.
+    pub filling: bool,
     /// Most erases of any of its blocks.
     pub most_erases: u32,
     /// Erases until static wear levelling looks again.
@@ -98,6 +100,7 @@ where
             .map(|members| Pool {
                 free: members.len() as u32 * geometry.blocks_per_plane(),
                 low: false,
+                filling: false,
                 most_erases: 0,
                 until_wear_check: 1,
             })
@@ -408,7 +411,8 @@ where
     }
 
     fn note_watermark(&mut self, pool: usize) {
-        let low = self.pools[pool].free <= self.options.collect.watermarks.low;
+        let marks = self.options.collect.watermarks;
+        let low = self.pools[pool].free <= marks.low;
         if low != self.pools[pool].low {
             self.pools[pool].low = low;
             self.low_pools = if low {
@@ -417,8 +421,12 @@ where
                 self.low_pools - 1
             };
         }
-        if low && self.options.collect.mode == Mode::Background {
-            self.wake(pool);
+        if self.options.collect.mode == Mode::Background {
+            let record = &mut self.pools[pool];
+            record.filling = low || (record.filling && record.free <= marks.high);
+            if record.filling {
+                self.wake(pool);
+            }
         }
     }
 
@@ -433,23 +441,26 @@ where
         route: Route,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let open = &mut self.planes[plane.index()].open[stream as usize];
+        let open = self.planes[plane.index()].open[stream as usize];
         let (ppn, block) = (Ppn(open.next), BlockId(open.block));
-        open.next += 1;
-        let full = open.next == open.end;
-        if let Some(owner) = unit.owner() {
-            self.owners[ppn.index()] = owner;
-        }
-        self.blocks.set_valid(block, ppn);
+        let owner = unit.owner();
+        // A failed program of a page with one unit leaves everything as it was.
         let done = if self.units_per_page == 1 {
-            self.counters.page_programs += 1;
             let cause = cause_of(stream);
-            self.flash
-                .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?
+            let done =
+                self.flash
+                    .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?;
+            self.counters.page_programs += 1;
+            done
         } else {
             self.append_to_page(plane, stream, unit, when.ready, route, tag)?
         };
-        if full {
+        self.planes[plane.index()].open[stream as usize].next += 1;
+        if let Some(owner) = owner {
+            self.owners[ppn.index()] = owner;
+        }
+        self.blocks.set_valid(block, ppn);
+        if open.next + 1 == open.end {
             let sealed = self.seal(plane, stream, done, when.at)?;
             return Ok((ppn, sealed));
         }
@@ -484,7 +495,7 @@ where
             buffer.tags.push(tag);
         }
         if buffer.units.len() as u32 == self.units_per_page {
-            let last = Ppn(self.planes[plane.index()].open[stream as usize].next - 1);
+            let last = Ppn(self.planes[plane.index()].open[stream as usize].next);
             return self.program_page(plane, stream, self.geometry.page_of(last), tag);
         }
         Ok(Completion::Later(OpId(u32::MAX)))

@@ -258,7 +258,8 @@ where
         }
         if let Some(evicted) = self.dedup.index.insert(fingerprint, object) {
             self.objects.set_indexed(evicted, false);
-            self.dedup.counters.evictions += 1;
+            // An index without entries refuses the new one: nothing had to make room.
+            self.dedup.counters.evictions += u64::from(evicted != object);
         }
     }
 

@@ -57,6 +57,12 @@ pub enum OptionsError {
          expected pool plane or die"
     )]
     WidePool,
+    /// More pools than a block record can name.
+    #[error("layout: {found} pools, at most 65535 are supported; use a wider pool")]
+    TooManyPools {
+        /// Pools the scope makes.
+        found: usize,
+    },
     /// The stripe is not a permutation.
     #[error("stripe: expected channel, package, die and plane, each once")]
     Stripe,

@@ -107,11 +107,15 @@ impl Layout {
             return Err(OptionsError::WidePool);
         }
         let lanes = lanes(geometry, options.stripe)?;
+        let last = PlaneId(geometry.planes() - 1);
+        let found = pool_number(geometry, options.pool, last) as usize + 1;
+        if found > usize::from(u16::MAX) {
+            return Err(OptionsError::TooManyPools { found });
+        }
         let pool_of: Vec<u16> = (0..geometry.planes())
             .map(|plane| pool_number(geometry, options.pool, PlaneId(plane)) as u16)
             .collect();
-        let count = pool_of.iter().max().map_or(0, |&m| usize::from(m) + 1);
-        let mut pools = vec![Vec::new(); count];
+        let mut pools: Vec<Vec<PlaneId>> = vec![Vec::new(); found];
         let mut pools_of_die = vec![Vec::new(); geometry.dies() as usize];
         for &plane in &lanes {
             let pool = pool_of[plane.index()];

@@ -1,6 +1,9 @@
 //! The fast core against separately written slow models (`crates/oracle`), operation by operation:
 //! the same programs, reads and erases in the same order, under collection.
 
+mod common;
+
+use common::Random;
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
@@ -273,47 +276,154 @@ fn compare(step: usize, core: &[Common], model: &[Common]) -> Result<(), TestCas
     )))
 }
 
+/// Runs a history on the plain device and its model; answers the victims collected.
+fn plain_twins(device: &Device, steps: &[Step]) -> Result<u64, TestCaseError> {
+    let exported = device.options.exported;
+    let mut ftl = PlainFtl::new(device.medium(), device.options.clone()).unwrap();
+    let mut model = PageFtl::new(device.rules.clone()).unwrap();
+    for (i, step) in steps.iter().enumerate() {
+        match *step {
+            Step::Write(raw, _) => {
+                let lpn = address(raw, exported);
+                ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE).unwrap();
+                model.write(u64::from(lpn)).unwrap();
+            }
+            Step::Read(raw) => {
+                let lpn = address(raw, exported);
+                ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                model.read(u64::from(lpn));
+            }
+            Step::Trim(raw) => {
+                let lpn = address(raw, exported);
+                ftl.trim(lpn).unwrap();
+                model.trim(u64::from(lpn));
+            }
+            Step::Flush => {
+                ftl.core_mut().flush(0).unwrap();
+                model.flush();
+            }
+        }
+        let core = of_core(&ftl.core_mut().flash_mut().take(), &device.geometry, |o| o);
+        let expected = of_model(&model.take_ops(), &device.rules, |lpn| lpn as u32);
+        compare(i, &core, &expected)?;
+    }
+    ftl.check().map_err(TestCaseError::fail)?;
+    model.check();
+    let (counters, totals) = (ftl.core().counters(), model.totals());
+    prop_assert_eq!(counters.victims, totals.victims);
+    prop_assert_eq!(counters.programs_gc, totals.moved_units);
+    prop_assert_eq!(counters.erases, totals.total_erases());
+    prop_assert_eq!(counters.programs_padding, totals.padding_slots);
+    Ok(counters.victims)
+}
+
+/// How the deduplicating device is set up.
+#[derive(Debug, Clone, Copy)]
+struct Index {
+    entries: Option<u32>,
+    /// Fingerprints of 8 bits, so that values collide.
+    cut: bool,
+    verify: bool,
+}
+
+/// Runs a history on the deduplicating device and its model; answers the victims collected.
+fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, TestCaseError> {
+    let Index {
+        entries,
+        cut,
+        verify,
+    } = index;
+    let exported = device.options.exported;
+    let bits = if cut { 8 } else { 128 };
+    let dedup = DedupOptions {
+        index_entries: entries,
+        fingerprint_bits: bits,
+        verify,
+        bypass: None,
+    };
+    let ledger = ValueLedger::default();
+    let mut ftl = DedupFtl::new(device.medium(), device.options.clone(), dedup, ledger).unwrap();
+    let mut model = CaFtl::new(
+        device.rules.clone(),
+        CaOptions {
+            index_entries: entries.map(|e| e as usize),
+            fingerprint: Box::new(move |v| PageTag(v).fingerprint(bits)),
+            verify,
+        },
+    )
+    .unwrap();
+    for (i, step) in steps.iter().enumerate() {
+        match *step {
+            Step::Write(raw, value) => {
+                let lpn = address(raw, exported);
+                ftl.fetch_candidate(0, PageTag(value), Tag::NONE).unwrap();
+                ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE)
+                    .unwrap();
+                model.write(u64::from(lpn), value).unwrap();
+            }
+            Step::Read(raw) => {
+                let lpn = address(raw, exported);
+                ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                model.read(u64::from(lpn));
+            }
+            Step::Trim(raw) => {
+                let lpn = address(raw, exported);
+                ftl.trim(lpn).unwrap();
+                model.trim(u64::from(lpn));
+            }
+            Step::Flush => {
+                ftl.core_mut().flush(0).unwrap();
+                model.flush();
+            }
+        }
+        let ops = ftl.core_mut().flash_mut().take();
+        // An owner is an object; the model names values, so positions are compared, not names.
+        let core = of_core(&ops, &device.geometry, |_| 0);
+        let expected = of_model(&model.take_ops(), &device.rules, |_| 0);
+        compare(i, &core, &expected)?;
+    }
+    ftl.check().map_err(TestCaseError::fail)?;
+    model.check();
+    let (counters, totals) = (ftl.dedup_counters(), model.totals());
+    prop_assert_eq!(counters.hits, totals.hits);
+    prop_assert_eq!(counters.misses, totals.misses);
+    prop_assert_eq!(counters.silent, totals.silent);
+    prop_assert_eq!(counters.evictions, totals.evictions);
+    prop_assert_eq!(counters.corrupted, totals.corrupted);
+    let census = ftl.ledger().census().unwrap();
+    if !cut || verify {
+        prop_assert_eq!(census.unique, totals.unique);
+        prop_assert_eq!(census.duplicate, totals.duplicate);
+        prop_assert_eq!(census.reborn, totals.reborn);
+    }
+    // The LRU order, by content, from head to tail.
+    let listed: Vec<u32> = ftl
+        .dedup()
+        .index
+        .objects()
+        .map(|o| ftl.objects().at(o).0)
+        .collect();
+    let expected: Vec<u32> = model
+        .index()
+        .head_to_tail()
+        .iter()
+        .map(|&(_, ppn)| ppn as u32)
+        .collect();
+    prop_assert_eq!(listed, expected);
+    for lpn in 0..exported {
+        let object = ftl.objects().get(lpn);
+        let found = (object != u32::MAX).then(|| u64::from(ftl.objects().at(object).0));
+        prop_assert_eq!(found, model.location(u64::from(lpn)));
+    }
+    Ok(ftl.core().counters().victims)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn the_plain_device_does_what_a_naive_page_ftl_does(device in devices(), steps in steps(1)) {
-        let exported = device.options.exported;
-        let mut ftl = PlainFtl::new(device.medium(), device.options.clone()).unwrap();
-        let mut model = PageFtl::new(device.rules.clone()).unwrap();
-        for (i, step) in steps.iter().enumerate() {
-            match *step {
-                Step::Write(raw, _) => {
-                    let lpn = address(raw, exported);
-                    ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE).unwrap();
-                    model.write(u64::from(lpn)).unwrap();
-                }
-                Step::Read(raw) => {
-                    let lpn = address(raw, exported);
-                    ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
-                    model.read(u64::from(lpn));
-                }
-                Step::Trim(raw) => {
-                    let lpn = address(raw, exported);
-                    ftl.trim(lpn).unwrap();
-                    model.trim(u64::from(lpn));
-                }
-                Step::Flush => {
-                    ftl.core_mut().flush(0).unwrap();
-                    model.flush();
-                }
-            }
-            let core = of_core(&ftl.core_mut().flash_mut().take(), &device.geometry, |o| o);
-            let expected = of_model(&model.take_ops(), &device.rules, |lpn| lpn as u32);
-            compare(i, &core, &expected)?;
-        }
-        ftl.check().map_err(TestCaseError::fail)?;
-        model.check();
-        let (counters, totals) = (ftl.core().counters(), model.totals());
-        prop_assert_eq!(counters.victims, totals.victims);
-        prop_assert_eq!(counters.programs_gc, totals.moved_units);
-        prop_assert_eq!(counters.erases, totals.total_erases());
-        prop_assert_eq!(counters.programs_padding, totals.padding_slots);
+        plain_twins(&device, &steps)?;
     }
 
     #[test]
@@ -324,75 +434,71 @@ proptest! {
         cut in any::<bool>(),
         verify in any::<bool>(),
     ) {
-        let exported = device.options.exported;
-        let bits = if cut { 8 } else { 128 };
-        let dedup = DedupOptions {
-            index_entries: entries,
-            fingerprint_bits: bits,
-            verify,
-            bypass: None,
-        };
-        let ledger = ValueLedger::default();
-        let mut ftl =
-            DedupFtl::new(device.medium(), device.options.clone(), dedup, ledger).unwrap();
-        let mut model = CaFtl::new(device.rules.clone(), CaOptions {
-            index_entries: entries.map(|e| e as usize),
-            fingerprint: Box::new(move |v| PageTag(v).fingerprint(bits)),
-            verify,
-        }).unwrap();
-        for (i, step) in steps.iter().enumerate() {
-            match *step {
-                Step::Write(raw, value) => {
-                    let lpn = address(raw, exported);
-                    ftl.fetch_candidate(0, PageTag(value), Tag::NONE).unwrap();
-                    ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE).unwrap();
-                    model.write(u64::from(lpn), value).unwrap();
-                }
-                Step::Read(raw) => {
-                    let lpn = address(raw, exported);
-                    ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
-                    model.read(u64::from(lpn));
-                }
-                Step::Trim(raw) => {
-                    let lpn = address(raw, exported);
-                    ftl.trim(lpn).unwrap();
-                    model.trim(u64::from(lpn));
-                }
-                Step::Flush => {
-                    ftl.core_mut().flush(0).unwrap();
-                    model.flush();
-                }
+        dedup_twins(&device, &steps, Index { entries, cut, verify })?;
+    }
+}
+
+/// A fixed history that fills the device and overwrites it many times, with a trim now and then.
+fn long_history(device: &Device, values: u32) -> Vec<Step> {
+    let mut random = Random::new(4);
+    let exported = device.options.exported;
+    (0..30 * exported)
+        .map(|number| {
+            let raw = if number < exported {
+                // Addresses are `raw / 3` where `raw` is a multiple of 3.
+                3 * number
+            } else {
+                random.below(u32::MAX)
+            };
+            match random.below(40) {
+                0 => Step::Trim(raw),
+                1 => Step::Read(raw),
+                _ => Step::Write(raw, random.below(values)),
             }
-            let ops = ftl.core_mut().flash_mut().take();
-            // An owner is an object; the model names values, so positions are compared, not names.
-            let core = of_core(&ops, &device.geometry, |_| 0);
-            let expected = of_model(&model.take_ops(), &device.rules, |_| 0);
-            compare(i, &core, &expected)?;
-        }
-        ftl.check().map_err(TestCaseError::fail)?;
-        model.check();
-        let (counters, totals) = (ftl.dedup_counters(), model.totals());
-        prop_assert_eq!(counters.hits, totals.hits);
-        prop_assert_eq!(counters.misses, totals.misses);
-        prop_assert_eq!(counters.silent, totals.silent);
-        prop_assert_eq!(counters.evictions, totals.evictions);
-        prop_assert_eq!(counters.corrupted, totals.corrupted);
-        let census = ftl.ledger().census().unwrap();
-        if !cut || verify {
-            prop_assert_eq!(census.unique, totals.unique);
-            prop_assert_eq!(census.duplicate, totals.duplicate);
-            prop_assert_eq!(census.reborn, totals.reborn);
-        }
-        // The LRU order, by content, from head to tail.
-        let listed: Vec<u32> =
-            ftl.dedup().index.objects().map(|o| ftl.objects().at(o).0).collect();
-        let expected: Vec<u32> =
-            model.index().head_to_tail().iter().map(|&(_, ppn)| ppn as u32).collect();
-        prop_assert_eq!(listed, expected);
-        for lpn in 0..exported {
-            let object = ftl.objects().get(lpn);
-            let found = (object != u32::MAX).then(|| u64::from(ftl.objects().at(object).0));
-            prop_assert_eq!(found, model.location(u64::from(lpn)));
+        })
+        .collect()
+}
+
+/// The devices of the fixed cases: one plain and simple, one with everything at once.
+fn fixed_devices() -> [Device; 2] {
+    let simple = (
+        (1, 1, 1, 25, 8, 1),
+        (false, PoolScope::Plane, false, false),
+        (Trigger::Allocation, 0, 0, true, false),
+    );
+    let full = (
+        (2, 1, 2, 20, 6, 2),
+        (false, PoolScope::Die, true, true),
+        (Trigger::Dispatch { reads: true }, 1, 1, true, true),
+    );
+    [simple, full].map(device)
+}
+
+#[test]
+fn the_comparison_of_plain_devices_goes_through_hundreds_of_collections() {
+    for device in fixed_devices() {
+        let victims = plain_twins(&device, &long_history(&device, 1)).unwrap();
+        assert!(victims > 100, "{victims} victims");
+    }
+}
+
+#[test]
+fn the_comparison_of_deduplicating_devices_goes_through_hundreds_of_collections() {
+    for device in fixed_devices() {
+        let indexes = [
+            (None, false, false),
+            (Some(60), true, true),
+            (Some(0), false, false),
+        ];
+        for (entries, cut, verify) in indexes {
+            let index = Index {
+                entries,
+                cut,
+                verify,
+            };
+            let steps = long_history(&device, 1000);
+            let victims = dedup_twins(&device, &steps, index).unwrap();
+            assert!(victims > 100, "{victims} victims");
         }
     }
 }

@@ -205,7 +205,8 @@ impl<T: Copy> Blocks<T> {
     pub(crate) fn pad(&mut self, plane: usize, stream: Stream) -> bool {
         let mut padded = false;
         while let Some(block) = self.open[plane][stream as usize] {
-            if self.blocks[block].slots.len() % self.rules.geometry.units_per_page == 0 {
+            let units = self.rules.geometry.units_per_page;
+            if self.blocks[block].slots.len().is_multiple_of(units) {
                 break;
             }
             self.append(plane, stream, None);
@@ -228,7 +229,7 @@ impl<T: Copy> Blocks<T> {
             self.blocks[block].valid += 1;
             self.touch(block);
         }
-        if (index + 1) % self.rules.geometry.units_per_page == 0 {
+        if (index + 1).is_multiple_of(self.rules.geometry.units_per_page) {
             self.program_last_page(block);
         }
         if index + 1 == self.rules.geometry.units_per_block() {

@@ -100,25 +100,45 @@ pub struct MeanField {
 /// K = W / (rho N) this gives m(N), m(N - 1), ... m(1) one after the other; K is the one with
 /// which the mean of m is rho N. Then A = N / W = 1 / (K rho).
 pub fn d_choices(rho: f64, pages_per_block: u32, choices: u32) -> MeanField {
+    let d = f64::from(choices);
+    fixed_point(rho, pages_per_block, |at_least, _| at_least.powf(d))
+}
+
+/// As [`d_choices`], but full blocks are never drawn, since collecting one gains nothing: the draw
+/// is among the other 1 - m(N), so a victim has at least i valid pages with probability
+/// ((Q(i) - m(N)) / (1 - m(N)))^d. Our variant of the model, not a published one.
+pub fn d_choices_with_gain(rho: f64, pages_per_block: u32, choices: u32) -> MeanField {
+    let d = f64::from(choices);
+    fixed_point(rho, pages_per_block, |at_least, full| {
+        let others = f64::max(1.0 - full, f64::MIN_POSITIVE);
+        (f64::max(at_least - full, 0.0) / others).powf(d)
+    })
+}
+
+/// The fixed point where `victim(Q(i), m(N))` is the probability that a victim has at least i valid
+/// pages.
+fn fixed_point(rho: f64, pages_per_block: u32, victim: impl Fn(f64, f64) -> f64) -> MeanField {
     // One collection invalidates at most N of the rho N valid pages a block: K <= 1 / rho.
     let k = bisect(0.0, 1.0 / rho, |k| {
-        mean_share(&stationary(k, pages_per_block, choices)) > rho
+        mean_share(&stationary(k, pages_per_block, &victim)) > rho
     });
     MeanField {
-        blocks: stationary(k, pages_per_block, choices),
+        blocks: stationary(k, pages_per_block, &victim),
         write_amplification: 1.0 / (k * rho),
     }
 }
 
 /// The shares m(0..=N) for a given K, from the top down.
-fn stationary(k: f64, pages_per_block: u32, choices: u32) -> Vec<f64> {
+fn stationary(k: f64, pages_per_block: u32, victim: impl Fn(f64, f64) -> f64) -> Vec<f64> {
     let n = pages_per_block as usize;
     let mut shares = vec![0.0; n + 1];
     let mut above = 0.0;
     for i in (1..=n).rev() {
-        let flow = |m: f64| 1.0 - f64::min(above + m, 1.0).powf(f64::from(choices));
-        shares[i] = bisect(0.0, 1.0 - above, |m| k * i as f64 * m < flow(m));
-        above += shares[i];
+        let full = |m| if i == n { m } else { shares[n] };
+        let flow = |m: f64| 1.0 - victim(f64::min(above + m, 1.0), full(m));
+        let share = bisect(0.0, 1.0 - above, |m| k * i as f64 * m < flow(m));
+        shares[i] = share;
+        above += share;
     }
     shares[0] = 1.0 - above;
     shares
@@ -206,6 +226,27 @@ mod tests {
             );
             let between = [1, 2, 3, 5, 10, 100].map(|d| d_choices(rho, 32, d).write_amplification);
             assert!(between.is_sorted_by(|a, b| a > b), "{between:?}");
+        }
+    }
+
+    #[test]
+    fn without_full_blocks_one_choice_is_better_than_random_and_many_are_greedy() {
+        // Two pages a block, one choice: victims have 0 or 1 valid pages. All full blocks come from
+        // victims and leave by the host: K 2 m(2) = 1; those with 1 valid page are collected in
+        // proportion: K m(1) = 1 - m(1) / (m(0) + m(1)).
+        let found = d_choices_with_gain(0.7, 2, 1);
+        let m = &found.blocks;
+        let k = 1.0 / (found.write_amplification * 0.7);
+        close(k * 2.0 * m[2], 1.0, 1e-9);
+        close(k * m[1], 1.0 - m[1] / (m[0] + m[1]), 1e-9);
+        close(m[2] + m[1] / 2.0, 0.7, 1e-9);
+        for spare in SPARES {
+            let rho = utilisation_from_spare_of_exported(spare);
+            let gain = |d| d_choices_with_gain(rho, 32, d).write_amplification;
+            assert!(gain(1) < random(rho));
+            let all = |d| d_choices(rho, 32, d).write_amplification;
+            assert!(gain(2) < all(2) && gain(5) < all(5));
+            close(gain(1_000_000), greedy(rho, 32), 1e-3);
         }
     }
 

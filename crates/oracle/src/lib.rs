@@ -9,6 +9,7 @@ mod blocks;
 mod collect;
 mod error;
 
+pub mod bus;
 pub mod ca_ftl;
 pub mod counts;
 pub mod curves;

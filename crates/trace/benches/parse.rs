@@ -191,12 +191,12 @@ fn fiu(records: u64) -> String {
     for i in 0..records {
         time_ns += mix(i) % 100_000;
         let lba = (mix(i / 8) % 1_000_000 * 8 + i % 8) * 8;
-        let value = if mix(i + 1) % 2 == 0 {
+        let value = if mix(i + 1).is_multiple_of(2) {
             i
         } else {
             mix(i) % (i + 1)
         };
-        let op = if mix(i + 2) % 4 == 0 {
+        let op = if mix(i + 2).is_multiple_of(4) {
             Op::Read
         } else {
             Op::Write
@@ -217,7 +217,11 @@ fn msr(records: u64) -> String {
     let mut ticks = 128_166_372_003_061_629u64;
     for i in 0..records {
         ticks += mix(i) % 20_000;
-        let op = if mix(i + 2) % 3 == 0 { "Read" } else { "Write" };
+        let op = if mix(i + 2).is_multiple_of(3) {
+            "Read"
+        } else {
+            "Write"
+        };
         let offset = mix(i / 4) % (1 << 36) / 512 * 512 + i % 4 * 65536;
         let size = match mix(i + 3) % 4 {
             0 => 65536,

@@ -12,7 +12,8 @@
 //!   the transfer queue at the channel likewise. One event a server at most is pending.
 //! * An operation that is ready only later (a copy to another die) waits in the same heap.
 //! * A background erase runs while its server has nothing else to do. Where the part can, a host
-//!   operation suspends it; an operation on the very block being erased waits for its end.
+//!   operation suspends it from the instant its server takes it; an operation on the very block being
+//!   erased waits for its end.
 //!
 //! Invariants: a server's `free_at` never decreases; the sum of `busy` is the time it worked;
 //! completions are decided in order of (ready time, submission).
@@ -174,11 +175,6 @@ impl NandSim {
         self.now = 0;
     }
 
-    /// The next instant at which a completion may be decided, if anything is open.
-    pub fn next_event(&self) -> Option<Time> {
-        self.heap.peek().map(|&Reverse((at, _, _))| at)
-    }
-
     /// How long each part has worked so far.
     pub fn busy(&self) -> Busy {
         Busy {
@@ -289,9 +285,14 @@ impl NandSim {
     #[cold]
     fn yield_erase(&mut self, ready: Time, server: u32, block: u32) {
         let s = &mut self.servers[server as usize];
-        let Some(erasing) = &mut self.queues[server as usize].erasing else {
+        let queue = &mut self.queues[server as usize];
+        let Some(erasing) = &mut queue.erasing else {
             return;
         };
+        if queue.open {
+            // Suspended already; `release` says when it runs on.
+            return;
+        }
         let end = erasing.resumed + erasing.remaining;
         let wanted = ready.max(s.free_at);
         let suspend = self.timing.erase_suspend && erasing.block != block && wanted < end;
@@ -390,8 +391,10 @@ impl NandSim {
         match operation.stages {
             Stages::Read { array, .. } => self.push(at + array, Event::Sensed(op)),
             Stages::Program { transfer, array } => {
-                let end = self.transfer(at, server, transfer) + array;
-                self.release(op, end);
+                let moved = self.transfer(at, server, transfer);
+                // Waiting for the channel is not part of its first stage.
+                self.ops[op as usize].start = moved - transfer;
+                self.release(op, moved + array);
             }
             Stages::Local { array } => self.release(op, at + array),
         }
@@ -427,8 +430,13 @@ impl NandSim {
             erasing.resumed = end;
         }
         queue.open = !queue.waiting.is_empty();
-        if queue.open {
-            self.push(end, Event::Free(server));
+        if let Some(&next) = queue.waiting.front() {
+            // It may need the very block being erased.
+            let block = self.ops[next as usize].block;
+            if queue.erasing.is_some_and(|erasing| erasing.block == block) {
+                self.end_erase(server);
+            }
+            self.push(self.servers[server as usize].free_at, Event::Free(server));
         }
         self.complete(op, end);
     }
@@ -561,5 +569,15 @@ impl Flash for NandSim {
         let queue = &self.queues[server as usize];
         let idle = !queue.open && queue.erasing.is_none();
         idle.then_some(self.servers[server as usize].free_at)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let first = self.heap.peek().map(|&Reverse((at, _, _))| at);
+        let running = self.erasing.iter().filter_map(|&server| {
+            let queue = &self.queues[server as usize];
+            let erasing = queue.erasing.filter(|_| !queue.open)?;
+            Some(erasing.resumed + erasing.remaining)
+        });
+        running.chain(first).min()
     }
 }

@@ -1,8 +1,9 @@
 //! Collection in idle gaps: one page-sized step at a time.
 //!
-//! A pool at its low watermark gets a job on every plane it can; a job empties one victim. A step
-//! starts when whatever serves the plane has nothing to do, finishes once begun, and changes the map
-//! when it starts. The block is free when its erase is over.
+//! A pool at its low watermark gets jobs, one a plane, until it is above the high one; a job empties
+//! one victim. A step starts when whatever serves the plane has nothing to do, finishes once begun, and
+//! changes the map when it starts. The block is free when its erase is over. A gap is used to its end:
+//! what the device decides within it may open the way for the next step.
 //!
 //! The host works against a job only when its lane has nothing left: then erases that run are waited
 //! for, a running job is finished, and further victims are collected in the host's way.
@@ -39,7 +40,7 @@ impl<F: Flash> Core<F>
 where
     F::Page: Clone,
 {
-    /// A pool is at its low watermark: starts jobs on planes that have none.
+    /// A pool is filling up: starts jobs on planes that have none.
     pub(crate) fn wake(&mut self, pool: usize) {
         let planned = self.pools[pool].free
             + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
@@ -76,25 +77,32 @@ where
         map: &mut M,
         until: Time,
     ) -> Result<(), FtlError<F::Error>> {
-        while let Some((start, job)) = self.next_step() {
-            if start >= until {
-                break;
-            }
-            self.flash.advance(start, &mut self.finished);
-            self.present = start;
+        loop {
+            let step = self.next_step();
+            // What the device decides first may take the gap, free a block, or open another gap.
+            let event = self.flash.next_event().map(|at| at.max(self.present));
+            let next = step.map(|(start, _)| start).into_iter().chain(event).min();
+            let Some(at) = next.filter(|&at| at < until) else {
+                return Ok(());
+            };
+            self.flash.advance(at, &mut self.finished);
+            self.present = at;
             self.take_erased();
-            // What was decided meanwhile may have taken the gap.
-            let still = self.jobs.get(job).is_some_and(|j| {
-                self.flash
-                    .idle_since(j.plane)
-                    .is_some_and(|idle| idle <= start)
-            });
-            if still {
+            if let Some((start, job)) = step
+                && start == at
+                && self.is_idle(job, start)
+            {
                 self.step(map, start, job, Erase::Background)?;
             }
-            self.wake_low_pools();
+            self.wake_pools();
         }
-        Ok(())
+    }
+
+    /// Whether a job can go on at this instant.
+    fn is_idle(&self, job: usize, at: Time) -> bool {
+        let plane = self.jobs.get(job).map(|j| j.plane);
+        let idle = plane.and_then(|plane| self.flash.idle_since(plane));
+        idle.is_some_and(|since| since <= at)
     }
 
     /// The job whose next step can start first, and when.
@@ -133,12 +141,9 @@ where
         }
     }
 
-    fn wake_low_pools(&mut self) {
-        if self.low_pools == 0 {
-            return;
-        }
+    fn wake_pools(&mut self) {
         for pool in 0..self.pools.len() {
-            if self.pools[pool].low {
+            if self.pools[pool].filling {
                 self.wake(pool);
             }
         }

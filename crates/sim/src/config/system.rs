@@ -30,7 +30,7 @@ pub struct SystemConfig {
 pub struct DedupConfig {
     /// Whether writes are deduplicated at all.
     pub enabled: bool,
-    /// Whether programs are split into unique, duplicate and reborn; works without `enabled` too.
+    /// Whether programs are split into unique, duplicate and reborn.
     pub oracle: bool,
     /// Entries of the fingerprint index.
     pub index_entries: Entries,

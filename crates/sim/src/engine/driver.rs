@@ -7,24 +7,25 @@
 //!   order of readiness; a write that is not hashed keeps its place in that order.
 //! * **A partly written unit** costs a read of its old content first; a verified duplicate costs the
 //!   read of its candidate. Such a write is *plan, fetch, commit*: the map changes at the commit, and
-//!   what else is written to the same page meanwhile waits for it.
+//!   changes to one page are committed in order of arrival ([`super::order`]).
 //! * **A page buffer** that does not fill is padded and programmed `flush_after` later.
 //!
 //! Every instant is handled in order: events up to an arrival come before it.
 //!
-//! Invariants: the hash queue is in order of completion; a page is in `busy` while a write of it is
-//! fetching; memory grows with the requests in flight only.
+//! Invariants: the hash queue is in order of completion; while `ordered`, every change on its way has a
+//! ticket; memory grows with the requests in flight only.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 use flashlore_ftl::FtlError;
 use flashlore_trace::{Op, Request, RequestBlock};
 
 use super::measure::Measured;
+use super::order::Order;
 use super::requests::{InFlight, Requests};
 use super::system::{Distance, System};
 use crate::config::Load;
@@ -42,7 +43,21 @@ const AHEAD: [(usize, Distance); 5] = [
 /// Units of one request that are prefetched; later ones follow the first in memory anyway.
 const PREFETCHED_UNITS: u32 = 4;
 
-type Result<T> = std::result::Result<T, FtlError<Infallible>>;
+type Result<T> = std::result::Result<T, DriveError>;
+
+/// Why a request cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The device cannot.
+    #[error(transparent)]
+    Device(#[from] FtlError<Infallible>),
+    /// The system looks at content and this write has none.
+    #[error(
+        "this write carries no content, which the system needs; say what to assume with \
+         `--content distinct`"
+    )]
+    NoContent,
+}
 
 /// How the host and the front of the device behave.
 #[derive(Debug, Clone, Copy)]
@@ -59,15 +74,35 @@ pub struct Host {
     pub flush_after: Time,
 }
 
-/// The write of one unit, or a trim, on its way to the map.
+/// What happens to a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// It is written in full.
+    Write,
+    /// It is written in part: its old content is needed.
+    Modify,
+    /// It is forgotten.
+    Trim,
+}
+
+/// The write or trim of one unit on its way to the map.
 #[derive(Debug, Clone, Copy)]
 struct Change {
+    number: u64,
     lpn: u32,
-    /// Units of a trim; 0 for a write.
-    trims: u32,
     value: PageTag,
     slot: u32,
+    what: What,
     hashed: bool,
+}
+
+/// Where a change goes on.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// With the read of its old content.
+    FetchOld(Change),
+    /// With its commit, or the read of its candidate.
+    Commit(Change),
 }
 
 /// What a fetch was for.
@@ -96,7 +131,10 @@ pub struct Driver<'a, S> {
     free_fetches: Vec<u32>,
     /// Fetches whose end is not known.
     open_fetches: u32,
-    busy: HashMap<u32, VecDeque<Change>>,
+    /// The order of changes, kept from the first change on that may fetch.
+    order: Order<Next>,
+    ordered: bool,
+    changes: u64,
     flush_due: Option<Time>,
     /// Closed loop: when the next requests may arrive.
     turns: BinaryHeap<Reverse<Time>>,
@@ -111,6 +149,7 @@ impl<'a, S: System> Driver<'a, S> {
             Load::Open { .. } => BinaryHeap::new(),
             Load::Closed { queue_depth, .. } => (0..queue_depth).map(|_| Reverse(0)).collect(),
         };
+        let ordered = system.verifies();
         Driver {
             system,
             host,
@@ -124,7 +163,9 @@ impl<'a, S: System> Driver<'a, S> {
             fetches: Vec::new(),
             free_fetches: Vec::new(),
             open_fetches: 0,
-            busy: HashMap::new(),
+            order: Order::default(),
+            ordered,
+            changes: 0,
             flush_due: None,
             turns,
             now: 0,
@@ -332,6 +373,7 @@ impl<'a, S: System> Driver<'a, S> {
             units: request.units,
             number: self.number - 1,
             op: request.op,
+            measured: self.measuring,
         };
         match request.op {
             Op::Read => self.read(flight, request.lpn)?,
@@ -402,64 +444,85 @@ impl<'a, S: System> Driver<'a, S> {
         }
         let last = request.units - 1;
         for unit in 0..request.units {
-            let change = Change {
-                lpn: request.lpn + unit,
-                trims: 0,
-                value: PageTag(values.map_or(u32::MAX, |v| v[unit as usize])),
-                slot,
-                hashed: false,
-            };
             let partial =
                 (unit == 0 && request.head_partial) || (unit == last && request.tail_partial);
-            self.begin_change(at, change, partial)?;
+            let value = match values {
+                Some(values) => PageTag(values[unit as usize]),
+                None if S::HASHES => return Err(DriveError::NoContent),
+                None => PageTag(u32::MAX),
+            };
+            let what = if partial { What::Modify } else { What::Write };
+            let change = self.change(request.lpn + unit, value, slot, what);
+            self.begin_change(at, change)?;
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn change(&mut self, lpn: u32, value: PageTag, slot: u32, what: What) -> Change {
+        self.changes += 1;
+        Change {
+            number: self.changes,
+            lpn,
+            value,
+            slot,
+            what,
+            hashed: false,
+        }
     }
 
     fn trim(&mut self, flight: InFlight, lpn: u32) -> Result<()> {
-        let change = Change {
-            lpn,
-            trims: flight.units,
-            value: PageTag(u32::MAX),
-            slot: 0,
-            hashed: false,
-        };
-        if S::HASHES {
-            let slot = self.requests.insert(InFlight { left: 1, ..flight });
-            return self.enter_hash(flight.arrival, Change { slot, ..change });
+        if flight.units == 0 || !S::HASHES {
+            for unit in lpn..lpn + flight.units {
+                self.system.trim(unit)?;
+            }
+            self.finish_at_once(flight);
+            return Ok(());
         }
-        self.trim_units(change)?;
-        self.finish_at_once(flight);
+        let slot = self.requests.insert(flight);
+        for unit in lpn..lpn + flight.units {
+            let change = self.change(unit, PageTag(u32::MAX), slot, What::Trim);
+            self.begin_change(flight.arrival, change)?;
+        }
         Ok(())
     }
 
-    fn trim_units(&mut self, change: Change) -> Result<()> {
-        (change.lpn..change.lpn + change.trims).try_for_each(|lpn| self.system.trim(lpn))
-    }
-
-    /// The write of a unit begins: behind what is being fetched for the same page, with a read of
-    /// the old content if it is partial, else at the hash unit.
+    /// A change begins: with the read of its old content if it is partial, else at the hash unit.
     #[inline(always)]
-    fn begin_change(&mut self, at: Time, change: Change, partial: bool) -> Result<()> {
-        if !self.busy.is_empty()
-            && let Some(behind) = self.busy.get_mut(&change.lpn)
-        {
-            // The page will be in memory then: no read of old content.
-            behind.push_back(change);
-            return Ok(());
-        }
-        if !partial {
-            return self.enter_hash(at, change);
-        }
+    fn begin_change(&mut self, at: Time, change: Change) -> Result<()> {
         if !S::HASHES {
             return self.modify_in_place(at, change);
         }
+        if change.what == What::Modify && !self.ordered {
+            self.keep_order();
+        }
+        let first = !self.ordered || self.order.arrive(change.lpn, change.number);
+        if change.what != What::Modify {
+            return self.enter_hash(at, change);
+        }
+        if first {
+            return self.fetch_old(at, change);
+        }
+        self.order
+            .park(change.lpn, change.number, Next::FetchOld(change));
+        Ok(())
+    }
+
+    /// From now on changes may overtake each other: those under way take their places.
+    #[cold]
+    fn keep_order(&mut self) {
+        self.ordered = true;
+        for (_, change) in &self.hash_queue {
+            self.order.arrive(change.lpn, change.number);
+        }
+    }
+
+    /// Reads the old content of a partly written unit.
+    fn fetch_old(&mut self, at: Time, change: Change) -> Result<()> {
         let fetch = self.open_fetch(change, Fetched::Old);
         let tag = Tag(FIRST_FETCH_TAG + fetch);
-        let done = self.system.read(at, change.lpn, Cause::Modify, tag)?;
-        match done {
+        match self.system.read(at, change.lpn, Cause::Modify, tag)? {
             Some(done) => {
-                self.busy.entry(change.lpn).or_default();
                 self.await_fetch(fetch, done);
                 Ok(())
             }
@@ -472,13 +535,17 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// Without a hash unit the program follows the read of the old content by itself.
     fn modify_in_place(&mut self, at: Time, change: Change) -> Result<()> {
-        let old = self.system.read(at, change.lpn, Cause::Modify, Tag::NONE)?;
-        if let Some(Completion::At { start, .. }) = old {
-            let flight = self.requests.get_mut(change.slot);
-            flight.start = flight.start.min(start);
+        let mut ready = Ready::At(at);
+        if change.what == What::Modify
+            && let Some(old) = self.system.read(at, change.lpn, Cause::Modify, Tag::NONE)?
+        {
+            if let Completion::At { start, .. } = old {
+                let flight = self.requests.get_mut(change.slot);
+                flight.start = flight.start.min(start);
+            }
+            ready = Ready::from(old);
         }
-        let ready = old.map_or(Ready::At(at), Ready::from);
-        self.commit(When { ready, at }, change)
+        self.write_unit(When { ready, at }, change)
     }
 
     fn open_fetch(&mut self, change: Change, what: Fetched) -> u32 {
@@ -509,17 +576,14 @@ impl<'a, S: System> Driver<'a, S> {
         self.free_fetches.push(fetch);
         match what {
             Fetched::Old => self.enter_hash(at, change),
-            Fetched::Candidate => {
-                self.commit(When::now(at), change)?;
-                self.release_page(at, change.lpn)
-            }
+            Fetched::Candidate => self.commit(at, change),
         }
     }
 
     /// A change takes its place at the hash unit; one that is not hashed takes no time there.
     #[inline(always)]
     fn enter_hash(&mut self, at: Time, mut change: Change) -> Result<()> {
-        change.hashed = change.trims == 0 && self.system.wants_hash();
+        change.hashed = change.what != What::Trim && self.system.wants_hash();
         let duration = if change.hashed { self.host.hash } else { 0 };
         let start = at.max(self.hash_free_at);
         let end = start + duration;
@@ -535,41 +599,77 @@ impl<'a, S: System> Driver<'a, S> {
 
     #[inline(always)]
     fn after_hash(&mut self, at: Time, change: Change) -> Result<()> {
-        if change.trims > 0 {
-            self.trim_units(change)?;
-            self.unit_done(change.slot, at, at);
+        if self.ordered && !self.order.is_first(change.lpn, change.number) {
+            self.order
+                .park(change.lpn, change.number, Next::Commit(change));
             return Ok(());
         }
-        if change.hashed && self.verify(at, change)? {
+        self.take_turn(at, change)
+    }
+
+    /// It is the turn of a change: its candidate is read if it has to be compared, or it commits.
+    #[inline(always)]
+    fn take_turn(&mut self, at: Time, change: Change) -> Result<()> {
+        if change.hashed && self.fetch_candidate(at, change)? {
             return Ok(());
         }
-        self.commit(When::now(at), change)?;
-        if self.busy.is_empty() {
-            Ok(())
-        } else {
-            self.release_page(at, change.lpn)
-        }
+        self.commit(at, change)
     }
 
     /// Reads the candidate of a hashed write if it has to be compared; whether one is being read.
     #[inline(always)]
-    fn verify(&mut self, at: Time, change: Change) -> Result<bool> {
-        let slots = self.fetches.len();
-        let fetch = self.free_fetches.last().copied().unwrap_or(slots as u32);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
-        let Some(done) = self.system.fetch_candidate(at, change.value, tag)? else {
+    fn fetch_candidate(&mut self, at: Time, change: Change) -> Result<bool> {
+        if !self.system.verifies() {
             return Ok(false);
-        };
-        let opened = self.open_fetch(change, Fetched::Candidate);
-        debug_assert_eq!(opened, fetch);
-        self.busy.entry(change.lpn).or_default();
-        self.await_fetch(fetch, done);
-        Ok(true)
+        }
+        let fetch = self.open_fetch(change, Fetched::Candidate);
+        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        match self.system.fetch_candidate(at, change.value, tag)? {
+            Some(done) => {
+                self.await_fetch(fetch, done);
+                Ok(true)
+            }
+            None => {
+                self.free_fetches.push(fetch);
+                Ok(false)
+            }
+        }
+    }
+
+    /// A change is committed, and what is parked behind it goes on.
+    #[inline(always)]
+    fn commit(&mut self, at: Time, change: Change) -> Result<()> {
+        self.apply(at, change)?;
+        if !self.ordered {
+            return Ok(());
+        }
+        while let Some(next) = self.order.commit(change.lpn) {
+            match next {
+                Next::FetchOld(next) => return self.fetch_old(at, next),
+                Next::Commit(next) => {
+                    if next.hashed && self.fetch_candidate(at, next)? {
+                        return Ok(());
+                    }
+                    self.apply(at, next)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The map changes.
     #[inline(always)]
-    fn commit(&mut self, when: When, change: Change) -> Result<()> {
+    fn apply(&mut self, at: Time, change: Change) -> Result<()> {
+        if change.what == What::Trim {
+            self.system.trim(change.lpn)?;
+            self.unit_done(change.slot, at, at);
+            return Ok(());
+        }
+        self.write_unit(When::now(at), change)
+    }
+
+    #[inline(always)]
+    fn write_unit(&mut self, when: When, change: Change) -> Result<()> {
         let Change {
             lpn,
             value,
@@ -583,20 +683,6 @@ impl<'a, S: System> Driver<'a, S> {
         }
         self.expect_flush(when.at);
         self.collect_finished()
-    }
-
-    /// What waited for a page to be committed goes on.
-    fn release_page(&mut self, at: Time, lpn: u32) -> Result<()> {
-        let Some(mut behind) = self.busy.remove(&lpn) else {
-            return Ok(());
-        };
-        let Some(next) = behind.pop_front() else {
-            return Ok(());
-        };
-        if !behind.is_empty() {
-            self.busy.insert(lpn, behind);
-        }
-        self.enter_hash(at, next)
     }
 
     /// A page buffer that waits will be programmed in time.
@@ -627,9 +713,12 @@ impl<'a, S: System> Driver<'a, S> {
     /// The response is given.
     #[inline(always)]
     fn finish(&mut self, flight: &InFlight) {
-        let sectors = u64::from(flight.units) * 8;
+        let sectors = match flight.op {
+            Op::Read | Op::Write => u64::from(flight.units) * 8,
+            Op::Trim | Op::Flush => 0,
+        };
         let link = self.host.link_request + self.host.link_sector * sectors;
-        if self.measuring {
+        if flight.measured {
             let start = flight.start.min(flight.end);
             self.measured.record(&InFlight { start, ..*flight }, link);
         }
@@ -655,7 +744,7 @@ impl<'a, S: System> Driver<'a, S> {
             }
         }
         self.now = self.now.max(self.last_end);
-        self.system.advance(self.now)
+        Ok(self.system.advance(self.now)?)
     }
 
     fn next_event_of_anything(&self) -> Option<Time> {

@@ -6,6 +6,7 @@ use flashlore_flash::GeometryError;
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 
+use super::driver::DriveError;
 use crate::config::ConfigError;
 
 /// A run that cannot begin or cannot go on.
@@ -61,12 +62,33 @@ pub enum RunError {
         /// Why.
         source: std::io::Error,
     },
-    /// The device cannot serve a request.
-    #[error("request {request}: {source}")]
-    Device {
-        /// Number of the request in the trace, from 1; 0 while the device is prepared.
-        request: u64,
+    /// The device cannot be prepared as asked.
+    #[error("while the device is prepared: {source}")]
+    Prepare {
         /// Why.
         source: FtlError<Infallible>,
+    },
+    /// A request cannot be served.
+    #[error("request {request}: {source}")]
+    Request {
+        /// Number of the request in the trace, from 1.
+        request: u64,
+        /// Why.
+        source: DriveError,
+    },
+    /// The out-of-band area cannot hold what the system stores there.
+    #[error(
+        "device {device} has {found} out-of-band bytes for each 4 KiB, system {system} needs \
+         {needed} for the digest"
+    )]
+    OutOfBand {
+        /// The device.
+        device: String,
+        /// The system.
+        system: String,
+        /// Bytes a mapping unit has.
+        found: u64,
+        /// Bytes it needs.
+        needed: u64,
     },
 }

@@ -33,7 +33,7 @@ pub fn prepare<S: System>(
     prefill_in_index: bool,
     seed: u64,
 ) -> Result<(), RunError> {
-    let failed = |source| RunError::Device { request: 0, source };
+    let failed = |source| RunError::Prepare { source };
     let exported = system.core().options().exported;
     let pages = (f64::from(exported) * device.precondition.fill.get()).round() as u32;
     for lpn in exported - pages..exported {

@@ -23,6 +23,8 @@ pub struct InFlight {
     pub number: u64,
     /// What is asked.
     pub op: Op,
+    /// Whether it arrived after warm-up.
+    pub measured: bool,
 }
 
 impl InFlight {

@@ -15,7 +15,7 @@ use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::prepare;
 use super::system::{Deduplicating, Plain, System};
-use crate::config::{RunConfig, config_hash};
+use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
     Dedup, EraseSpread, Flash, Gc, Host as HostTotals, Programs, ResponseByKind, RunOutput,
     RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
@@ -88,9 +88,28 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
         });
     }
     let writes = summary.counts.writes.pages > 0;
-    if config.system.dedup.enabled && writes && !summary.has_content {
+    if !config.system.dedup.enabled {
+        return Ok(());
+    }
+    if writes && !summary.has_content {
         return Err(RunError::NoContent {
             system: config.system.name.clone(),
+        });
+    }
+    check_out_of_band(config)
+}
+
+/// The paper keeps the digest of every page in its out-of-band area; 0 bytes there means unstated.
+fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
+    let geometry = &config.device.geometry;
+    let found = geometry.oob_size.0 * UNIT_BYTES / geometry.page_size.0;
+    let needed = config.system.dedup.digest.bytes();
+    if geometry.oob_size.0 > 0 && found < needed {
+        return Err(RunError::OutOfBand {
+            device: config.device.name.clone(),
+            system: config.system.name.clone(),
+            found,
+            needed,
         });
     }
     Ok(())
@@ -143,7 +162,7 @@ fn replay<R: RequestSource, S: System>(
             }
             driver
                 .replay(&block, first as usize, end as usize)
-                .map_err(|source| RunError::Device {
+                .map_err(|source| RunError::Request {
                     request: driver.number(),
                     source,
                 })?;
@@ -156,7 +175,7 @@ fn replay<R: RequestSource, S: System>(
             ticker.tick(here);
         }
     }
-    driver.drain().map_err(|source| RunError::Device {
+    driver.drain().map_err(|source| RunError::Request {
         request: driver.number(),
         source,
     })?;
@@ -234,7 +253,8 @@ fn report<R: RequestSource, S: System>(
             bypassed: d.unhashed,
         });
     let energy = &config.device.energy;
-    let energy_uj = energy.read_uj * c.page_reads() as f64
+    let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;
+    let energy_uj = energy.read_uj * units_read as f64
         + energy.program_uj * c.programs() as f64
         + energy.erase_uj * c.erases as f64;
     let erases = core.blocks().records().iter().zip(&base.erases);

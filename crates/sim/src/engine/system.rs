@@ -31,6 +31,8 @@ pub trait System {
     fn settle(&mut self, at: Time) -> Result<()>;
     /// Whether the next write is to be hashed; asked once a write.
     fn wants_hash(&mut self) -> bool;
+    /// Whether duplicates are compared before they are shared.
+    fn verifies(&self) -> bool;
     /// The read of a candidate that has to be compared before it is shared.
     fn fetch_candidate(&mut self, at: Time, value: PageTag, tag: Tag)
     -> Result<Option<Completion>>;
@@ -110,6 +112,9 @@ impl System for Plain {
     fn wants_hash(&mut self) -> bool {
         false
     }
+    fn verifies(&self) -> bool {
+        false
+    }
     fn fetch_candidate(&mut self, _: Time, _: PageTag, _: Tag) -> Result<Option<Completion>> {
         Ok(None)
     }
@@ -177,6 +182,11 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     ) -> std::result::Result<Self, OptionsError> {
         Ok(Deduplicating(DedupFtl::new(flash, options, dedup, ledger)?))
     }
+
+    /// The translation layer.
+    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L> {
+        &self.0
+    }
 }
 
 impl<L: Ledger<PageTag>> System for Deduplicating<L> {
@@ -198,6 +208,10 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
     #[inline(always)]
     fn wants_hash(&mut self) -> bool {
         self.0.wants_hash()
+    }
+    #[inline(always)]
+    fn verifies(&self) -> bool {
+        self.0.dedup().verify
     }
     #[inline(always)]
     fn fetch_candidate(

@@ -49,7 +49,7 @@ pub struct RunResult {
     pub response_us: ResponseByKind,
     /// From the start of service to completion.
     pub service_us: ResponseByKind,
-    /// Erases per block since the device was new, pre-conditioning not counted.
+    /// Erases per block while the run was measured.
     pub erases: EraseSpread,
     /// Busy shares of simulated time.
     pub utilization: Utilization,
@@ -103,7 +103,7 @@ pub struct Host {
     pub write_pages: u64,
     /// Units trimmed.
     pub trim_pages: u64,
-    /// Bytes of reads and writes, as the trace gives them.
+    /// Bytes of reads and writes, in whole 4 KiB units.
     pub bytes: u64,
 }
 
@@ -224,7 +224,7 @@ pub struct Dedup {
     pub entries: u64,
     /// Bytes that the paper accounts for as many entries.
     pub paper_bytes: u64,
-    /// Hits that verification refused: equal fingerprints of different content.
+    /// Equal fingerprints of different content: refused with verification, wrongly shared without.
     pub collisions: u64,
     /// Writes that were not hashed because deduplication had switched itself off.
     pub bypassed: u64,
@@ -300,7 +300,7 @@ impl EraseSpread {
 /// Busy shares of simulated time, 0 to 1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Utilization {
-    /// Of each channel; empty where transfers take no time.
+    /// Of each channel; 0 where each die has its own, whose transfers count with the die.
     pub channel: Vec<f64>,
     /// Of each die.
     pub die: Vec<f64>,

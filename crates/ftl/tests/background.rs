@@ -1,0 +1,397 @@
+//! Background collection in idle gaps: what the host waits for, and when a block may be used again.
+//!
+//! The host sends one operation at a time, each after a gap, so that whatever it waits for is
+//! background work: at most one step (a page copied, or an erase), and no erase at all where it can
+//! be suspended. A block is programmed only after its erase has ended.
+
+mod common;
+
+use std::convert::Infallible;
+
+use common::{Random, exported, simple_options, slc};
+use flashlore_flash::geometry::Counts;
+use flashlore_flash::sim::{NandSim, Timing};
+use flashlore_flash::{
+    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route, Tag,
+    Time, Unit, When,
+};
+use flashlore_ftl::core::FIRST_RESERVED_TAG;
+use flashlore_ftl::{Mode, PlainFtl, Watermarks};
+
+const STEP: Time = 25_000 + 102_400 + 102_400 + 200_000;
+const ERASE: Time = 1_500_000;
+
+/// When a block was erased last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Erased {
+    /// So far not.
+    Never,
+    /// It is being erased.
+    Running,
+    /// The erase ended at this instant.
+    At(Time),
+}
+
+/// Watches erases and the programs that follow them.
+struct Watched {
+    device: NandSim,
+    erased: Vec<Erased>,
+    background_erases: u64,
+    /// Programs of a block whose erase had not been reported.
+    during_erase: u64,
+    /// Programs that began before the erase of their block ended.
+    before_end: u64,
+}
+
+impl Watched {
+    fn new(device: NandSim) -> Self {
+        Watched {
+            erased: vec![Erased::Never; device.geometry().blocks() as usize],
+            device,
+            background_erases: 0,
+            during_erase: 0,
+            before_end: 0,
+        }
+    }
+
+    fn is_erasing(&self) -> bool {
+        self.erased.contains(&Erased::Running)
+    }
+}
+
+impl Flash for Watched {
+    type Page = ();
+    type Error = Infallible;
+
+    fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    fn read(
+        &mut self,
+        at: Time,
+        ppn: Ppn,
+        units: u32,
+        cause: Cause,
+        route: Route,
+        tag: Tag,
+    ) -> Result<((), Completion), Infallible> {
+        self.device.read(at, ppn, units, cause, route, tag)
+    }
+
+    fn program(
+        &mut self,
+        ready: Ready,
+        page: PageId,
+        units: &[Unit<()>],
+        cause: Cause,
+        route: Route,
+        tags: &[Tag],
+    ) -> Result<Completion, Infallible> {
+        let block = self.device.geometry().block_of_page(page);
+        let done = self
+            .device
+            .program(ready, page, units, cause, route, tags)?;
+        match (self.erased[block.index()], done) {
+            (Erased::Running, _) => self.during_erase += 1,
+            (Erased::At(end), Completion::At { start, .. }) if start < end => self.before_end += 1,
+            _ => {}
+        }
+        Ok(done)
+    }
+
+    fn erase(
+        &mut self,
+        at: Time,
+        block: BlockId,
+        background: bool,
+        tag: Tag,
+    ) -> Result<Completion, Infallible> {
+        let done = self.device.erase(at, block, background, tag)?;
+        self.background_erases += u64::from(background);
+        self.erased[block.index()] = match done {
+            Completion::At { end, .. } => Erased::At(end),
+            Completion::Later(_) => Erased::Running,
+        };
+        Ok(done)
+    }
+
+    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
+        let before = done.len();
+        self.device.advance(until, done);
+        for finished in &done[before..] {
+            if finished.tag.0 >= FIRST_RESERVED_TAG && finished.tag != Tag::NONE {
+                let block = finished.tag.0 - FIRST_RESERVED_TAG;
+                self.erased[block as usize] = Erased::At(finished.end);
+            }
+        }
+    }
+
+    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
+        self.device.idle_since(plane)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.device.next_event()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Case {
+    dies: u32,
+    planes: u32,
+    shared_channel: bool,
+    mode: Mode,
+    suspend: bool,
+    mean_gap: Time,
+    /// Of ten operations, how many write.
+    writes: u32,
+}
+
+/// What the host saw.
+#[derive(Debug, Default)]
+struct Seen {
+    longest_wait: Time,
+    /// Operations that waited at all.
+    waited: u64,
+    /// The same while a background erase ran somewhere.
+    waited_for_an_erase: u64,
+    /// Operations that arrived while an erase ran.
+    during_an_erase: u64,
+}
+
+const OPERATIONS: u32 = 60_000;
+
+/// The host's operations, one at a time.
+const HOST: Tag = Tag(0);
+
+fn device(case: Case) -> (PlainFtl<Watched>, Random) {
+    let geometry = Geometry::new(Counts {
+        channels: 1,
+        packages_per_channel: 1,
+        dies_per_package: case.dies,
+        planes_per_die: case.planes,
+        blocks_per_plane: 64,
+        pages_per_block: 32,
+        page_bytes: 4096,
+    })
+    .unwrap();
+    let timing = Timing {
+        shared_channel: case.shared_channel,
+        erase_suspend: case.suspend,
+        ..slc()
+    };
+    let mut options = simple_options(exported(&geometry, 0.28));
+    options.collect.mode = case.mode;
+    options.collect.watermarks = Watermarks { low: 4, high: 5 };
+    let flash = Watched::new(NandSim::new(geometry, timing));
+    let mut ftl = PlainFtl::new(flash, options).unwrap();
+    let mut random = Random::new(7);
+    let pages = ftl.core().options().exported;
+    for number in 0..3 * pages {
+        let lpn = if number < pages {
+            number
+        } else {
+            random.below(pages)
+        };
+        ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
+    }
+    ftl.settle(0).unwrap();
+    let watched = ftl.core_mut().flash_mut();
+    watched.device.restart();
+    watched.erased.fill(Erased::Never);
+    watched.background_erases = 0;
+    (watched.during_erase, watched.before_end) = (0, 0);
+    ftl.core_mut().restart_counters();
+    (ftl, random)
+}
+
+/// Start and end of the host's operation; lets time pass until they are known.
+fn ended(ftl: &mut PlainFtl<Watched>, done: Completion) -> (Time, Time) {
+    if let Completion::At { start, end } = done {
+        return (start, end);
+    }
+    loop {
+        let next = ftl.core().flash().next_event();
+        let next = next.expect("the host's operation is open");
+        ftl.advance(next).unwrap();
+        let finished = std::mem::take(ftl.core_mut().finished());
+        if let Some(host) = finished.iter().find(|f| f.tag == HOST) {
+            return (host.start, host.end);
+        }
+    }
+}
+
+fn run(case: Case) -> (Seen, PlainFtl<Watched>) {
+    let (mut ftl, mut random) = device(case);
+    let pages = ftl.core().options().exported;
+    let mut seen = Seen::default();
+    let mut last_end = 0;
+    for _ in 0..OPERATIONS {
+        let at = last_end + random.exponential(case.mean_gap as f64);
+        ftl.advance(at).unwrap();
+        let erasing = ftl.core().flash().is_erasing();
+        let lpn = random.below(pages);
+        let done = if random.below(10) < case.writes {
+            ftl.write(When::now(at), lpn, (), HOST).unwrap()
+        } else {
+            ftl.read(at, lpn, Cause::Host, HOST).unwrap().1
+        };
+        let (start, end) = ended(&mut ftl, done);
+        let wait = start - at;
+        seen.longest_wait = seen.longest_wait.max(wait);
+        seen.waited += u64::from(wait > 0);
+        seen.during_an_erase += u64::from(erasing);
+        seen.waited_for_an_erase += u64::from(erasing && wait > 0);
+        last_end = end;
+    }
+    ftl.check().unwrap();
+    (seen, ftl)
+}
+
+fn relaxed(dies: u32, planes: u32, suspend: bool) -> Case {
+    Case {
+        dies,
+        planes,
+        shared_channel: false,
+        mode: Mode::Background,
+        suspend,
+        mean_gap: 2_500_000,
+        writes: 5,
+    }
+}
+
+const SHAPES: [(u32, u32); 3] = [(1, 1), (1, 2), (2, 2)];
+
+fn assert_collected_in_the_background(ftl: &PlainFtl<Watched>) {
+    let (counters, flash) = (ftl.core().counters(), ftl.core().flash());
+    assert!(counters.victims > 100, "{} victims", counters.victims);
+    assert_eq!(
+        flash.background_erases, counters.erases,
+        "nothing is urgent"
+    );
+}
+
+#[test]
+fn without_suspension_the_host_waits_for_one_step_or_the_rest_of_an_erase() {
+    for (dies, planes) in SHAPES {
+        let (seen, ftl) = run(relaxed(dies, planes, false));
+        assert_collected_in_the_background(&ftl);
+        assert!(seen.longest_wait <= ERASE, "{seen:?}");
+        // Both kinds of wait occur.
+        assert!(
+            seen.longest_wait > STEP && seen.waited > seen.waited_for_an_erase,
+            "{seen:?}"
+        );
+    }
+}
+
+#[test]
+fn with_suspension_the_host_waits_for_one_step_and_never_for_an_erase() {
+    for (dies, planes) in SHAPES {
+        let (seen, ftl) = run(relaxed(dies, planes, true));
+        assert_collected_in_the_background(&ftl);
+        assert!(seen.longest_wait <= STEP && seen.waited > 100, "{seen:?}");
+        assert!(seen.during_an_erase > 100, "{seen:?}");
+        if dies == 1 {
+            // Nothing else runs on a die that erases. (The other die may copy meanwhile.)
+            assert_eq!(seen.waited_for_an_erase, 0, "{seen:?}");
+        }
+    }
+}
+
+/// On a shared channel what the host waits for at its die is the same; one die, so that nobody else
+/// uses the channel.
+#[test]
+fn on_a_shared_channel_the_host_waits_as_long() {
+    for (suspend, planes) in [(false, 1), (true, 1), (true, 2)] {
+        let case = Case {
+            shared_channel: true,
+            ..relaxed(1, planes, suspend)
+        };
+        let (seen, ftl) = run(case);
+        assert_collected_in_the_background(&ftl);
+        let most = if suspend { STEP } else { ERASE };
+        assert!(seen.longest_wait <= most && seen.waited > 100, "{seen:?}");
+        assert!(seen.during_an_erase > 100, "{seen:?}");
+        assert_eq!(seen.waited_for_an_erase == 0, suspend, "{seen:?}");
+        assert_eq!(ftl.core().flash().during_erase, 0);
+    }
+}
+
+/// A gap is used to its end, however seldom the device is told that time has passed.
+#[test]
+fn one_long_gap_is_worth_as_much_as_the_same_gap_in_pieces() {
+    for shared_channel in [false, true] {
+        for (dies, planes) in SHAPES {
+            let after = |pieces: u64| {
+                let case = Case {
+                    shared_channel,
+                    ..relaxed(dies, planes, true)
+                };
+                let (mut ftl, mut random) = device(case);
+                let pages = ftl.core().options().exported;
+                let mut before = 0;
+                for _ in 0..300 * dies * planes {
+                    ftl.write(When::now(0), random.below(pages), (), Tag::NONE)
+                        .unwrap();
+                    before = ftl.core().free_blocks();
+                }
+                for piece in 1..=pieces {
+                    ftl.advance(piece * (2_000_000_000 / pieces)).unwrap();
+                }
+                let counters = ftl.core().counters().clone();
+                (before, ftl.core().free_blocks(), counters)
+            };
+            let (before, free, _) = after(1);
+            assert!(free > before, "{free} blocks are free, {before} before");
+            // Above the high watermark in every pool.
+            assert!(free > 5 * dies * planes, "{free} blocks are free");
+            assert_eq!(after(1), after(4000));
+        }
+    }
+}
+
+#[test]
+fn in_the_foreground_the_same_host_waits_for_whole_collections() {
+    let case = Case {
+        mode: Mode::Foreground,
+        ..relaxed(1, 1, false)
+    };
+    let (seen, ftl) = run(case);
+    assert_eq!(ftl.core().flash().background_erases, 0);
+    assert!(seen.longest_wait > ERASE + 5 * STEP, "{seen:?}");
+}
+
+#[test]
+fn no_block_is_allocated_before_its_erase_has_ended() {
+    for suspend in [false, true] {
+        for (dies, planes) in SHAPES {
+            let (_, ftl) = run(relaxed(dies, planes, suspend));
+            let flash = ftl.core().flash();
+            assert_eq!((flash.during_erase, flash.before_end), (0, 0));
+        }
+    }
+}
+
+/// Where the host leaves no gaps, blocks whose erase runs are taken at once: their first program
+/// waits for the end of the erase.
+#[test]
+fn under_pressure_no_program_begins_before_the_erase_of_its_block_has_ended() {
+    for suspend in [false, true] {
+        for (dies, planes) in SHAPES {
+            let case = Case {
+                // A gap now and then.
+                mean_gap: 1,
+                writes: 9,
+                ..relaxed(dies, planes, suspend)
+            };
+            let (_, ftl) = run(case);
+            let (counters, flash) = (ftl.core().counters(), ftl.core().flash());
+            let in_gaps = flash.background_erases;
+            assert!(0 < in_gaps && in_gaps < counters.erases, "{in_gaps} erases");
+            assert!(flash.during_erase > 0, "blocks are taken before their end");
+            assert_eq!(flash.before_end, 0);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The worked example of CA-SSD's Figure 5(b) (`spec/ca-ssd.md` section 3), event by event.
+
+mod common;
+
+use common::simple_options;
+use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Geometry, Ppn, Tag, When};
+use flashlore_ftl::{DedupFtl, Outcome};
+
+type Device = DedupFtl<PageTag, Checked<MemoryFlash<PageTag>>, ValueLedger>;
+
+const V1: PageTag = PageTag(1);
+const V2: PageTag = PageTag(2);
+const V3: PageTag = PageTag(3);
+
+fn write(device: &mut Device, lpn: u32, value: PageTag) -> Outcome {
+    let (outcome, _) = device.write(When::now(0), lpn, value, Tag::NONE).unwrap();
+    outcome
+}
+
+/// LPT: where the content of a logical page lies.
+fn lpt(device: &Device, lpn: u32) -> Option<Ppn> {
+    let object = device.objects().get(lpn);
+    (object != u32::MAX).then(|| device.objects().at(object))
+}
+
+/// iLPT: the logical pages that a physical page serves.
+fn ilpt(device: &Device, page: Ppn) -> Vec<u32> {
+    (0..device.objects().len())
+        .filter(|&lpn| lpt(device, lpn) == Some(page))
+        .collect()
+}
+
+/// HPT from head to tail: value and where it lies.
+fn hpt(device: &Device) -> Vec<(PageTag, Ppn)> {
+    let objects = device.objects();
+    let named = device.dedup().index.objects();
+    named
+        .map(|object| (objects.content(object), objects.at(object)))
+        .collect()
+}
+
+#[test]
+fn figure_5b() {
+    // Either order of H1 and H2 in the index is a start state of the figure.
+    for first in [V1, V2] {
+        let geometry = Geometry::single_plane(8, 4, 4096).unwrap();
+        let medium = Checked::new(MemoryFlash::new(geometry));
+        let dedup = DedupOptions {
+            index_entries: Some(3),
+            fingerprint_bits: 128,
+            verify: false,
+            bypass: None,
+        };
+        let ledger = ValueLedger::default();
+        let mut device = DedupFtl::new(medium, simple_options(8), dedup, ledger).unwrap();
+        let start = if first == V1 {
+            [(1, V1), (2, V2)]
+        } else {
+            [(2, V2), (1, V1)]
+        };
+        for (lpn, value) in start {
+            assert_eq!(write(&mut device, lpn, value), Outcome::Programmed);
+        }
+        let (p1, p2) = (lpt(&device, 1).unwrap(), lpt(&device, 2).unwrap());
+        assert_eq!((ilpt(&device, p1), ilpt(&device, p2)), (vec![1], vec![2]));
+        device.restart_counters();
+
+        // 1. WRITE(L3, V3), both new: a miss programs P3.
+        assert_eq!(write(&mut device, 3, V3), Outcome::Programmed);
+        let p3 = lpt(&device, 3).unwrap();
+        assert_eq!((lpt(&device, 1), lpt(&device, 2)), (Some(p1), Some(p2)));
+        assert!(p3 != p1 && p3 != p2);
+        assert_eq!(ilpt(&device, p3), [3]);
+        let index = hpt(&device);
+        assert_eq!(index[0], (V3, p3));
+        assert!(index.len() == 3 && index.contains(&(V1, p1)) && index.contains(&(V2, p2)));
+        assert_eq!(device.core().counters().programs(), 1);
+
+        // 2. WRITE(L2, V1), an update: a hit; P2 and everything about it goes.
+        assert_eq!(write(&mut device, 2, V1), Outcome::Shared);
+        assert_eq!((lpt(&device, 1), lpt(&device, 2)), (Some(p1), Some(p1)));
+        assert_eq!(lpt(&device, 3), Some(p3));
+        assert_eq!(ilpt(&device, p1), [1, 2]);
+        assert_eq!(ilpt(&device, p3), [3]);
+        assert!(ilpt(&device, p2).is_empty() && !device.core().blocks().is_valid(p2));
+        assert!(device.core().blocks().is_valid(p1) && device.core().blocks().is_valid(p3));
+        assert_eq!(hpt(&device), [(V1, p1), (V3, p3)]);
+        assert_eq!(device.core().counters().programs(), 1);
+
+        let census = device.ledger().census().unwrap();
+        assert_eq!((census.unique, census.duplicate, census.reborn), (1, 0, 0));
+        let counters = device.dedup_counters();
+        assert_eq!(
+            (counters.hits, counters.misses, counters.evictions),
+            (1, 1, 0)
+        );
+        device.check().unwrap();
+    }
+}

@@ -1,0 +1,94 @@
+//! The order of changes to one page, where some of them fetch before they commit.
+//!
+//! A fetch (the old content of a partly written unit, the candidate of a verified duplicate) takes
+//! time, and a later change to the same page could overtake it. So changes to a page are committed in
+//! order of arrival: one that reaches its commit before its turn is *parked* and goes on when those
+//! before it are through.
+//!
+//! The book is kept only while something fetches or may fetch: without partial writes and without
+//! verification the hash unit keeps the order by itself.
+//!
+//! Invariants: the tickets of a page are in order of arrival, each of a change that is not committed;
+//! only the first may be unparked at its commit; no empty line is kept.
+
+use std::collections::{HashMap, VecDeque};
+
+/// A change in a line: its number, and where it goes on when it is parked.
+#[derive(Debug, Clone, Copy)]
+struct Ticket<P> {
+    number: u64,
+    parked: Option<P>,
+}
+
+/// The lines of all pages with changes under way.
+#[derive(Debug)]
+pub struct Order<P> {
+    lines: HashMap<u32, VecDeque<Ticket<P>>>,
+}
+
+impl<P> Default for Order<P> {
+    fn default() -> Self {
+        Order {
+            lines: HashMap::new(),
+        }
+    }
+}
+
+impl<P: Copy> Order<P> {
+    /// A change to a page arrives; whether it is its turn.
+    pub fn arrive(&mut self, lpn: u32, number: u64) -> bool {
+        let line = self.lines.entry(lpn).or_default();
+        line.push_back(Ticket {
+            number,
+            parked: None,
+        });
+        line.len() == 1
+    }
+
+    /// Whether it is the turn of a change.
+    pub fn is_first(&self, lpn: u32, number: u64) -> bool {
+        let first = self.lines.get(&lpn).and_then(VecDeque::front);
+        first.is_some_and(|ticket| ticket.number == number)
+    }
+
+    /// A change waits for its turn and goes on with `parked`.
+    pub fn park(&mut self, lpn: u32, number: u64, parked: P) {
+        let line = self.lines.entry(lpn).or_default();
+        if let Some(ticket) = line.iter_mut().find(|t| t.number == number) {
+            ticket.parked = Some(parked);
+        }
+    }
+
+    /// The first change of a page is committed; answers what is parked next in line.
+    pub fn commit(&mut self, lpn: u32) -> Option<P> {
+        let line = self.lines.get_mut(&lpn)?;
+        line.pop_front();
+        let Some(next) = line.front_mut() else {
+            self.lines.remove(&lpn);
+            return None;
+        };
+        next.parked.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parked_change_goes_on_when_those_before_it_are_through() {
+        let mut order = Order::default();
+        assert!(order.arrive(7, 1));
+        assert!(!order.arrive(7, 2));
+        assert!(!order.arrive(7, 3));
+        assert!(order.is_first(7, 1) && !order.is_first(7, 2));
+        order.park(7, 2, "two");
+        assert_eq!(order.commit(7), Some("two"));
+        assert!(order.is_first(7, 2));
+        // The third has not reached its commit yet: nothing goes on by itself.
+        assert_eq!(order.commit(7), None);
+        assert!(order.is_first(7, 3));
+        assert_eq!(order.commit(7), None);
+        assert!(order.arrive(7, 4));
+    }
+}
