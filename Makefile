@@ -14,7 +14,7 @@ demo:
 test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 	$(CARGO) test --workspace
 
 # Speed of parsing, of the translation layer and of whole replays.

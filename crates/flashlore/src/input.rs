@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use flashlore_trace::{
-    Format, NativeSource, ReadOptions, RequestBlock, RequestSource, Result, Summary, TraceReader,
-    Workload, WorkloadOptions,
+    Format, NativeSource, ReadOptions, RequestSource, Summary, TraceReader, Workload,
+    WorkloadOptions,
 };
 
 use crate::bundled;
@@ -24,19 +24,11 @@ enum Kind {
     },
 }
 
-/// The requests of an [`Input`], for one run.
-pub enum Source {
-    /// Shared in memory.
-    Memory(Workload),
-    /// Read from a native file.
-    Native(Box<NativeSource>),
-}
-
 /// Opens a trace: a file, standard input (`-`) or a bundled capture.
 ///
 /// # Errors
 /// As [`TraceReader::open`], and a bundled capture that does not exist.
-pub fn open(path: &Path, read: &ReadOptions) -> std::result::Result<TraceReader, CliError> {
+pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
     if let Some(capture) = bundled::find(path) {
         return Ok(TraceReader::from_bytes(capture.name, capture.bytes, read)?);
     }
@@ -56,14 +48,11 @@ impl Input {
     ///
     /// # Errors
     /// When a trace cannot be read or the whole cannot be laid out as asked.
-    pub fn load(
-        paths: &[PathBuf],
-        options: &WorkloadOptions,
-    ) -> std::result::Result<Self, CliError> {
+    pub fn load(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Self, CliError> {
         let mut readers = paths
             .iter()
             .map(|path| open(path, &options.read))
-            .collect::<std::result::Result<Vec<_>, CliError>>()?;
+            .collect::<Result<Vec<_>, CliError>>()?;
         if let [path] = paths
             && readers[0].format() == Format::Native
         {
@@ -90,12 +79,11 @@ impl Input {
     ///
     /// # Errors
     /// When a native file cannot be read any more.
-    pub fn source(&self) -> Result<Source> {
+    pub fn source(&self) -> flashlore_trace::Result<Box<dyn RequestSource>> {
         match &self.0 {
-            Kind::Memory(workload) => Ok(Source::Memory(workload.clone())),
+            Kind::Memory(workload) => Ok(Box::new(workload.clone())),
             Kind::Native { path, summary } => {
-                let source = NativeSource::open(path, &summary.options)?;
-                Ok(Source::Native(Box::new(source)))
+                Ok(Box::new(NativeSource::open(path, &summary.options)?))
             }
         }
     }
@@ -104,28 +92,5 @@ impl Input {
     pub fn name(&self) -> String {
         let paths = self.summary().inputs.iter().map(|i| i.path.as_str());
         paths.collect::<Vec<_>>().join(" + ")
-    }
-}
-
-impl RequestSource for Source {
-    fn summary(&self) -> &Summary {
-        match self {
-            Self::Memory(workload) => workload.summary(),
-            Self::Native(native) => native.summary(),
-        }
-    }
-
-    fn rewind(&mut self) -> Result<()> {
-        match self {
-            Self::Memory(workload) => workload.rewind(),
-            Self::Native(native) => native.rewind(),
-        }
-    }
-
-    fn next_block(&mut self, out: &mut RequestBlock) -> Result<bool> {
-        match self {
-            Self::Memory(workload) => workload.next_block(out),
-            Self::Native(native) => native.next_block(out),
-        }
     }
 }

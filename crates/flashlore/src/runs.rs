@@ -75,7 +75,7 @@ impl Job<'_> {
             progress: Some(&mut progress),
         };
         let mut source = self.input.source()?;
-        simulate(&self.config, &mut source, options).map_err(|source| self.failed(source))
+        simulate(&self.config, source.as_mut(), options).map_err(|source| self.failed(source))
     }
 
     fn requests(&self) -> u64 {

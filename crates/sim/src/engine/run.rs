@@ -36,14 +36,15 @@ pub trait Ticker {
     fn tick(&mut self, requests: u64);
 }
 
-/// Simulates a configuration on a trace.
+/// Simulates a configuration on a trace. The source is asked for whole blocks of requests, so what is
+/// behind it costs nothing; its type is open so that a replay is compiled once.
 ///
 /// # Errors
 /// A configuration that contradicts itself or does not fit the trace, a trace that cannot be read, a
 /// device that runs full.
-pub fn simulate<R: RequestSource>(
+pub fn simulate(
     config: &RunConfig,
-    source: &mut R,
+    source: &mut dyn RequestSource,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
     check(config, source.summary())?;
@@ -127,9 +128,9 @@ fn host_of(config: &RunConfig) -> Host {
 }
 
 /// Prepares the device and replays the trace on it.
-fn replay<R: RequestSource, S: System>(
+fn replay<S: System>(
     config: &RunConfig,
-    source: &mut R,
+    source: &mut dyn RequestSource,
     system: &mut S,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
@@ -216,9 +217,9 @@ fn begin<S: System>(driver: &mut Driver<'_, S>) -> Base {
     }
 }
 
-fn report<R: RequestSource, S: System>(
+fn report<S: System>(
     config: &RunConfig,
-    source: &R,
+    source: &dyn RequestSource,
     system: &S,
     measured: Measured,
     base: &Base,
