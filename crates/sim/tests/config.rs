@@ -529,13 +529,13 @@ fn settings_of_a_policy_that_is_off_are_reported_not_refused() {
         &sets(&["dedup.index_entries=1Ki", "dedup.oracle=true"]),
     )
     .unwrap();
-    assert_eq!(loaded.unused, ["dedup.index_entries"]);
+    assert_eq!(loaded.unused, ["dedup.oracle", "dedup.index_entries"]);
     assert_eq!(
         loaded.config.dedup.index_entries,
         Entries::Limited(256 << 10),
         "the default"
     );
-    assert!(loaded.config.dedup.oracle, "works without dedup");
+    assert!(!loaded.config.dedup.oracle, "the default");
     let loaded = load_system("ca-ssd", &sets(&["dedup.index_entries=unlimited"])).unwrap();
     assert_eq!(
         (loaded.config.dedup.index_entries, loaded.unused.len()),
