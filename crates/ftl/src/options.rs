@@ -96,3 +96,28 @@ pub struct FtlOptions {
     /// Seeds whatever is drawn at random.
     pub seed: u64,
 }
+
+impl FtlOptions {
+    /// The simplest settings: dynamic placement over pools of one plane, greedy collection in the
+    /// foreground at one free block, streams apart, no wear levelling.
+    pub fn new(exported: u32) -> Self {
+        FtlOptions {
+            exported,
+            layout: LayoutOptions::default(),
+            streams: Streams::Separate,
+            summary_page: false,
+            collect: Collect {
+                victims: VictimChoice::Greedy,
+                mode: Mode::Foreground,
+                trigger: Trigger::Allocation,
+                watermarks: Watermarks { low: 1, high: 1 },
+                copyback: false,
+            },
+            wear: Wear {
+                dynamic: false,
+                static_gap: 0,
+            },
+            seed: 0,
+        }
+    }
+}

@@ -8,7 +8,7 @@ mod common;
 
 use std::convert::Infallible;
 
-use common::{Random, exported, simple_options, slc};
+use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
@@ -16,7 +16,7 @@ use flashlore_flash::{
     Time, Unit, When,
 };
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
-use flashlore_ftl::{Mode, PlainFtl, Watermarks};
+use flashlore_ftl::{FtlOptions, Mode, PlainFtl, Watermarks};
 
 const STEP: Time = 25_000 + 102_400 + 102_400 + 200_000;
 const ERASE: Time = 1_500_000;
@@ -181,7 +181,7 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
         erase_suspend: case.suspend,
         ..slc()
     };
-    let mut options = simple_options(exported(&geometry, 0.28));
+    let mut options = FtlOptions::new(exported(&geometry, 0.28));
     options.collect.mode = case.mode;
     options.collect.watermarks = Watermarks { low: 4, high: 5 };
     let flash = Watched::new(NandSim::new(geometry, timing));

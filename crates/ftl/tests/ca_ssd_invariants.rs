@@ -4,13 +4,13 @@
 
 mod common;
 
-use common::{Random, simple_options};
+use common::Random;
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{DedupFtl, Outcome, PlainFtl};
+use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
 type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
@@ -31,7 +31,7 @@ fn device(index_entries: Option<u32>) -> Device {
         bypass: None,
     };
     let ledger = ValueLedger::default();
-    DedupFtl::new(medium(), simple_options(EXPORTED), dedup, ledger).unwrap()
+    DedupFtl::new(medium(), FtlOptions::new(EXPORTED), dedup, ledger).unwrap()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +131,7 @@ proptest! {
     #[test]
     fn an_unlimited_index_never_programs_more_for_the_host_than_the_baseline(steps in steps()) {
         let mut ftl = device(None);
-        let mut baseline = PlainFtl::new(medium(), simple_options(EXPORTED)).unwrap();
+        let mut baseline = PlainFtl::new(medium(), FtlOptions::new(EXPORTED)).unwrap();
         for &step in &steps {
             match step {
                 Step::Write(lpn, value) => {

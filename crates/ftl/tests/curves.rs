@@ -7,11 +7,11 @@
 
 mod common;
 
-use common::{Random, exported, simple_options, single_plane, slc};
+use common::{Random, exported, single_plane, slc};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Tag, When};
 use flashlore_ftl::blocks::State;
-use flashlore_ftl::{PlainFtl, VictimChoice};
+use flashlore_ftl::{FtlOptions, PlainFtl, VictimChoice};
 use flashlore_oracle::curves;
 
 /// How large a device is and how long it is written to.
@@ -54,7 +54,7 @@ fn measure(scale: Scale, spare: f64, victims: VictimChoice) -> Measured {
         use flashlore_flash::Flash;
         exported(flash.geometry(), spare)
     };
-    let mut options = simple_options(pages);
+    let mut options = FtlOptions::new(pages);
     options.collect.victims = victims;
     let mut ftl = PlainFtl::new(flash, options).unwrap();
     for lpn in 0..pages {

@@ -6,33 +6,13 @@ use flashlore_flash::faults::{FaultError, Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{
-    Collect, FtlError, FtlOptions, LayoutOptions, Mode, PlainFtl, Streams, Trigger, VictimChoice,
-    Watermarks, Wear,
-};
+use flashlore_ftl::{FtlError, FtlOptions, PlainFtl};
 
 type Medium = Faulty<Checked<MemoryFlash<PageTag>>>;
 
 fn device(odds: Odds) -> PlainFtl<Medium> {
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
-    let options = FtlOptions {
-        exported: 64,
-        layout: LayoutOptions::default(),
-        streams: Streams::Separate,
-        summary_page: false,
-        collect: Collect {
-            victims: VictimChoice::Greedy,
-            mode: Mode::Foreground,
-            trigger: Trigger::Allocation,
-            watermarks: Watermarks { low: 1, high: 1 },
-            copyback: false,
-        },
-        wear: Wear {
-            dynamic: false,
-            static_gap: 0,
-        },
-        seed: 0,
-    };
+    let options = FtlOptions::new(64);
     let medium = Faulty::new(Checked::new(MemoryFlash::new(geometry)), odds, 3);
     PlainFtl::new(medium, options).unwrap()
 }

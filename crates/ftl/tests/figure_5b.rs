@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::simple_options;
 use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Geometry, Ppn, Tag, When};
-use flashlore_ftl::{DedupFtl, Outcome};
+use flashlore_ftl::{DedupFtl, FtlOptions, Outcome};
 
 type Device = DedupFtl<PageTag, Checked<MemoryFlash<PageTag>>, ValueLedger>;
 
@@ -55,7 +54,7 @@ fn figure_5b() {
             bypass: None,
         };
         let ledger = ValueLedger::default();
-        let mut device = DedupFtl::new(medium, simple_options(8), dedup, ledger).unwrap();
+        let mut device = DedupFtl::new(medium, FtlOptions::new(8), dedup, ledger).unwrap();
         let start = if first == V1 {
             [(1, V1), (2, V2)]
         } else {

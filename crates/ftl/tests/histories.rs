@@ -295,24 +295,7 @@ proptest! {
 #[test]
 fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
     let geometry = Geometry::single_plane(8, 8, 4096).unwrap();
-    let options = FtlOptions {
-        exported: 16,
-        layout: LayoutOptions::default(),
-        streams: Streams::Separate,
-        summary_page: false,
-        collect: Collect {
-            victims: VictimChoice::Greedy,
-            mode: Mode::Foreground,
-            trigger: Trigger::Allocation,
-            watermarks: Watermarks { low: 1, high: 1 },
-            copyback: false,
-        },
-        wear: Wear {
-            dynamic: false,
-            static_gap: 0,
-        },
-        seed: 0,
-    };
+    let options = FtlOptions::new(16);
     let dedup = DedupOptions {
         index_entries: None,
         fingerprint_bits: 1,

@@ -8,13 +8,13 @@
 
 mod common;
 
-use common::{Random, exported, simple_options};
+use common::{Random, exported};
 use flashlore_content::{DedupOptions, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Flash, Geometry, Tag, When};
-use flashlore_ftl::{Counters, DedupFtl, PlainFtl, VictimChoice};
+use flashlore_ftl::{Counters, DedupFtl, FtlOptions, PlainFtl, VictimChoice};
 
 type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
 
@@ -77,7 +77,7 @@ fn the_plain_device_satisfies_the_identities() {
     for victims in policies() {
         let flash = medium();
         let pages = exported(flash.geometry(), 0.2);
-        let mut options = simple_options(pages);
+        let mut options = FtlOptions::new(pages);
         options.collect.victims = victims;
         let mut ftl = PlainFtl::new(flash, options).unwrap();
         let mut random = Random::new(8);
@@ -108,7 +108,7 @@ fn the_deduplicating_device_satisfies_the_identities() {
     for (victims, entries) in policies().into_iter().zip([None, Some(500), None]) {
         let flash = medium();
         let pages = exported(flash.geometry(), 0.2);
-        let mut options = simple_options(pages);
+        let mut options = FtlOptions::new(pages);
         options.collect.victims = victims;
         let dedup = DedupOptions {
             index_entries: entries,

@@ -6,11 +6,11 @@ mod common;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use common::{Random, exported, simple_options, single_plane, slc};
+use common::{Random, exported, single_plane, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Completion, Flash, Geometry, Tag, Time, When};
-use flashlore_ftl::PlainFtl;
+use flashlore_ftl::{FtlOptions, PlainFtl};
 use flashlore_oracle::des::{WriteCosts, saturated_pages_per_second};
 
 const PAGES_PER_BLOCK: u32 = 64;
@@ -18,7 +18,7 @@ const PAGES_PER_BLOCK: u32 = 64;
 /// A full device in the steady state, at rest at time 0.
 fn aged(flash: NandSim, spare: f64, copyback: bool, random: &mut Random) -> PlainFtl<NandSim> {
     let pages = exported(flash.geometry(), spare);
-    let mut options = simple_options(pages);
+    let mut options = FtlOptions::new(pages);
     options.collect.copyback = copyback;
     let mut ftl = PlainFtl::new(flash, options).unwrap();
     for lpn in 0..pages {

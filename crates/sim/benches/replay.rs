@@ -11,9 +11,7 @@ use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Tag, When};
-use flashlore_ftl::{
-    Collect, FtlOptions, LayoutOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear,
-};
+use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{Driver, Host};
@@ -58,24 +56,7 @@ impl Shape {
             concurrency: Concurrency::Die,
             erase_suspend: false,
         };
-        let options = FtlOptions {
-            exported: exported as u32,
-            layout: LayoutOptions::default(),
-            streams: Streams::Separate,
-            summary_page: false,
-            collect: Collect {
-                victims: VictimChoice::Greedy,
-                mode: Mode::Foreground,
-                trigger: Trigger::Allocation,
-                watermarks: Watermarks { low: 2, high: 2 },
-                copyback: false,
-            },
-            wear: Wear {
-                dynamic: false,
-                static_gap: 0,
-            },
-            seed: 1,
-        };
+        let options = FtlOptions::new(exported as u32);
         (NandSim::new(geometry, timing), options)
     }
 

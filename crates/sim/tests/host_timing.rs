@@ -11,9 +11,7 @@ use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Tag, When};
-use flashlore_ftl::{
-    Collect, FtlOptions, LayoutOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear,
-};
+use flashlore_ftl::FtlOptions;
 use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
 use flashlore_sim::config::Load;
@@ -70,24 +68,7 @@ fn system(setup: Setup) -> Deduplicating<NoCensus> {
         concurrency: Concurrency::Die,
         erase_suspend: false,
     };
-    let options = FtlOptions {
-        exported: 1024,
-        layout: LayoutOptions::default(),
-        streams: Streams::Separate,
-        summary_page: false,
-        collect: Collect {
-            victims: VictimChoice::Greedy,
-            mode: Mode::Foreground,
-            trigger: Trigger::Allocation,
-            watermarks: Watermarks { low: 1, high: 1 },
-            copyback: false,
-        },
-        wear: Wear {
-            dynamic: false,
-            static_gap: 0,
-        },
-        seed: 0,
-    };
+    let options = FtlOptions::new(1024);
     let dedup = DedupOptions {
         index_entries: None,
         fingerprint_bits: 128,

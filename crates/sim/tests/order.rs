@@ -7,9 +7,7 @@ use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_ftl::{
-    Collect, FtlOptions, LayoutOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear,
-};
+use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{Driver, Host};
@@ -39,24 +37,7 @@ fn device(shared: bool, verify: bool) -> Deduplicating<NoCensus> {
         concurrency: Concurrency::Die,
         erase_suspend: false,
     };
-    let options = FtlOptions {
-        exported: PAGES,
-        layout: LayoutOptions::default(),
-        streams: Streams::Separate,
-        summary_page: false,
-        collect: Collect {
-            victims: VictimChoice::Greedy,
-            mode: Mode::Foreground,
-            trigger: Trigger::Allocation,
-            watermarks: Watermarks { low: 1, high: 1 },
-            copyback: false,
-        },
-        wear: Wear {
-            dynamic: false,
-            static_gap: 0,
-        },
-        seed: 0,
-    };
+    let options = FtlOptions::new(PAGES);
     let dedup = DedupOptions {
         index_entries: None,
         fingerprint_bits: 128,

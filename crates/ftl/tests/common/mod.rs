@@ -4,34 +4,8 @@
 
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Time};
-use flashlore_ftl::{
-    Collect, FtlOptions, LayoutOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear,
-};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-
-/// Foreground collection by greedy victims at one free block, checked when a block is opened; no
-/// wear levelling, collected units in blocks of their own.
-pub fn simple_options(exported: u32) -> FtlOptions {
-    FtlOptions {
-        exported,
-        layout: LayoutOptions::default(),
-        streams: Streams::Separate,
-        summary_page: false,
-        collect: Collect {
-            victims: VictimChoice::Greedy,
-            mode: Mode::Foreground,
-            trigger: Trigger::Allocation,
-            watermarks: Watermarks { low: 1, high: 1 },
-            copyback: false,
-        },
-        wear: Wear {
-            dynamic: false,
-            static_gap: 0,
-        },
-        seed: 1,
-    }
-}
 
 /// Exported pages of a device with spare space given as (raw - exported) / exported.
 pub fn exported(geometry: &Geometry, spare: f64) -> u32 {
