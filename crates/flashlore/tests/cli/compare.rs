@@ -212,19 +212,19 @@ fn sum(csv: &str, system: &str, column: &str) -> u64 {
 fn the_time_line_accounts_for_the_whole_run() {
     let place = Place::new();
     place.write("t.fiu", &fiu());
-    let results = place
-        .run(&[
-            "compare",
-            "t.fiu",
-            "--set",
-            "dedup.hash_time=1s",
-            "--timeline",
-            "1s",
-            "--out",
-            "o",
-            "--json",
-        ])
-        .json();
+    let ran = place.run(&[
+        "compare",
+        "t.fiu",
+        "--set",
+        "dedup.hash_time=1s",
+        "--timeline",
+        "1s",
+        "--out",
+        "o",
+        "--json",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let results: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let timeline = fs::read_to_string(place.path("o/timeline.csv")).unwrap();
     for run in results["runs"].as_array().unwrap() {
         let system = run["system"].as_str().unwrap();
