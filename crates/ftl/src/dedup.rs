@@ -60,10 +60,17 @@ where
     ) -> Result<Self, OptionsError> {
         let units = flash.geometry().units();
         let exported = options.exported;
+        // A write has its new object before it releases the old one.
+        let most_objects = exported.saturating_add(1).min(units);
+        // An entry names a living object: a larger index is never full, and must not be allocated.
+        let index_entries = dedup.index_entries.map(|n| n.min(most_objects));
         Ok(DedupFtl {
             core: Core::new(flash, options)?,
-            objects: Objects::new(exported, exported.saturating_add(1).min(units)),
-            dedup: Dedup::new(dedup),
+            objects: Objects::new(exported, most_objects),
+            dedup: Dedup::new(DedupOptions {
+                index_entries,
+                ..dedup
+            }),
             ledger,
         })
     }

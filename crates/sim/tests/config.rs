@@ -359,6 +359,14 @@ fn wrong_values_say_what_was_expected() {
     );
     expect("timing.program = []", "found an empty list");
     expect(
+        "timing.erase = \"2h\"",
+        "device.timing.erase: expected at most one hour",
+    );
+    expect(
+        "timing.program = [\"1us\", \"61min\"]",
+        "device.timing.program: expected at most one hour",
+    );
+    expect(
         "timing.channel = \"publc\"",
         "unknown variant `publc`, expected `private` or `shared`",
     );

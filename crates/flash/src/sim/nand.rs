@@ -338,13 +338,18 @@ impl NandSim {
 
     /// Background erases that run undisturbed until `until` are over.
     fn end_erases(&mut self, until: Time) {
-        for server in self.erasing.clone() {
+        let mut i = 0;
+        while i < self.erasing.len() {
+            let server = self.erasing[i];
             let queue = &self.queues[server as usize];
             let ended = queue
                 .erasing
                 .is_some_and(|e| e.resumed + e.remaining <= until);
             if ended && !queue.open {
+                // Takes the server out of the list, which keeps its order.
                 self.end_erase(server);
+            } else {
+                i += 1;
             }
         }
     }

@@ -195,6 +195,48 @@ fn files_are_written_where_asked() {
     assert!(log.starts_with("number,op,arrival_ns,start_ns,end_ns,units\n"));
 }
 
+/// The sum of a column of a CSV file of numbers over the rows of one system.
+fn sum(csv: &str, system: &str, column: &str) -> u64 {
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let at = |name: &str| head.iter().position(|&n| n == name).unwrap();
+    let (system_at, column_at) = (at("system"), at(column));
+    lines
+        .filter(|fields| fields[system_at] == system)
+        .map(|fields| fields[column_at].parse::<u64>().unwrap())
+        .sum()
+}
+
+/// Most of the work of this trace is done after its last arrival: a hash takes a second.
+#[test]
+fn the_time_line_accounts_for_the_whole_run() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let ran = place.run(&[
+        "compare",
+        "t.fiu",
+        "--set",
+        "dedup.hash_time=1s",
+        "--timeline",
+        "1s",
+        "--out",
+        "o",
+        "--json",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let results: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let timeline = fs::read_to_string(place.path("o/timeline.csv")).unwrap();
+    for run in results["runs"].as_array().unwrap() {
+        let system = run["system"].as_str().unwrap();
+        let total = |column| sum(&timeline, system, column);
+        assert_eq!(Some(total("requests")), run["host"]["requests"].as_u64());
+        let programs = &run["programs"];
+        assert_eq!(Some(total("host_programs")), programs["host"].as_u64());
+        assert_eq!(Some(total("gc_programs")), programs["gc"].as_u64());
+        assert_eq!(Some(total("erases")), run["flash"]["block_erases"].as_u64());
+    }
+}
+
 #[test]
 fn systems_may_have_devices_of_their_own_when_that_is_said() {
     let place = Place::new();

@@ -49,6 +49,40 @@ fn unknown_names_and_keys() {
         &["device.gc.choices"],
     );
     refused(
+        &[
+            "compare",
+            "t.fiu",
+            "--set",
+            "device.gc.policy=d-choices",
+            "--set",
+            "device.gc.choices=4294967295",
+        ],
+        2,
+        &["device.gc.choices", "expected 1 to 65536"],
+    );
+    refused(
+        &[
+            "compare",
+            "t.fiu",
+            "--set",
+            "host.mode=closed",
+            "--set",
+            "host.queue_depth=4294967295",
+        ],
+        2,
+        &["host.queue_depth", "expected at most 1048576"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "dedup.hash_time=61min"],
+        2,
+        &["dedup.hash_time", "expected at most one hour"],
+    );
+    refused(
+        &["compare", "t.fiu", "--set", "host.time_scale=1e300"],
+        1,
+        &["simulated time has reached", "host.time_scale"],
+    );
+    refused(
         &["compare", "t.fiu", "--systems", "absent.toml"],
         2,
         &["cannot read absent.toml"],

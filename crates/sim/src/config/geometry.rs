@@ -4,9 +4,9 @@
 //! Counts are exact integers. Exported capacity computed from a spare share is rounded down on each
 //! die, so that every die exports alike.
 
-use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel};
+use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing};
 use super::error::ConfigError;
-use super::load::{Checked, Fault};
+use super::load::{Checked, Fault, check_durations};
 use super::presets::Kind;
 use super::units::Size;
 
@@ -185,6 +185,21 @@ fn check_geometry(device: &DeviceConfig) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The most blocks drawn for one victim: beyond that the choice is greedy for any pool.
+const MOST_CHOICES: u32 = 1 << 16;
+
+fn check_timing(timing: &Timing) -> Result<(), Fault> {
+    let programs = timing.program.iter().map(|&t| ("timing.program", t));
+    check_durations(programs.chain([
+        ("timing.read", timing.read),
+        ("timing.erase", timing.erase),
+        ("timing.transfer", timing.transfer),
+        ("timing.host_request", timing.host_request),
+        ("timing.host_sector", timing.host_sector),
+        ("timing.flush_after", timing.flush_after),
+    ]))
+}
+
 fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
     if device.timing.program.is_empty() {
         return Err(Fault::new(
@@ -192,6 +207,7 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             "expected at least one duration, found an empty list",
         ));
     }
+    check_timing(&device.timing)?;
     let energy = &device.energy;
     let energies = [
         ("energy.read_uj", energy.read_uj),
@@ -216,8 +232,9 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             format!("expected each of channel, package, die and plane once, found no {absent:?}");
         return Err(Fault::new("layout.stripe", message.to_lowercase()));
     }
-    if device.gc.choices == 0 {
-        return Err(Fault::new("gc.choices", "expected at least 1, found 0"));
+    if !(1..=MOST_CHOICES).contains(&device.gc.choices) {
+        let message = format!("expected 1 to {MOST_CHOICES}, found {}", device.gc.choices);
+        return Err(Fault::new("gc.choices", message));
     }
     if device
         .auto

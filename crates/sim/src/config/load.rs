@@ -15,7 +15,7 @@ use super::rules;
 use super::settings::Settings;
 use super::system::SystemConfig;
 use super::template::Template;
-use super::units::Entries;
+use super::units::{Entries, Nanos};
 
 /// A checked configuration and where its values came from.
 #[derive(Debug, Clone)]
@@ -78,6 +78,26 @@ impl Fault {
             key,
             message: self.message,
         }
+    }
+}
+
+/// The longest duration of a part, a stage or a pause: instants are 64-bit nanoseconds, and a trace
+/// adds up millions of durations.
+const LONGEST: Nanos = Nanos(3_600_000_000_000);
+
+/// The most requests in flight: the host keeps a record for each from the start.
+const DEEPEST: u32 = 1 << 20;
+
+/// Refuses durations above an hour.
+pub(super) fn check_durations(
+    durations: impl IntoIterator<Item = (&'static str, Nanos)>,
+) -> Result<(), Fault> {
+    match durations.into_iter().find(|(_, found)| *found > LONGEST) {
+        Some((key, found)) => Err(Fault::new(
+            key,
+            format!("expected at most one hour, found {found}"),
+        )),
+        None => Ok(()),
     }
 }
 
@@ -188,6 +208,7 @@ impl Checked for SystemConfig {
 
     fn check(&self) -> Result<(), Fault> {
         let dedup = &self.dedup;
+        check_durations([("dedup.hash_time", dedup.hash_time)])?;
         if !(1..=128).contains(&dedup.fingerprint_bits) {
             let message = format!("expected 1 to 128 bits, found {}", dedup.fingerprint_bits);
             return Err(Fault::new("dedup.fingerprint_bits", message));
@@ -225,6 +246,14 @@ impl Checked for HostConfig {
         if self.queue_depth == 0 {
             return Err(Fault::new("queue_depth", "expected at least 1, found 0"));
         }
+        if self.queue_depth > DEEPEST {
+            let message = format!("expected at most {DEEPEST}, found {}", self.queue_depth);
+            return Err(Fault::new("queue_depth", message));
+        }
+        if self.limit == Some(0) {
+            return Err(Fault::new("limit", "expected at least 1, found 0"));
+        }
+        check_durations([("think_time", self.think_time)])?;
         if !(self.time_scale.is_finite() && self.time_scale > 0.0) {
             let message = format!("expected a factor above 0, found {}", self.time_scale);
             return Err(Fault::new("time_scale", message));

@@ -43,6 +43,10 @@ const AHEAD: [(usize, Distance); 5] = [
 /// Units of one request that are prefetched; later ones follow the first in memory anyway.
 const PREFETCHED_UNITS: u32 = 4;
 
+/// The last instant at which a request may arrive or a response be given: 146 years. What lies above
+/// is left for what one request adds.
+const LATEST: Time = 1 << 62;
+
 type Result<T> = std::result::Result<T, DriveError>;
 
 /// Why a request cannot be served.
@@ -57,6 +61,16 @@ pub enum DriveError {
          `--content distinct`"
     )]
     NoContent,
+    /// An instant is so far off that sums of durations could leave 64 bits.
+    #[error(
+        "simulated time has reached {seconds} s, expected at most {} s: the time stamps, \
+         `host.time_scale` or the durations are too large, or the device cannot keep up",
+        LATEST / 1_000_000_000
+    )]
+    TooLate {
+        /// The instant, in seconds.
+        seconds: Time,
+    },
 }
 
 /// How the host and the front of the device behave.
@@ -208,6 +222,11 @@ impl<'a, S: System> Driver<'a, S> {
             let request = &block.requests[i];
             self.number += 1;
             let at = self.arrival(request.time_ns)?;
+            let latest = at.max(self.last_end).max(self.hash_free_at);
+            if latest > LATEST {
+                let seconds = latest / 1_000_000_000;
+                return Err(DriveError::TooLate { seconds });
+            }
             self.pass(at)?;
             let values = block.content(request);
             self.arrive(at, request, values)?;
@@ -312,6 +331,12 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// Handles what happens at one instant.
     fn handle(&mut self, at: Time) -> Result<()> {
+        self.happen(at)?;
+        self.watch(at);
+        Ok(())
+    }
+
+    fn happen(&mut self, at: Time) -> Result<()> {
         self.now = at;
         self.system.advance(at)?;
         self.collect_finished()?;
@@ -385,11 +410,17 @@ impl<'a, S: System> Driver<'a, S> {
             }
         }
         self.collect_finished()?;
+        self.watch(at);
+        Ok(())
+    }
+
+    /// Books what the device has done since the last call at this instant of the time line.
+    #[inline(always)]
+    fn watch(&mut self, at: Time) {
         if self.measuring && self.measured.watches() {
             let core = self.system.core();
             self.measured.watch(at, core.counters(), core.free_blocks());
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -744,7 +775,9 @@ impl<'a, S: System> Driver<'a, S> {
             }
         }
         self.now = self.now.max(self.last_end);
-        Ok(self.system.advance(self.now)?)
+        self.system.advance(self.now)?;
+        self.watch(self.now);
+        Ok(())
     }
 
     fn next_event_of_anything(&self) -> Option<Time> {
