@@ -104,9 +104,9 @@ fn disksim() {
     assert_eq!(
         all,
         [
-            record(0, 0, Op::Write, 6_357_144 * 512, 4096),
-            record(390_000, 0, Op::Read, 6_307_768 * 512, 4096),
-            record(32_137_123, 1, Op::Read, 33_701_824 * 512, 32768),
+            record(0, 0, Op::Write, 6_400_008 * 512, 4096),
+            record(390_000, 0, Op::Read, 6_300_008 * 512, 4096),
+            record(32_137_123, 1, Op::Read, 33_000_008 * 512, 32768),
             record(32_137_123, 1, Op::Write, 4096, 512),
         ]
     );
@@ -118,9 +118,9 @@ fn ssdsim_with_dos_line_ends_and_a_blank_line() {
     assert_eq!(
         all,
         [
-            record(0, 0, Op::Read, 657_728 * 512, 8192),
-            record(152_000, 1, Op::Read, 31_244_784 * 512, 32768),
-            record(308_000, 1, Op::Write, 21_868_784 * 512, 8192),
+            record(0, 0, Op::Read, 650_008 * 512, 8192),
+            record(152_000, 1, Op::Read, 31_000_008 * 512, 32768),
+            record(308_000, 1, Op::Write, 21_000_008 * 512, 8192),
         ]
     );
 }
