@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use flashlore_content::dedup::BypassOptions;
 use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
@@ -179,7 +180,7 @@ proptest! {
         let exported = device.options.exported;
         let mut ftl = PlainFtl::new(medium(&device.geometry), device.options.clone()).unwrap();
         let mut model: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut now = 0;
+        let (mut now, mut trims) = (0, 0);
         for (i, step) in steps.iter().enumerate() {
             now += 1;
             ftl.advance(now).unwrap();
@@ -192,7 +193,7 @@ proptest! {
                 Step::Trim(raw) => {
                     let lpn = address(raw, exported);
                     ftl.trim(lpn).unwrap();
-                    model.remove(&lpn);
+                    trims += u64::from(model.remove(&lpn).is_some());
                 }
                 Step::Read(raw) => {
                     let lpn = address(raw, exported);
@@ -207,6 +208,7 @@ proptest! {
             }
         }
         ftl.settle(now).unwrap();
+        prop_assert_eq!(ftl.core().counters().host_trims, trims);
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..exported {
             let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
@@ -234,7 +236,7 @@ proptest! {
         let mut ftl =
             DedupFtl::new(medium(&device.geometry), device.options.clone(), dedup, ledger).unwrap();
         let mut model: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut now = 0;
+        let (mut now, mut trims) = (0, 0);
         for (i, step) in steps.iter().enumerate() {
             now += 1;
             ftl.advance(now).unwrap();
@@ -256,7 +258,7 @@ proptest! {
                 Step::Trim(raw) => {
                     let lpn = address(raw, exported);
                     ftl.trim(lpn).unwrap();
-                    model.remove(&lpn);
+                    trims += u64::from(model.remove(&lpn).is_some());
                 }
                 Step::Read(raw) => {
                     let lpn = address(raw, exported);
@@ -271,6 +273,7 @@ proptest! {
             }
         }
         ftl.settle(now).unwrap();
+        prop_assert_eq!(ftl.core().counters().host_trims, trims);
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..exported {
             let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
@@ -290,6 +293,47 @@ proptest! {
             prop_assert_eq!(ftl.objects().live() as usize, distinct.len());
         }
     }
+}
+
+#[test]
+fn hashing_is_switched_off_without_duplicates_and_comes_back_with_them() {
+    let geometry = Geometry::single_plane(32, 16, 4096).unwrap();
+    let dedup = DedupOptions {
+        index_entries: None,
+        fingerprint_bits: 128,
+        verify: false,
+        bypass: Some(BypassOptions {
+            window: 16,
+            windows: 2,
+            sample: 4,
+            break_even_hits: 4,
+        }),
+    };
+    let options = FtlOptions::new(256);
+    let ledger = ValueLedger::default();
+    let mut ftl = DedupFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
+    let mut write = |lpn: u32, value: u32| {
+        let (when, tag) = (When::now(0), Tag::NONE);
+        if ftl.wants_hash() {
+            ftl.write(when, lpn % 256, PageTag(value), tag).unwrap();
+        } else {
+            ftl.write_unhashed(when, lpn % 256, PageTag(value), tag)
+                .unwrap();
+        }
+        let bypass = ftl.dedup().bypass.as_ref().unwrap();
+        (bypass.is_off(), ftl.dedup_counters().unhashed)
+    };
+    let mut state = (false, 0);
+    for i in 0..200 {
+        state = write(i, i);
+    }
+    assert!(state.0 && state.1 > 100, "{state:?}");
+    let before = state.1;
+    for i in 0..400 {
+        state = write(i, 7_000 + i % 4);
+    }
+    assert!(!state.0 && state.1 > before, "{state:?}");
+    ftl.check().unwrap();
 }
 
 #[test]

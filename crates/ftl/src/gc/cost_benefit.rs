@@ -39,3 +39,43 @@ impl VictimPolicy for CostBenefit {
         best.map(|(block, _)| block)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashlore_flash::{Geometry, Ppn};
+
+    /// Opens, fills with so many valid units and seals a block.
+    fn seal(blocks: &mut Blocks, block: u32, valid: u32) {
+        blocks.open(BlockId(block));
+        for unit in 0..valid {
+            blocks.set_valid(BlockId(block), Ppn(block * 4 + unit));
+        }
+        blocks.seal(BlockId(block));
+    }
+
+    #[test]
+    fn an_old_block_goes_before_a_young_one_with_fewer_valid_units() {
+        let geometry = Geometry::single_plane(16, 4, 4096).unwrap();
+        let mut blocks = Blocks::new(&geometry, 4, 1, |_| 0);
+        seal(&mut blocks, 0, 3);
+        for full in 1..8 {
+            seal(&mut blocks, full, 4);
+        }
+        seal(&mut blocks, 8, 2);
+        // Ages 9 and 1: 9 x 1/6 against 1 x 2/4.
+        assert_eq!(
+            CostBenefit.choose(&mut blocks, 0, &|_| true),
+            Some(BlockId(0))
+        );
+        assert_eq!(
+            CostBenefit.choose(&mut blocks, 0, &|b| b.0 != 0),
+            Some(BlockId(8))
+        );
+        seal(&mut blocks, 9, 0);
+        assert_eq!(
+            CostBenefit.choose(&mut blocks, 0, &|_| true),
+            Some(BlockId(9))
+        );
+    }
+}
