@@ -4,7 +4,7 @@
 //! appends units under an owner and invalidates them, and is told when a unit moves
 //! ([`Mapping::relocate`]).
 //!
-//! Life of an append: the lane is the next one in turn ([`Core::host_lane`]), which may first collect
+//! Life of an append: the lane is the next one in turn (`host_lane`), which may first collect
 //! its pool; the unit takes the next slot of the lane's open block; a page is programmed when its last
 //! slot is taken; a block is sealed when its last page is.
 //!

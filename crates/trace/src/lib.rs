@@ -8,7 +8,7 @@
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
 //! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
 //! | [`info`] | what can be said about one trace |
-//! | [`convert`] | a trace in one format to the same trace in another |
+//! | [`mod@convert`] | a trace in one format to the same trace in another |
 //!
 //! Every record of a trace is read, is counted as skipped (lenient mode), or stops the reading with
 //! an error that names file, line, field, what was found and what was expected.

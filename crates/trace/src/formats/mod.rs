@@ -1,6 +1,6 @@
 //! Trace formats: one file a format, and the choice among them by content.
 //!
-//! A text format gives two pure functions, one from a line to [`RawRecord`] and one from a
+//! A text format gives two pure functions, one from a line to `RawRecord` and one from a
 //! [`Record`](crate::Record) to a line. Times stay absolute here; [`crate::TraceReader`] normalises them.
 
 pub(crate) mod disksim;
