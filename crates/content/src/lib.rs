@@ -3,13 +3,16 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`page`] | the [`Content`] trait and its simulated instance, [`PageTag`] |
+//! | [`bytes`] | its instances over bytes: keyed digests of real pages |
 //! | [`dedup`] | CA-SSD: the fingerprint index, and when to switch it off |
 //! | [`census`] | the oracle that splits programs into unique, duplicate and reborn |
 
+pub mod bytes;
 pub mod census;
 pub mod dedup;
 pub mod page;
 
+pub use bytes::{Digest, DigestTag, PAGE_BYTES, PageBytes, VolumeKey};
 pub use census::{Census, Ledger, NoCensus, ValueLedger};
 pub use dedup::{Dedup, DedupOptions};
 pub use page::{Content, PageTag};

@@ -8,14 +8,16 @@ pub trait Content: Copy + Eq + std::fmt::Debug {
     /// The fingerprint, `bits` wide. From 64 bits on it never collides; fewer bits are for
     /// experiments with collisions.
     fn fingerprint(self, bits: u32) -> u64;
-
-    /// Content that equals nothing a host writes: what a device held before a run.
-    fn foreign() -> Self;
 }
 
 /// One distinct value of a trace, numbered from 0 in order of first appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PageTag(pub u32);
+
+impl PageTag {
+    /// Content that equals nothing a host writes: what a device held before a run.
+    pub const FOREIGN: PageTag = PageTag(u32::MAX);
+}
 
 impl Content for PageTag {
     #[inline(always)]
@@ -27,10 +29,6 @@ impl Content for PageTag {
         x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         x ^= x >> 31;
         if bits >= 64 { x } else { x & ((1 << bits) - 1) }
-    }
-
-    fn foreign() -> Self {
-        PageTag(u32::MAX)
     }
 }
 

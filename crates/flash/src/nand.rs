@@ -195,6 +195,14 @@ pub trait Flash {
         tag: Tag,
     ) -> Result<Completion, Self::Error>;
 
+    /// Makes everything programmed so far durable. Without a volatile cache there is nothing to do.
+    ///
+    /// # Errors
+    /// The back end's own; what was programmed since the last barrier may be lost.
+    fn barrier(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Lets time pass to `until` and appends what has been decided meanwhile to `done`.
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>);
 

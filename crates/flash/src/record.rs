@@ -121,6 +121,10 @@ impl<F: Flash> Flash for Recorded<F> {
         self.inner.erase(at, block, background, tag)
     }
 
+    fn barrier(&mut self) -> Result<(), F::Error> {
+        self.inner.barrier()
+    }
+
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
         self.inner.advance(until, done);
     }

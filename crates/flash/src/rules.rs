@@ -205,6 +205,10 @@ impl<F: Flash> Flash for Checked<F> {
         Ok(self.inner.erase(at, block, background, tag)?)
     }
 
+    fn barrier(&mut self) -> Result<(), Self::Error> {
+        Ok(self.inner.barrier()?)
+    }
+
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
         self.inner.advance(until, done);
     }

@@ -234,6 +234,20 @@ impl Blocks {
         self.unlink(block.0, valid);
     }
 
+    /// A block could not be emptied and stays a candidate with what is still valid.
+    pub fn abandon_collection(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!(record.state, State::Collecting);
+        record.state = State::Sealed;
+        let (pool, valid) = (record.pool, u32::from(record.valid));
+        self.link(block.0, pool, valid);
+    }
+
+    /// Valid units of all blocks.
+    pub fn valid_units(&self) -> u64 {
+        self.records.iter().map(|b| u64::from(b.valid)).sum()
+    }
+
     /// A collected block is being erased.
     pub fn begin_erase(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
@@ -249,6 +263,11 @@ impl Blocks {
     /// An erased block is free.
     pub fn free(&mut self, block: BlockId) {
         self.records[block.index()].state = State::Free;
+    }
+
+    /// Says how often a block has been erased.
+    pub fn set_erases(&mut self, block: BlockId, erases: u32) {
+        self.records[block.index()].erases = erases;
     }
 
     /// Sets the erase counts to 0: the end of preconditioning.

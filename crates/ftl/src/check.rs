@@ -108,12 +108,7 @@ where
                 ));
             }
         }
-        let valid: u64 = self
-            .blocks
-            .records()
-            .iter()
-            .map(|b| u64::from(b.valid))
-            .sum();
+        let valid = self.blocks.valid_units();
         if valid != count {
             return Err(format!("{valid} units are valid, {count} are owned"));
         }

@@ -70,6 +70,9 @@ pub struct Core<F: Flash> {
     pub(crate) units_per_page: u32,
     /// Pages that wait in buffers for more units of the host.
     partial_pages: u32,
+    /// With barriers: blocks freed since the last one.
+    unsettled: Vec<BlockId>,
+    most_live: u64,
 }
 
 impl<F: Flash> Core<F>
@@ -87,7 +90,7 @@ where
             - u32::from(options.summary_page) * geometry.units_per_page();
         let pool_of = |block| layout.pool_of(geometry.plane_of(block));
         let blocks = Blocks::new(&geometry, data_units, layout.pools().len(), pool_of);
-        check_spare(&geometry, &layout, &options, data_units)?;
+        let most_live = check_spare(&geometry, &layout, &options, data_units)?;
         let mut planes: Vec<Plane<F::Page>> = (0..geometry.planes())
             .map(|_| Plane::new(options.wear.dynamic))
             .collect();
@@ -124,6 +127,8 @@ where
             finished: Vec::new(),
             geometry,
             partial_pages: 0,
+            unsettled: Vec::new(),
+            most_live,
         })
     }
 
@@ -155,6 +160,11 @@ where
     /// Free blocks of the device.
     pub fn free_blocks(&self) -> u32 {
         self.pools.iter().map(|p| p.free).sum()
+    }
+
+    /// The most units that can be valid while writes and collection always find room.
+    pub fn most_live(&self) -> u64 {
+        self.most_live
     }
 
     /// Replaces the victim policy.
@@ -310,15 +320,15 @@ where
             }
             self.next_lane(group);
         }
-        Err(FtlError::Full {
-            valid: self
-                .blocks
-                .records()
-                .iter()
-                .map(|b| u64::from(b.valid))
-                .sum(),
+        Err(self.full())
+    }
+
+    /// Nothing can be written and nothing collected.
+    pub(crate) fn full(&self) -> FtlError<F::Error> {
+        FtlError::Full {
+            valid: self.blocks.valid_units(),
             units: u64::from(self.geometry.blocks()) * u64::from(self.blocks.data_units()),
-        })
+        }
     }
 
     /// Collects what is due and opens a host block; whether the lane has one now.
@@ -348,7 +358,7 @@ where
         if !self.may_open(plane) {
             return Ok(false);
         }
-        self.open(plane, Stream::Host);
+        self.open(plane, Stream::Host, at)?;
         Ok(true)
     }
 
@@ -377,7 +387,20 @@ where
     }
 
     /// Opens a free block of a plane for a stream; there must be one.
-    pub(crate) fn open(&mut self, plane: PlaneId, stream: Stream) {
+    pub(crate) fn open(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        // The next one in turn; static wear levelling may take any.
+        let looked_at = if stream == Stream::Wear { usize::MAX } else { 1 };
+        let free = &self.planes[plane.index()].free;
+        if !self.unsettled.is_empty()
+            && free.iter().take(looked_at).any(|b| self.unsettled.contains(&b))
+        {
+            self.barrier(at)?;
+        }
         let blocks = &self.blocks;
         let free = &mut self.planes[plane.index()].free;
         let taken = match stream {
@@ -397,6 +420,18 @@ where
         let pool = self.layout.pool_of(plane);
         self.pools[pool].free -= 1;
         self.note_watermark(pool);
+        Ok(())
+    }
+
+    /// Everything written so far becomes durable; blocks freed so far may be written again.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn barrier(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.flush(at)?;
+        self.flash.barrier()?;
+        self.unsettled.clear();
+        Ok(())
     }
 
     /// An erased block goes to the free list of its plane.
@@ -405,12 +440,15 @@ where
         let erases = self.blocks.record(block).erases;
         self.blocks.free(block);
         self.planes[plane.index()].free.push(block, erases);
+        if self.options.barriers {
+            self.unsettled.push(block);
+        }
         let pool = self.layout.pool_of(plane);
         self.pools[pool].free += 1;
         self.note_watermark(pool);
     }
 
-    fn note_watermark(&mut self, pool: usize) {
+    pub(crate) fn note_watermark(&mut self, pool: usize) {
         let marks = self.options.collect.watermarks;
         let low = self.pools[pool].free <= marks.low;
         if low != self.pools[pool].low {
@@ -673,13 +711,13 @@ fn cause_of(stream: Stream) -> Cause {
 }
 
 /// Every pool must be able to hold its share of the exported pages with its open blocks, its low
-/// watermark and at least one invalid unit to collect.
+/// watermark and at least one invalid unit to collect. Answers how much that is.
 fn check_spare(
     geometry: &Geometry,
     layout: &Layout,
     options: &FtlOptions,
     data_units: u32,
-) -> Result<(), OptionsError> {
+) -> Result<u64, OptionsError> {
     let marks = options.collect.watermarks;
     if marks.low == 0 || marks.high < marks.low {
         return Err(OptionsError::Watermarks {
@@ -701,12 +739,12 @@ fn check_spare(
             (u64::from(blocks.saturating_sub(kept)) * u64::from(data_units)).saturating_sub(1)
         })
         .sum();
-    if u64::from(options.exported) > most {
+    if u64::from(options.exported) > most && !options.thin {
         return Err(OptionsError::NoSpare {
             exported: options.exported,
             most,
             units: u64::from(geometry.blocks()) * u64::from(data_units),
         });
     }
-    Ok(())
+    Ok(most)
 }

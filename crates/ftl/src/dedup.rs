@@ -12,7 +12,10 @@
 //! Invariants: an object is marked as indexed iff the index has an entry that names it, and the entry
 //! has the object's fingerprint.
 
+mod bytes;
+
 use flashlore_content::dedup::DedupCounters;
+use flashlore_content::dedup::index::EntryId;
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, Tag, Time, When};
 
@@ -43,7 +46,7 @@ pub struct DedupFtl<C, F: Flash, L> {
 
 impl<C, F, L> DedupFtl<C, F, L>
 where
-    C: Content + Into<F::Page>,
+    C: Content,
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
@@ -58,21 +61,28 @@ where
         dedup: DedupOptions,
         ledger: L,
     ) -> Result<Self, OptionsError> {
-        let units = flash.geometry().units();
         let exported = options.exported;
-        // A write has its new object before it releases the old one.
-        let most_objects = exported.saturating_add(1).min(units);
-        // An entry names a living object: a larger index is never full, and must not be allocated.
-        let index_entries = dedup.index_entries.map(|n| n.min(most_objects));
+        let most_objects = Self::most_objects(&flash, &options);
         Ok(DedupFtl {
             core: Core::new(flash, options)?,
             objects: Objects::new(exported, most_objects),
-            dedup: Dedup::new(DedupOptions {
-                index_entries,
-                ..dedup
-            }),
+            dedup: Dedup::new(Self::bounded(dedup, most_objects)),
             ledger,
         })
+    }
+
+    /// A write has its new object before it releases the old one.
+    fn most_objects(flash: &F, options: &FtlOptions) -> u32 {
+        let units = flash.geometry().units();
+        options.exported.saturating_add(1).min(units)
+    }
+
+    /// An entry names a living object: a larger index is never full, and must not be allocated.
+    fn bounded(dedup: DedupOptions, most_objects: u32) -> DedupOptions {
+        DedupOptions {
+            index_entries: dedup.index_entries.map(|n| n.min(most_objects)),
+            ..dedup
+        }
     }
 
     /// What lies below the map.
@@ -161,7 +171,7 @@ where
     }
 
     #[inline(always)]
-    fn candidate(&self, content: C) -> Option<(flashlore_content::dedup::index::EntryId, u32)> {
+    fn candidate(&self, content: C) -> Option<(EntryId, u32)> {
         let bits = self.dedup.fingerprint_bits;
         let fingerprint = content.fingerprint(bits);
         let objects = &self.objects;
@@ -181,7 +191,10 @@ where
         lpn: u32,
         content: C,
         tag: Tag,
-    ) -> Result<(Outcome, Completion), FtlError<F::Error>> {
+    ) -> Result<(Outcome, Completion), FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
         self.check_range(lpn)?;
         let found = self.candidate(content);
         let same = found.is_none_or(|(_, object)| self.objects.content(object) == content);
@@ -195,11 +208,19 @@ where
             self.dedup.index.touch(entry);
             return Ok((self.share(lpn, object), Completion::instant(when.at)));
         }
-        let (object, done) = self.store(when, lpn, content, tag)?;
+        let (object, done) = self.store(when, lpn, content, content.into(), tag)?;
+        self.note_miss(content, object, found.map(|(entry, _)| entry));
+        self.refer(lpn, object);
+        Ok((Outcome::Programmed, done))
+    }
+
+    /// A new object enters the index; `taken` is the entry of another one with its fingerprint.
+    #[inline(always)]
+    fn note_miss(&mut self, content: C, object: u32, taken: Option<EntryId>) {
         self.dedup.counters.misses += 1;
         self.dedup.hashed(false);
-        match found {
-            Some((entry, _)) => {
+        match taken {
+            Some(entry) => {
                 self.dedup.counters.collisions += 1;
                 let before = self.dedup.index.take_over(entry, object);
                 self.objects.set_indexed(before, false);
@@ -207,8 +228,6 @@ where
             }
             None => self.index(content, object),
         }
-        self.refer(lpn, object);
-        Ok((Outcome::Programmed, done))
     }
 
     /// Writes a logical page without hashing it: its object stays unknown to the index.
@@ -221,9 +240,12 @@ where
         lpn: u32,
         content: C,
         tag: Tag,
-    ) -> Result<Completion, FtlError<F::Error>> {
+    ) -> Result<Completion, FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
         self.check_range(lpn)?;
-        let (object, done) = self.store(when, lpn, content, tag)?;
+        let (object, done) = self.store(when, lpn, content, content.into(), tag)?;
         self.dedup.counters.unhashed += 1;
         self.refer(lpn, object);
         Ok(done)
@@ -236,12 +258,13 @@ where
         when: When,
         lpn: u32,
         content: C,
+        page: F::Page,
         tag: Tag,
     ) -> Result<(u32, Completion), FtlError<F::Error>> {
         let object = self.objects.allocate(content);
-        let appended =
-            self.core
-                .append_host(&mut self.objects, when, lpn, object, content.into(), tag);
+        let appended = self
+            .core
+            .append_host(&mut self.objects, when, lpn, object, page, tag);
         match appended {
             Ok((ppn, done)) => {
                 self.core.counters.host_writes += 1;

@@ -12,6 +12,7 @@
 //! | [`core`] | the parts above in one place: append, invalidate, pass time |
 //! | [`plain`] | a page-mapped device |
 //! | [`dedup`] | a device that stores one page per distinct value |
+//! | [`restore`] | the core as a recovery found it |
 //! | [`check`] | recounts every invariant from scratch |
 //! | [`counters`] | what is counted |
 //! | [`error`] | what can go wrong |
@@ -28,6 +29,7 @@ pub mod layout;
 pub mod mapping;
 pub mod options;
 pub mod plain;
+pub mod restore;
 pub mod wear;
 
 pub use counters::Counters;

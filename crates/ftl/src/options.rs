@@ -83,6 +83,12 @@ pub struct Wear {
 pub struct FtlOptions {
     /// Logical pages of 4 KiB that the host sees.
     pub exported: u32,
+    /// More may be exported than fits: whoever writes keeps the live units at or below
+    /// [`crate::core::Core::most_live`].
+    pub thin: bool,
+    /// The flash has a volatile cache: a block freed since the last barrier is not written again
+    /// before the next one.
+    pub barriers: bool,
     /// Where pages go.
     pub layout: LayoutOptions,
     /// Whether streams are apart.
@@ -103,6 +109,8 @@ impl FtlOptions {
     pub fn new(exported: u32) -> Self {
         FtlOptions {
             exported,
+            thin: false,
+            barriers: false,
             layout: LayoutOptions::default(),
             streams: Streams::Separate,
             summary_page: false,

@@ -3,13 +3,14 @@
 //! The owner of a unit is its logical page. Every host write programs; an overwrite, identical or
 //! not, invalidates the old unit.
 
-use flashlore_flash::{Cause, Completion, Flash, PlaneId, Tag, Time, When};
+use flashlore_flash::{BlockId, Cause, Completion, Flash, PlaneId, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::Mapping;
 use crate::mapping::direct::Direct;
 use crate::options::{FtlOptions, Trigger};
+use crate::restore::RestoredBlock;
 
 /// The plain device.
 pub struct PlainFtl<F: Flash> {
@@ -29,6 +30,25 @@ where
         let map = Direct::new(options.exported);
         Ok(PlainFtl {
             core: Core::new(flash, options)?,
+            map,
+        })
+    }
+
+    /// A device with content, blocks as in [`Core::restore`].
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn restore(
+        flash: F,
+        options: FtlOptions,
+        map: Direct,
+        blocks: &[RestoredBlock],
+        sealing: &[BlockId],
+    ) -> Result<Self, OptionsError> {
+        let owners = (0..map.len()).map(|lpn| (map.get(lpn), lpn));
+        let owners = owners.filter(|(ppn, _)| ppn.is_some());
+        Ok(PlainFtl {
+            core: Core::restore(flash, options, blocks, sealing, owners)?,
             map,
         })
     }

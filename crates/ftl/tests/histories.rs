@@ -100,6 +100,8 @@ fn devices() -> impl Strategy<Value = Device> {
         let options = FtlOptions {
             // Each plane keeps its watermark, its open blocks and one block to collect.
             exported: geometry.planes() * (blocks - (low + above + 5)) * data_units,
+            thin: false,
+            barriers: false,
             layout: LayoutOptions {
                 stripe,
                 placement: if fixed {

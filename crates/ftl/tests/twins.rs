@@ -124,6 +124,8 @@ fn device((shape, place, policy): (Shape, Where, Policy)) -> Device {
     let data_units = (pages - u32::from(summary_page)) * units;
     let options = FtlOptions {
         exported: geometry.planes() * blocks * data_units * 2 / 5,
+        thin: false,
+        barriers: false,
         layout,
         streams: if separate {
             Streams::Separate

@@ -56,6 +56,21 @@ where
         stream: Stream,
     ) -> Result<(), FtlError<F::Error>> {
         self.begin_collection(victim, stream);
+        if let Err(error) = self.empty(map, at, victim, stream) {
+            self.blocks.abandon_collection(victim);
+            return Err(error);
+        }
+        self.finish_collection(map, at, victim, stream, Erase::Now)
+    }
+
+    /// Moves all valid units out of a victim.
+    fn empty<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        victim: BlockId,
+        stream: Stream,
+    ) -> Result<(), FtlError<F::Error>> {
         let first = self.geometry.first_unit(victim).0;
         let end = first + self.blocks.data_units();
         self.prefetch_owners(map, first, end);
@@ -63,7 +78,7 @@ where
         while let Some(ppn) = self.blocks.next_valid(from, end) {
             from = self.move_page(map, at, victim, ppn, stream)?;
         }
-        self.finish_collection(map, at, victim, stream, Erase::Now)
+        Ok(())
     }
 
     /// A block becomes a victim.
@@ -137,7 +152,7 @@ where
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
         let target = self.target_stream(stream);
-        let plane = self.destination(own, target);
+        let plane = self.destination(own, target, at)?;
         // Inside a plane the program queues behind the read anyway; elsewhere it waits for it.
         let (ready, route) = if plane == own && self.options.collect.copyback {
             (Ready::At(at), Route::OnChip)
@@ -178,26 +193,29 @@ where
 
     /// The plane that takes a unit moved out of `own`, with a block open.
     #[inline(always)]
-    fn destination(&mut self, own: PlaneId, stream: Stream) -> PlaneId {
+    fn destination(
+        &mut self,
+        own: PlaneId,
+        stream: Stream,
+        at: Time,
+    ) -> Result<PlaneId, FtlError<F::Error>> {
         if self.planes[own.index()].open[stream as usize].is_open() {
-            return own;
+            return Ok(own);
         }
-        let plane = self.roomy_plane(own, stream);
+        let plane = self.roomy_plane(own, stream).ok_or_else(|| self.full())?;
         if !self.planes[plane.index()].open[stream as usize].is_open() {
-            self.open(plane, stream);
+            self.open(plane, stream, at)?;
         }
-        plane
+        Ok(plane)
     }
 
-    /// `own` or the next plane of its pool, in striping order, that has room.
-    fn roomy_plane(&self, own: PlaneId, stream: Stream) -> PlaneId {
+    /// `own` or the next plane of its pool, in striping order, that has room. Collection keeps one
+    /// free block a pool in reserve; only a device restored after power losses can be without.
+    fn roomy_plane(&self, own: PlaneId, stream: Stream) -> Option<PlaneId> {
         let members = &self.layout.pools()[self.layout.pool_of(own)];
         let start = members.iter().position(|&p| p == own).unwrap_or(0);
         let mut in_turn = members[start..].iter().chain(&members[..start]);
-        let Some(&plane) = in_turn.find(|&&p| self.has_room(p, stream)) else {
-            unreachable!("collection keeps one free block a pool in reserve")
-        };
-        plane
+        in_turn.find(|&&p| self.has_room(p, stream)).copied()
     }
 
     /// Programs what is partly filled, then erases the empty victim.

@@ -19,6 +19,11 @@ impl Direct {
         }
     }
 
+    /// A map as a recovery found it.
+    pub fn restore(units: Vec<Ppn>) -> Self {
+        Direct { units }
+    }
+
     /// Logical pages.
     pub fn len(&self) -> u32 {
         self.units.len() as u32

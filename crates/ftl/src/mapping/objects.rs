@@ -48,6 +48,45 @@ impl<C: Content> Objects<C> {
         }
     }
 
+    /// Objects by handle, location and content, and the pages that map to them; handles in between
+    /// are free.
+    pub fn restore(
+        map: Vec<u32>,
+        most: u32,
+        objects: impl Iterator<Item = (u32, Ppn, C)> + Clone,
+    ) -> Self {
+        let mut restored = Objects::new(0, most);
+        restored.map = map;
+        let rows = objects.clone().map(|(handle, ..)| handle + 1).max();
+        let mut slots: Vec<Option<(Ppn, C)>> = vec![None; rows.unwrap_or(0) as usize];
+        for (handle, ppn, content) in objects {
+            slots[handle as usize] = Some((ppn, content));
+        }
+        let Some(filler) = slots.iter().flatten().next().map(|&(_, content)| content) else {
+            return restored;
+        };
+        for slot in &slots {
+            let (location, content) = slot.unwrap_or((Ppn::NONE, filler));
+            restored.table.push(Object {
+                location,
+                references: 0,
+                content,
+            });
+        }
+        for &object in restored.map.iter().filter(|&&o| o != NO_OBJECT) {
+            restored.table[object as usize].references += 1;
+        }
+        for handle in (0..slots.len()).rev() {
+            if slots[handle].is_some() {
+                restored.live += 1;
+            } else {
+                restored.table[handle].location = Ppn(restored.free);
+                restored.free = handle as u32;
+            }
+        }
+        restored
+    }
+
     /// Logical pages.
     pub fn len(&self) -> u32 {
         self.map.len() as u32

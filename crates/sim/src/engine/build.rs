@@ -61,6 +61,8 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
     let gc = &device.gc;
     Ok(ftl::FtlOptions {
         exported: shape.exported_units as u32,
+        thin: false,
+        barriers: false,
         layout: ftl::LayoutOptions {
             stripe: layout.stripe.map(|level| match level {
                 StripeLevel::Channel => ftl::Level::Channel,

@@ -239,7 +239,7 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
     }
     fn fill(&mut self, lpn: u32) -> Result<()> {
         self.0
-            .write_unhashed(When::now(0), lpn, PageTag::foreign(), Tag::NONE)
+            .write_unhashed(When::now(0), lpn, PageTag::FOREIGN, Tag::NONE)
             .map(drop)
     }
     #[inline(always)]

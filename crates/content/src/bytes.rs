@@ -1,0 +1,102 @@
+//! The content of a page as bytes: what a persistent volume asks of it.
+//!
+//! One keyed BLAKE3 hash a page serves as fingerprint and as checksum. The key belongs to the volume,
+//! so nobody who does not hold it can prepare pages whose digests agree, and pages of another volume
+//! never pass for pages of this one.
+//!
+//! Two instances of [`Content`]: [`DigestTag`] keeps 32 bits a stored page and relies on the caller
+//! to compare bytes before a page is shared; [`Digest`] keeps 128 bits and is trusted.
+
+use crate::page::Content;
+
+/// Bytes of a mapping unit.
+pub const PAGE_BYTES: usize = 4096;
+
+/// The bytes of one mapping unit.
+pub type PageBytes = [u8; PAGE_BYTES];
+
+/// The key of a volume's digests and checksums.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VolumeKey(pub [u8; 32]);
+
+impl std::fmt::Debug for VolumeKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("VolumeKey(..)")
+    }
+}
+
+impl VolumeKey {
+    /// The digest of a page.
+    pub fn digest(&self, page: &PageBytes) -> Digest {
+        let mut wide = [0; 16];
+        wide.copy_from_slice(&blake3::keyed_hash(&self.0, page).as_bytes()[..16]);
+        Digest(u128::from_le_bytes(wide))
+    }
+
+    /// The checksum of a record of metadata that lies at `position`: moved or mixed up records fail.
+    pub fn checksum(&self, position: u64, parts: &[&[u8]]) -> u64 {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(&position.to_le_bytes());
+        for part in parts {
+            hasher.update(part);
+        }
+        let mut short = [0; 8];
+        short.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        u64::from_le_bytes(short)
+    }
+}
+
+/// A keyed digest of 128 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Digest(pub u128);
+
+impl Digest {
+    /// The part of it that is kept where bytes are compared anyway.
+    pub fn tag(self) -> DigestTag {
+        DigestTag(self.0 as u32)
+    }
+}
+
+impl Content for Digest {
+    #[inline]
+    fn fingerprint(self, bits: u32) -> u64 {
+        cut(self.0 as u64, bits)
+    }
+}
+
+/// 32 bits of a digest: says which page may be equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct DigestTag(pub u32);
+
+impl Content for DigestTag {
+    #[inline]
+    fn fingerprint(self, bits: u32) -> u64 {
+        cut(u64::from(self.0), bits)
+    }
+}
+
+fn cut(digest: u64, bits: u32) -> u64 {
+    if bits >= 64 {
+        digest
+    } else {
+        digest & ((1 << bits) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_depend_on_key_and_page_and_checksums_on_the_position() {
+        let (a, b) = (VolumeKey([1; 32]), VolumeKey([2; 32]));
+        let mut page = [7; PAGE_BYTES];
+        let first = a.digest(&page);
+        assert_ne!(first, b.digest(&page));
+        page[4095] ^= 1;
+        assert_ne!(first, a.digest(&page));
+        assert_eq!(u64::from(first.tag().0), first.fingerprint(32));
+        assert_ne!(a.checksum(0, &[b"record"]), a.checksum(1, &[b"record"]));
+        assert_eq!(a.checksum(1, &[b"rec", b"ord"]), a.checksum(1, &[b"record"]));
+    }
+}

@@ -1,0 +1,133 @@
+//! Writes whose equality somebody else has judged: a persistent volume compares bytes.
+//!
+//! The phases are the caller's: ask for the candidate, read and compare it, then share it or store the
+//! page as new. Nothing may happen to the device in between.
+
+use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
+use flashlore_flash::{BlockId, Completion, Flash, Ppn, Tag, When};
+
+use super::{DedupFtl, Outcome};
+use crate::core::Core;
+use crate::error::{FtlError, OptionsError};
+use crate::mapping::Mapping;
+use crate::mapping::objects::Objects;
+use crate::options::FtlOptions;
+use crate::restore::RestoredBlock;
+
+/// An object found by a recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct RestoredObject<C> {
+    /// Its handle.
+    pub handle: u32,
+    /// Where it lies.
+    pub location: Ppn,
+    /// Its content.
+    pub content: C,
+}
+
+impl<C, F, L> DedupFtl<C, F, L>
+where
+    C: Content,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+{
+    /// A device with content: `map` has an object handle or [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT)
+    /// for each exported page, `objects` every object that is mapped, the ones to be forgotten first by
+    /// the index at its front. Blocks are as in [`Core::restore`].
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn restore(
+        flash: F,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+        map: Vec<u32>,
+        objects: &[RestoredObject<C>],
+        blocks: &[RestoredBlock],
+        sealing: &[BlockId],
+    ) -> Result<Self, OptionsError> {
+        let owners = objects.iter().map(|o| (o.location, o.handle));
+        let most = Self::most_objects(&flash, &options);
+        let core = Core::restore(flash, options, blocks, sealing, owners)?;
+        let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
+        let mut ftl = DedupFtl {
+            core,
+            objects: Objects::restore(map, most, placed),
+            dedup: Dedup::new(Self::bounded(dedup, most)),
+            ledger,
+        };
+        for object in objects {
+            if ftl.candidate(object.content).is_none() {
+                ftl.index(object.content, object.handle);
+            }
+        }
+        ftl.dedup.counters = Default::default();
+        Ok(ftl)
+    }
+
+    /// The object that may hold this content.
+    pub fn candidate_object(&self, content: C) -> Option<u32> {
+        self.candidate(content).map(|(_, object)| object)
+    }
+
+    /// Writes a logical page whose content is that of the candidate.
+    ///
+    /// # Errors
+    /// An address out of range.
+    pub fn write_shared(
+        &mut self,
+        lpn: u32,
+        content: C,
+    ) -> Result<Option<(Outcome, u32)>, FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        let Some((entry, object)) = self.candidate(content) else {
+            return Ok(None);
+        };
+        self.core.counters.host_writes += 1;
+        self.dedup.counters.hits += 1;
+        self.dedup.hashed(true);
+        self.dedup.index.touch(entry);
+        Ok(Some((self.share(lpn, object), object)))
+    }
+
+    /// Writes a logical page whose content equals no candidate. Answers its object.
+    ///
+    /// # Errors
+    /// As [`DedupFtl::write`].
+    pub fn write_new(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        page: F::Page,
+    ) -> Result<u32, FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        let (object, _) = self.store(when, lpn, content, page, Tag::NONE)?;
+        // Looked up only now: the append may have collected, though it changes no entry.
+        let taken = self.candidate(content).map(|(entry, _)| entry);
+        self.note_miss(content, object, taken);
+        self.refer(lpn, object);
+        Ok(object)
+    }
+
+    /// Writes the content of an object anew, because the stored page has rotted.
+    ///
+    /// # Errors
+    /// As [`DedupFtl::write`].
+    pub fn rewrite(
+        &mut self,
+        when: When,
+        lpn: u32,
+        object: u32,
+        page: F::Page,
+    ) -> Result<Completion, FtlError<F::Error>> {
+        let (ppn, done) =
+            self.core
+                .append_host(&mut self.objects, when, lpn, object, page, Tag::NONE)?;
+        self.core.invalidate(self.objects.at(object));
+        self.objects.relocate(object, ppn);
+        Ok(done)
+    }
+}

@@ -1,0 +1,96 @@
+//! The core as a recovery found it: block states and valid units instead of an empty device.
+
+use flashlore_flash::{BlockId, Flash, Ppn};
+
+use crate::alloc::{OpenBlock, Stream};
+use crate::core::Core;
+use crate::error::OptionsError;
+use crate::options::FtlOptions;
+
+/// Where a restored block is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoredState {
+    /// Nothing in it is needed.
+    Free,
+    /// It takes no more units.
+    Sealed,
+    /// It goes on taking units of a stream.
+    Open {
+        /// Whose.
+        stream: Stream,
+        /// Units that are programmed or given up, whole pages.
+        taken: u32,
+    },
+}
+
+/// One restored block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestoredBlock {
+    /// Times it was erased.
+    pub erases: u32,
+    /// Where it is in its life.
+    pub state: RestoredState,
+}
+
+impl<F: Flash> Core<F>
+where
+    F::Page: Clone,
+{
+    /// A device with content. `blocks` has an entry for each block; `sealing` lists those not free in
+    /// the order in which they are to count as sealed; `owners` names every valid unit once.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn restore(
+        flash: F,
+        options: FtlOptions,
+        blocks: &[RestoredBlock],
+        sealing: &[BlockId],
+        owners: impl Iterator<Item = (Ppn, u32)>,
+    ) -> Result<Self, OptionsError> {
+        let mut core = Core::new(flash, options)?;
+        for plane in &mut core.planes {
+            while plane.free.pop().is_some() {}
+        }
+        for pool in &mut core.pools {
+            pool.free = 0;
+        }
+        for (number, found) in blocks.iter().enumerate() {
+            let block = BlockId(number as u32);
+            core.blocks.set_erases(block, found.erases);
+            let pool = &mut core.pools[usize::from(core.blocks.record(block).pool)];
+            pool.most_erases = pool.most_erases.max(found.erases);
+            if found.state == RestoredState::Free {
+                pool.free += 1;
+                let plane = core.geometry.plane_of(block);
+                core.planes[plane.index()].free.push(block, found.erases);
+            } else {
+                core.blocks.open(block);
+            }
+        }
+        for (ppn, owner) in owners {
+            core.owners[ppn.index()] = owner;
+            core.blocks.set_valid(core.geometry.block_of(ppn), ppn);
+        }
+        for &block in sealing {
+            match blocks[block.index()].state {
+                RestoredState::Open { stream, taken } => core.resume(block, stream, taken),
+                _ => core.blocks.seal(block),
+            }
+        }
+        for pool in 0..core.pools.len() {
+            core.note_watermark(pool);
+        }
+        Ok(core)
+    }
+
+    fn resume(&mut self, block: BlockId, stream: Stream, taken: u32) {
+        let first = self.geometry.first_unit(block).0;
+        let plane = self.geometry.plane_of(block);
+        self.planes[plane.index()].open[stream as usize] = OpenBlock {
+            block: block.0,
+            next: first + taken,
+            end: first + self.blocks.data_units(),
+        };
+    }
+}

@@ -1,0 +1,172 @@
+//! Where everything lies on the medium, computed from the identity of the volume.
+//!
+//! ```text
+//! 0           superblock, copy 0
+//! 4096        superblock, copy 1
+//! 8192        root 0
+//!             root 1
+//!             journal segment 0
+//!             journal segment 1
+//!             table slots of 4096 bytes
+//!             blocks: pages_per_block pages, each its data, then its record area
+//! ```
+//! The record area holds 64 bytes a unit, rounded up to the alignment. All parts begin at multiples
+//! of 4096.
+
+use flashlore_flash::{Geometry, GeometryError, PageId, Ppn, UNIT_BYTES};
+use flashlore_medium::SECTOR;
+
+use super::record::RECORD_BYTES;
+use super::superblock::{Identity, SUPERBLOCK_BYTES};
+use super::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, Table};
+
+const PART: u64 = 4096;
+
+/// Offsets and sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Areas {
+    /// Bytes of a root.
+    pub root_bytes: u64,
+    /// Table slots.
+    pub slots: u32,
+    /// Table pages of all tables together.
+    pub table_pages: u32,
+    /// Directory pages.
+    pub directories: u32,
+    /// Bytes of a flash page with its record area.
+    pub page_stride: u64,
+    /// Bytes of the data of a flash page.
+    pub page_data: usize,
+    /// The whole medium.
+    pub len: u64,
+    journal: u64,
+    journal_bytes: u64,
+    tables: u64,
+    blocks: u64,
+    units_per_page: u32,
+}
+
+/// Why no volume can have this identity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AreasError {
+    /// The flash geometry is impossible.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// The alignment is not usable.
+    #[error("alignment is {0} bytes, expected a power of two from 512 to 4096")]
+    Alignment(u32),
+    /// A journal segment is too small for what one checkpoint interval may need.
+    #[error("a journal segment has {found} bytes, expected at least {least} and a multiple of 4096")]
+    Journal {
+        /// Bytes found.
+        found: u64,
+        /// Bytes needed.
+        least: u64,
+    },
+    /// No pages are exported.
+    #[error("the volume exports {0} pages, expected 1 to 2^32 - 3")]
+    Exported(u32),
+}
+
+/// The least bytes of a journal segment.
+pub const LEAST_JOURNAL: u64 = 64 << 10;
+
+impl Areas {
+    /// The areas of a volume.
+    ///
+    /// # Errors
+    /// An identity no volume can have.
+    pub fn new(id: &Identity) -> Result<Areas, AreasError> {
+        let geometry = geometry(id)?;
+        if !id.alignment.is_power_of_two() || !(SECTOR as u32..=4096).contains(&id.alignment) {
+            return Err(AreasError::Alignment(id.alignment));
+        }
+        if id.journal_bytes < LEAST_JOURNAL || !id.journal_bytes.is_multiple_of(PART) {
+            return Err(AreasError::Journal {
+                found: id.journal_bytes,
+                least: LEAST_JOURNAL,
+            });
+        }
+        if id.exported == 0 || id.exported > u32::MAX - 2 {
+            return Err(AreasError::Exported(id.exported));
+        }
+        let table_pages: u32 = Table::ALL.iter().map(|t| t.pages(id)).sum();
+        let directories = table_pages.div_ceil(SLOTS_PER_DIRECTORY);
+        // Every page twice: a checkpoint writes anew what the one before still needs.
+        let slots = 2 * (table_pages + directories);
+        let root_bytes = (super::root::FIXED_BYTES as u64 + 4 * u64::from(directories))
+            .next_multiple_of(PART);
+        let page_data = geometry.units_per_page() as usize * UNIT_BYTES as usize;
+        let records = (geometry.units_per_page() as usize * RECORD_BYTES)
+            .next_multiple_of(id.alignment as usize);
+        let page_stride = (page_data + records) as u64;
+        let journal = 2 * SUPERBLOCK_BYTES as u64 + 2 * root_bytes;
+        let tables = journal + 2 * id.journal_bytes;
+        let blocks = tables + u64::from(slots) * TABLE_PAGE_BYTES as u64;
+        let pages = u64::from(geometry.blocks()) * u64::from(geometry.pages_per_block());
+        Ok(Areas {
+            root_bytes,
+            slots,
+            table_pages,
+            directories,
+            page_stride,
+            page_data,
+            len: blocks + (pages * page_stride).next_multiple_of(PART),
+            journal,
+            journal_bytes: id.journal_bytes,
+            tables,
+            blocks,
+            units_per_page: geometry.units_per_page(),
+        })
+    }
+
+    /// Where a copy of the superblock lies.
+    pub fn superblock(&self, copy: u64) -> u64 {
+        copy * SUPERBLOCK_BYTES as u64
+    }
+
+    /// Where the root of a checkpoint lies.
+    pub fn root(&self, checkpoint: u64) -> u64 {
+        2 * SUPERBLOCK_BYTES as u64 + checkpoint % 2 * self.root_bytes
+    }
+
+    /// Where the journal that follows a checkpoint lies.
+    pub fn journal(&self, checkpoint: u64) -> u64 {
+        self.journal + checkpoint % 2 * self.journal_bytes
+    }
+
+    /// Where a table slot lies.
+    pub fn slot(&self, slot: u32) -> u64 {
+        self.tables + u64::from(slot) * TABLE_PAGE_BYTES as u64
+    }
+
+    /// Where a flash page lies.
+    pub fn page(&self, page: PageId) -> u64 {
+        self.blocks + u64::from(page.0) * self.page_stride
+    }
+
+    /// Where the data of a unit lie.
+    pub fn unit(&self, ppn: Ppn) -> u64 {
+        let slot = u64::from(ppn.0 % self.units_per_page);
+        self.page(PageId(ppn.0 / self.units_per_page)) + slot * u64::from(UNIT_BYTES)
+    }
+
+    /// Where the record area of a flash page lies.
+    pub fn records(&self, page: PageId) -> u64 {
+        self.page(page) + self.page_data as u64
+    }
+
+    /// Bytes of a record area.
+    pub fn records_bytes(&self) -> usize {
+        self.page_stride as usize - self.page_data
+    }
+}
+
+/// The flash geometry of a volume.
+///
+/// # Errors
+/// One that cannot exist.
+pub fn geometry(id: &Identity) -> Result<Geometry, GeometryError> {
+    let page_bytes = id.units_per_page.saturating_mul(UNIT_BYTES);
+    Geometry::single_plane(id.blocks, id.pages_per_block, page_bytes)
+}

@@ -1,0 +1,199 @@
+//! The journal: what changes the volume and programs no page, in batches of whole sectors.
+//!
+//! A segment holds batches from its start. A batch is a header of 64 bytes and records of 24 bytes,
+//! padded with zeros to the alignment of the medium.
+//!
+//! | offset | bytes | field of the header |
+//! |---:|---:|---|
+//! | 0 | 4 | magic `FLJB` |
+//! | 4 | 4 | records in the batch |
+//! | 8 | 8 | segment: number of the checkpoint the segment follows |
+//! | 16 | 8 | durable: everything up to this sequence number was durable when the batch was written |
+//! | 24 | 8 | chain: checksum of the batch before, 0 in the first |
+//! | 32 | 4 | epoch |
+//! | 36 | 20 | zero |
+//! | 56 | 8 | keyed checksum of the batch's offset in its segment, bytes 0 to 55 and the records |
+//!
+//! | offset | bytes | field of a record |
+//! |---:|---:|---|
+//! | 0 | 1 | kind: 1 share, 2 trim, 3 open, 4 dead |
+//! | 1 | 1 | open: stream (0 host, 1 collection, 2 wear levelling) |
+//! | 2 | 2 | zero |
+//! | 4 | 4 | LPN; open: block |
+//! | 8 | 8 | share, trim: sequence number; open: opening; dead: birth |
+//! | 16 | 8 | share: birth of the object; open: erases of the block |
+
+use flashlore_content::VolumeKey;
+use flashlore_ftl::alloc::Stream;
+
+use super::cursor::{Reader, Writer};
+
+/// Bytes of a batch's header.
+pub const HEADER_BYTES: usize = 64;
+/// Bytes of a record.
+pub const ENTRY_BYTES: usize = 24;
+const MAGIC: [u8; 4] = *b"FLJB";
+
+/// One record of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// An address refers to an object that is stored already.
+    Share {
+        /// The address.
+        lpn: u32,
+        /// Sequence number of the event.
+        sequence: u64,
+        /// Birth of the object.
+        birth: u64,
+    },
+    /// An address forgets its content.
+    Trim {
+        /// The address.
+        lpn: u32,
+        /// Sequence number of the event.
+        sequence: u64,
+    },
+    /// A free block begins to take pages.
+    Open {
+        /// The block.
+        block: u32,
+        /// Whose pages.
+        stream: Stream,
+        /// Number of the opening, never used twice.
+        opening: u64,
+        /// Times the block was erased.
+        erases: u32,
+    },
+    /// A page whose content nobody refers to any more may have been erased: so that its write is not
+    /// missed.
+    Dead {
+        /// The address it was written to.
+        lpn: u32,
+        /// Its birth.
+        birth: u64,
+    },
+}
+
+impl Entry {
+    fn encode(self, out: &mut Writer<'_>) {
+        let (kind, stream, lpn, a, b) = match self {
+            Entry::Share {
+                lpn,
+                sequence,
+                birth,
+            } => (1, 0, lpn, sequence, birth),
+            Entry::Trim { lpn, sequence } => (2, 0, lpn, sequence, 0),
+            Entry::Open {
+                block,
+                stream,
+                opening,
+                erases,
+            } => (3, stream as u8, block, opening, u64::from(erases)),
+            Entry::Dead { lpn, birth } => (4, 0, lpn, birth, 0),
+        };
+        out.u8(kind).u8(stream).u16(0).u32(lpn).u64(a).u64(b);
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Entry> {
+        let mut fields = Reader::new(bytes);
+        let (kind, stream) = (fields.u8(), fields.u8());
+        fields.u16();
+        let (lpn, a, b) = (fields.u32(), fields.u64(), fields.u64());
+        Some(match kind {
+            1 => Entry::Share {
+                lpn,
+                sequence: a,
+                birth: b,
+            },
+            2 => Entry::Trim { lpn, sequence: a },
+            3 => Entry::Open {
+                block: lpn,
+                stream: stream_of(stream)?,
+                opening: a,
+                erases: u32::try_from(b).ok()?,
+            },
+            4 => Entry::Dead { lpn, birth: a },
+            _ => return None,
+        })
+    }
+}
+
+/// The stream with this number.
+pub fn stream_of(number: u8) -> Option<Stream> {
+    [Stream::Host, Stream::Gc, Stream::Wear]
+        .into_iter()
+        .find(|&s| s as u8 == number)
+}
+
+/// A batch of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// The checkpoint its segment follows.
+    pub segment: u64,
+    /// Everything up to this sequence number was durable when the batch was written.
+    pub durable: u64,
+    /// Checksum of the batch before it.
+    pub chain: u64,
+    /// Epoch it was written in.
+    pub epoch: u32,
+    /// Its records.
+    pub entries: Vec<Entry>,
+}
+
+impl Batch {
+    /// Bytes a batch of so many records takes on a medium with this alignment.
+    pub fn bytes(entries: usize, alignment: usize) -> usize {
+        (HEADER_BYTES + entries * ENTRY_BYTES).next_multiple_of(alignment)
+    }
+
+    /// The batch at `offset` in its segment, padded; `out` has its length. Answers its checksum.
+    pub fn encode(&self, key: &VolumeKey, offset: u64, out: &mut [u8]) -> u64 {
+        out.fill(0);
+        let (header, records) = out.split_at_mut(HEADER_BYTES);
+        Writer::new(header)
+            .put(&MAGIC)
+            .u32(self.entries.len() as u32)
+            .u64(self.segment)
+            .u64(self.durable)
+            .u64(self.chain)
+            .u32(self.epoch);
+        let mut writer = Writer::new(records);
+        for &entry in &self.entries {
+            entry.encode(&mut writer);
+        }
+        let length = writer.written();
+        let check = key.checksum(offset, &[&header[..56], &records[..length]]);
+        header[56..].copy_from_slice(&check.to_le_bytes());
+        check
+    }
+
+    /// The batch that begins at `offset` of its segment with these bytes, and its checksum; `None` if
+    /// there is none that holds.
+    pub fn decode(bytes: &[u8], key: &VolumeKey, offset: u64) -> Option<(Batch, u64)> {
+        let header = bytes.get(..HEADER_BYTES)?;
+        let mut fields = Reader::new(header);
+        if fields.take::<4>() != MAGIC {
+            return None;
+        }
+        let count = fields.u32() as usize;
+        let length = count.checked_mul(ENTRY_BYTES)?;
+        let records = bytes.get(HEADER_BYTES..HEADER_BYTES.checked_add(length)?)?;
+        let (segment, durable, chain, epoch) =
+            (fields.u64(), fields.u64(), fields.u64(), fields.u32());
+        fields.take::<20>();
+        let check = fields.u64();
+        if check != key.checksum(offset, &[&header[..56], records]) {
+            return None;
+        }
+        let entries: Option<Vec<Entry>> =
+            records.chunks_exact(ENTRY_BYTES).map(Entry::decode).collect();
+        let batch = Batch {
+            segment,
+            durable,
+            chain,
+            epoch,
+            entries: entries?,
+        };
+        Some((batch, check))
+    }
+}

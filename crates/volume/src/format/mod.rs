@@ -1,0 +1,18 @@
+//! The bytes of a volume: pure encoding and decoding, nothing is read or written here.
+//!
+//! docs/format.md is the same in prose, with the assumptions about the medium.
+
+pub mod areas;
+pub mod cursor;
+pub mod journal;
+pub mod record;
+pub mod root;
+pub mod superblock;
+pub mod tables;
+
+pub use areas::{Areas, AreasError};
+pub use journal::{Batch, Entry};
+pub use record::{Kind, PlacedRecord, Record, Slot};
+pub use root::Root;
+pub use superblock::{EpochStart, Identity, Policy, Superblock};
+pub use tables::Table;

@@ -1,0 +1,76 @@
+//! The root of a checkpoint. Two alternate; the higher valid one counts.
+//!
+//! | offset | bytes | field |
+//! |---:|---:|---|
+//! | 0 | 4 | magic `FLRT` |
+//! | 4 | 4 | epoch of the checkpoint |
+//! | 8 | 8 | number of the checkpoint |
+//! | 16 | 8 | sequence: the tables hold the state after this event |
+//! | 24 | 8 | stamp of that event, nanoseconds since 1970 |
+//! | 32 | 8 | next opening number |
+//! | 40 | 16 | zero |
+//! | 56 | 8 | keyed checksum of the root's offset and everything but these 8 bytes |
+//! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
+
+use flashlore_content::VolumeKey;
+
+use super::cursor::{Reader, Writer};
+
+/// Bytes before the list of slots.
+pub const FIXED_BYTES: usize = 64;
+const MAGIC: [u8; 4] = *b"FLRT";
+
+/// A root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// Number of the checkpoint, from 1.
+    pub checkpoint: u64,
+    /// Epoch it was taken in.
+    pub epoch: u32,
+    /// The last event its tables hold.
+    pub sequence: u64,
+    /// Stamp of that event.
+    pub stamp: u64,
+    /// The next opening of a block has this number or a higher one.
+    pub opening: u64,
+    /// Slots of the directory pages.
+    pub directories: Vec<u32>,
+}
+
+impl Root {
+    /// Its bytes at `offset` of the medium; `out` has the length of a root.
+    pub fn encode(&self, key: &VolumeKey, offset: u64, out: &mut [u8]) {
+        out.fill(0);
+        let mut writer = Writer::new(out);
+        writer.put(&MAGIC).u32(self.epoch).u64(self.checkpoint);
+        writer.u64(self.sequence).u64(self.stamp).u64(self.opening);
+        writer.put(&[0; 24]);
+        for &slot in &self.directories {
+            writer.u32(slot);
+        }
+        let check = key.checksum(offset, &[&out[..56], &out[FIXED_BYTES..]]);
+        out[56..FIXED_BYTES].copy_from_slice(&check.to_le_bytes());
+    }
+
+    /// Reads the root at `offset` with so many directories; `None` if it does not hold.
+    pub fn decode(bytes: &[u8], key: &VolumeKey, offset: u64, directories: u32) -> Option<Root> {
+        let mut fields = Reader::new(bytes);
+        if fields.take::<4>() != MAGIC {
+            return None;
+        }
+        let (epoch, checkpoint, sequence) = (fields.u32(), fields.u64(), fields.u64());
+        let (stamp, opening) = (fields.u64(), fields.u64());
+        fields.take::<16>();
+        if fields.u64() != key.checksum(offset, &[&bytes[..56], &bytes[FIXED_BYTES..]]) {
+            return None;
+        }
+        Some(Root {
+            checkpoint,
+            epoch,
+            sequence,
+            stamp,
+            opening,
+            directories: (0..directories).map(|_| fields.u32()).collect(),
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! The superblock: what a volume is, and the epochs since its last checkpoint. Two copies of 4096
+//! bytes at the start of the medium.
+//!
+//! | offset | bytes | field |
+//! |---:|---:|---|
+//! | 0 | 8 | magic `FLSHLORE` |
+//! | 8 | 4 | format version |
+//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted |
+//! | 16 | 16 | volume identity |
+//! | 32 | 32 | key of digests and checksums |
+//! | 64 | 8 | creation time, nanoseconds since 1970 |
+//! | 72 | 4 | exported pages |
+//! | 76 | 4 | blocks |
+//! | 80 | 4 | flash pages in a block |
+//! | 84 | 4 | units in a flash page |
+//! | 88 | 4 | alignment of every structure, bytes |
+//! | 92 | 4 | entries of the fingerprint index |
+//! | 96 | 8 | bytes of a journal segment |
+//! | 104 | 8 | write number of this copy; the higher valid one counts |
+//! | 112 | 4 | current epoch |
+//! | 116 | 4 | entries of the epoch table |
+//! | 120 | 16 each | epoch (4), zero (4), last sequence number before it (8) |
+//! | 4088 | 8 | keyed checksum of bytes 0 to 4087 |
+
+use flashlore_content::VolumeKey;
+
+use super::cursor::{Reader, Writer};
+
+/// Bytes of a copy.
+pub const SUPERBLOCK_BYTES: usize = 4096;
+/// The version this program writes and reads.
+pub const VERSION: u32 = 1;
+/// The most epochs the table holds.
+pub const MOST_EPOCHS: usize = (SUPERBLOCK_BYTES - 8 - TABLE) / 16;
+
+const TABLE: usize = 120;
+const MAGIC: [u8; 8] = *b"FLSHLORE";
+const FEATURE_DEDUP: u32 = 1;
+const FEATURE_TRUST: u32 = 2;
+
+/// How the content of pages is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Not at all.
+    Plain,
+    /// Equal pages are stored once; bytes are compared before a page is shared.
+    Dedup,
+    /// Equal pages are stored once; pages with equal digests of 128 bits are taken for equal.
+    DedupTrusted,
+}
+
+/// What never changes in the life of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// What the content is used for.
+    pub policy: Policy,
+    /// Drawn at creation.
+    pub uuid: [u8; 16],
+    /// Key of digests and checksums.
+    pub key: VolumeKey,
+    /// When it was created, in nanoseconds since 1970.
+    pub created: u64,
+    /// Logical pages of 4 KiB.
+    pub exported: u32,
+    /// Erase blocks.
+    pub blocks: u32,
+    /// Flash pages in a block.
+    pub pages_per_block: u32,
+    /// Units in a flash page.
+    pub units_per_page: u32,
+    /// What offsets and lengths of all structures are multiples of, in bytes.
+    pub alignment: u32,
+    /// Entries of the fingerprint index.
+    pub index_entries: u32,
+    /// Bytes of a journal segment.
+    pub journal_bytes: u64,
+}
+
+/// A mount after which sequence numbers go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EpochStart {
+    /// Its number.
+    pub epoch: u32,
+    /// The last sequence number before it that counts.
+    pub after: u64,
+}
+
+/// A copy of the superblock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// What never changes.
+    pub identity: Identity,
+    /// Which writing of a superblock this is.
+    pub write: u64,
+    /// The current epoch.
+    pub epoch: u32,
+    /// The epochs since the last checkpoint, oldest first.
+    pub epochs: Vec<EpochStart>,
+}
+
+/// Why a copy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unusable {
+    /// The magic is missing.
+    NotAVolume,
+    /// The checksum or a field does not hold.
+    Broken,
+    /// Written by a version this program does not know.
+    Version(u32),
+    /// With features this program does not know.
+    Features(u32),
+}
+
+impl Superblock {
+    /// The bytes of a copy.
+    pub fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
+        let mut bytes = [0; SUPERBLOCK_BYTES];
+        let id = &self.identity;
+        let features = match id.policy {
+            Policy::Plain => 0,
+            Policy::Dedup => FEATURE_DEDUP,
+            Policy::DedupTrusted => FEATURE_DEDUP | FEATURE_TRUST,
+        };
+        let mut out = Writer::new(&mut bytes);
+        out.put(&MAGIC).u32(VERSION).u32(features);
+        out.put(&id.uuid).put(&id.key.0).u64(id.created);
+        out.u32(id.exported).u32(id.blocks);
+        out.u32(id.pages_per_block).u32(id.units_per_page);
+        out.u32(id.alignment).u32(id.index_entries);
+        out.u64(id.journal_bytes).u64(self.write);
+        out.u32(self.epoch).u32(self.epochs.len() as u32);
+        for start in &self.epochs {
+            out.u32(start.epoch).u32(0).u64(start.after);
+        }
+        let check = id.key.checksum(0, &[&bytes[..SUPERBLOCK_BYTES - 8]]);
+        bytes[SUPERBLOCK_BYTES - 8..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a copy.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn decode(bytes: &[u8; SUPERBLOCK_BYTES]) -> Result<Superblock, Unusable> {
+        let mut fields = Reader::new(bytes);
+        if fields.take::<8>() != MAGIC {
+            return Err(Unusable::NotAVolume);
+        }
+        let (version, features) = (fields.u32(), fields.u32());
+        let uuid = fields.take();
+        let key = VolumeKey(fields.take());
+        let check = Reader::new(&bytes[SUPERBLOCK_BYTES - 8..]).u64();
+        if check != key.checksum(0, &[&bytes[..SUPERBLOCK_BYTES - 8]]) {
+            return Err(Unusable::Broken);
+        }
+        if version != VERSION {
+            return Err(Unusable::Version(version));
+        }
+        let policy = match features {
+            0 => Policy::Plain,
+            FEATURE_DEDUP => Policy::Dedup,
+            3 => Policy::DedupTrusted,
+            other => return Err(Unusable::Features(other)),
+        };
+        let identity = Identity {
+            policy,
+            uuid,
+            key,
+            created: fields.u64(),
+            exported: fields.u32(),
+            blocks: fields.u32(),
+            pages_per_block: fields.u32(),
+            units_per_page: fields.u32(),
+            alignment: fields.u32(),
+            index_entries: fields.u32(),
+            journal_bytes: fields.u64(),
+        };
+        let (write, epoch, count) = (fields.u64(), fields.u32(), fields.u32() as usize);
+        if count > MOST_EPOCHS {
+            return Err(Unusable::Broken);
+        }
+        let mut start = || {
+            let epoch = fields.u32();
+            fields.u32();
+            EpochStart {
+                epoch,
+                after: fields.u64(),
+            }
+        };
+        let epochs = (0..count).map(|_| start()).collect();
+        Ok(Superblock {
+            identity,
+            write,
+            epoch,
+            epochs,
+        })
+    }
+}

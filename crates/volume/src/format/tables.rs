@@ -1,0 +1,118 @@
+//! Checkpoint tables: rows of fixed size in pages of 4096 bytes, which lie in slots anywhere in the
+//! table area. A directory page lists the slots of 1016 table pages, the root those of the directories.
+//!
+//! | table | row |
+//! |---|---|
+//! | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
+//! | objects | unit (4), digest tag (4), birth (8); trusted digests: unit (4), zero (4), birth (8), digest (16) |
+//! | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), opening (8), pages taken (4), zero (4) |
+//!
+//! | offset | bytes | field of a page |
+//! |---:|---:|---|
+//! | 0 | 4 | magic `FLTP` |
+//! | 4 | 4 | which page: table pages are numbered through, map first; directories follow |
+//! | 8 | 8 | the checkpoint that wrote it |
+//! | 16 | 8 | zero |
+//! | 24 | 8 | keyed checksum of the slot's number and the page without these 8 bytes |
+//! | 32 | 4064 | rows; in a directory slot numbers of 4 bytes, all ones for a page never written |
+
+use flashlore_content::VolumeKey;
+
+use super::cursor::{Reader, Writer};
+use super::superblock::{Identity, Policy};
+
+/// Bytes of a table page.
+pub const TABLE_PAGE_BYTES: usize = 4096;
+/// Bytes of rows in it.
+pub const PAYLOAD: usize = TABLE_PAGE_BYTES - HEADER;
+/// Slots a directory page lists.
+pub const SLOTS_PER_DIRECTORY: u32 = (PAYLOAD / 4) as u32;
+/// A page that was never written: all its rows are empty.
+pub const NO_SLOT: u32 = u32::MAX;
+
+const HEADER: usize = 32;
+const MAGIC: [u8; 4] = *b"FLTP";
+
+/// One of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Logical page to unit or object.
+    Map,
+    /// Objects.
+    Objects,
+    /// Blocks.
+    Blocks,
+}
+
+impl Table {
+    /// All tables, in the order in which their pages are numbered.
+    pub const ALL: [Table; 3] = [Table::Map, Table::Objects, Table::Blocks];
+
+    /// Bytes of a row.
+    pub fn row_bytes(self, id: &Identity) -> usize {
+        match (self, id.policy) {
+            (Table::Map, _) => 4,
+            (Table::Objects, Policy::DedupTrusted) => 32,
+            (Table::Objects, _) => 16,
+            (Table::Blocks, _) => 24,
+        }
+    }
+
+    /// Rows of the table.
+    pub fn rows(self, id: &Identity) -> u32 {
+        let units = u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
+        match (self, id.policy) {
+            (Table::Map, _) => id.exported,
+            (Table::Objects, Policy::Plain) => 0,
+            (Table::Objects, _) => units.min(u64::from(id.exported) + 1) as u32,
+            (Table::Blocks, _) => id.blocks,
+        }
+    }
+
+    /// Rows of a page.
+    pub fn rows_per_page(self, id: &Identity) -> u32 {
+        (PAYLOAD / self.row_bytes(id)) as u32
+    }
+
+    /// Pages of the table.
+    pub fn pages(self, id: &Identity) -> u32 {
+        self.rows(id).div_ceil(self.rows_per_page(id))
+    }
+
+    /// Number of the table's first page.
+    pub fn first_page(self, id: &Identity) -> u32 {
+        let before = Table::ALL.iter().take_while(|&&t| t != self);
+        before.map(|t| t.pages(id)).sum()
+    }
+}
+
+/// A page under its number; `payload` fills the rows.
+pub fn encode_page(
+    key: &VolumeKey,
+    slot: u32,
+    number: u32,
+    checkpoint: u64,
+    payload: impl FnOnce(&mut [u8]),
+    out: &mut [u8],
+) {
+    out.fill(0);
+    payload(&mut out[HEADER..]);
+    Writer::new(out).put(&MAGIC).u32(number).u64(checkpoint).u64(0);
+    let check = key.checksum(u64::from(slot), &[&out[..24], &out[HEADER..]]);
+    out[24..HEADER].copy_from_slice(&check.to_le_bytes());
+}
+
+/// The rows of page `number` as it lies in `slot`; `None` if that does not hold.
+pub fn decode_page<'a>(
+    key: &VolumeKey,
+    slot: u32,
+    number: u32,
+    bytes: &'a [u8],
+) -> Option<&'a [u8]> {
+    let mut fields = Reader::new(bytes);
+    let (magic, found) = (fields.take::<4>(), fields.u32());
+    fields.take::<16>();
+    let check = key.checksum(u64::from(slot), &[&bytes[..24], &bytes[HEADER..]]);
+    let holds = magic == MAGIC && found == number && fields.u64() == check;
+    holds.then(|| &bytes[HEADER..])
+}
