@@ -50,6 +50,14 @@ pub enum Cause {
         /// What both must be multiples of, in bytes.
         alignment: u32,
     },
+    /// A file or device whose size is not aligned.
+    #[error("its size of {len} bytes is not a multiple of {alignment}")]
+    BadSize {
+        /// Its size in bytes.
+        len: u64,
+        /// What the size must be a multiple of, in bytes.
+        alignment: u32,
+    },
     /// Somebody else has the file open.
     #[error("it is in use by another process or another opener in this one")]
     InUse,
