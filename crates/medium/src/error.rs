@@ -1,0 +1,144 @@
+//! What failed on a medium: the operation, the place, and the cause.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Making a new file.
+    Create,
+    /// Opening a file or block device.
+    Open,
+    /// Reading a range.
+    Read,
+    /// Writing a range.
+    Write,
+    /// Discarding a range.
+    Discard,
+    /// Flipping a bit, in a test.
+    Flip,
+    /// Making everything before durable.
+    Sync,
+}
+
+/// Why it failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// The operating system says so.
+    #[error("{0}")]
+    Io(#[source] io::Error),
+    /// An injected input/output error.
+    #[error("input/output error (injected)")]
+    Eio,
+    /// An injected lack of space.
+    #[error("no space left on the device (injected)")]
+    NoSpace,
+    /// The power of the medium was cut.
+    #[error("the power was cut")]
+    PowerCut,
+    /// The range does not lie within the medium.
+    #[error("the medium has {medium_len} bytes")]
+    OutOfRange {
+        /// Size of the medium in bytes.
+        medium_len: u64,
+    },
+    /// Offset or length is not aligned.
+    #[error("offset and length must be multiples of {alignment} bytes")]
+    Misaligned {
+        /// What both must be multiples of, in bytes.
+        alignment: u32,
+    },
+    /// A file or device whose size is not aligned.
+    #[error("its size of {len} bytes is not a multiple of {alignment}")]
+    BadSize {
+        /// Its size in bytes.
+        len: u64,
+        /// What the size must be a multiple of, in bytes.
+        alignment: u32,
+    },
+    /// Somebody else has the file open.
+    #[error("it is in use by another process or another opener in this one")]
+    InUse,
+    /// The file system cannot bypass the page cache.
+    #[error("its file system has no direct I/O; use buffered mode")]
+    NoDirectIo,
+    /// Neither a regular file nor a block device.
+    #[error("it is neither a regular file nor a block device")]
+    NotAMedium,
+}
+
+/// A failed call: what was tried, where, and why.
+#[derive(Debug, thiserror::Error)]
+pub struct MediumError {
+    /// What was tried.
+    pub operation: Operation,
+    /// First byte of the range; 0 where the operation has none.
+    pub offset: u64,
+    /// Bytes of the range, or of the whole medium when it is created or opened; 0 where unknown.
+    pub length: u64,
+    /// The file, where the medium is one.
+    pub path: Option<PathBuf>,
+    /// Why it failed.
+    #[source]
+    pub cause: Cause,
+}
+
+impl MediumError {
+    pub(crate) fn at(operation: Operation, offset: u64, length: u64, cause: Cause) -> Self {
+        MediumError {
+            operation,
+            offset,
+            length,
+            path: None,
+            cause,
+        }
+    }
+
+    /// The same with the file it happened on.
+    pub fn with_path(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// Whether there was no room for the data.
+    pub fn is_no_space(&self) -> bool {
+        match &self.cause {
+            Cause::NoSpace => true,
+            Cause::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether the power of a medium under test was cut.
+    pub fn is_power_cut(&self) -> bool {
+        matches!(self.cause, Cause::PowerCut)
+    }
+}
+
+impl fmt::Display for MediumError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MediumError { offset, length, .. } = self;
+        match self.operation {
+            Operation::Create => write!(f, "cannot create a medium of {length} bytes")?,
+            Operation::Open => write!(f, "cannot open the medium")?,
+            Operation::Read => write!(f, "cannot read {length} bytes at offset {offset}")?,
+            Operation::Write => write!(f, "cannot write {length} bytes at offset {offset}")?,
+            Operation::Discard => write!(f, "cannot discard {length} bytes at offset {offset}")?,
+            Operation::Flip => write!(f, "cannot flip a bit at offset {offset}")?,
+            Operation::Sync => write!(f, "cannot make writes durable")?,
+        }
+        if let Some(path) = &self.path {
+            let preposition = match self.operation {
+                Operation::Create | Operation::Open => "at",
+                _ => "of",
+            };
+            write!(f, " {preposition} {}", path.display())?;
+        }
+        write!(f, ": {}", self.cause)
+    }
+}

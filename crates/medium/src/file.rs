@@ -1,0 +1,267 @@
+//! A medium in a file or on a block device, through the page cache or past it (direct I/O).
+//!
+//! An exclusive advisory lock (`flock`) keeps a second opener out. The kernel releases it when the
+//! process ends, however it ends.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use crate::buffer::{AlignedBuf, PAGE};
+use crate::error::{Cause, MediumError, Operation};
+use crate::medium::{Medium, SECTOR, check};
+
+/// Most bytes copied at once for a caller whose buffer is not aligned.
+const BOUNCE: usize = 1 << 20;
+
+/// How a file is accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Through the page cache of the operating system.
+    Buffered,
+    /// Past the page cache. Coarser alignment; see [`Medium::alignment`].
+    Direct,
+}
+
+/// A file or block device, open and locked.
+#[derive(Debug)]
+pub struct FileMedium {
+    file: File,
+    path: PathBuf,
+    len: u64,
+    /// What offsets and lengths must be multiples of.
+    alignment: u32,
+    /// What addresses of buffers must be multiples of; others are copied.
+    memory_alignment: usize,
+}
+
+impl FileMedium {
+    /// Makes a sparse file of `len` bytes; it and its name are durable when this returns.
+    ///
+    /// # Errors
+    /// The file exists, `len` is not aligned as the mode asks, or the file system refuses. A file
+    /// that could not be finished is removed.
+    pub fn create(path: impl AsRef<Path>, len: u64, mode: Mode) -> Result<Self, MediumError> {
+        let path = path.as_ref();
+        Self::try_create(path, len, mode)
+            .map_err(|cause| MediumError::at(Operation::Create, 0, len, cause).with_path(path))
+    }
+
+    /// Opens a file or block device with all the bytes it has. A block device that is mounted is
+    /// refused.
+    ///
+    /// # Errors
+    /// It does not exist, is in use, is neither file nor block device, cannot be accessed in this
+    /// mode, or its size is not aligned as the mode asks.
+    pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, MediumError> {
+        let path = path.as_ref();
+        Self::try_open(path, mode)
+            .map_err(|cause| MediumError::at(Operation::Open, 0, 0, cause).with_path(path))
+    }
+
+    fn try_create(path: &Path, len: u64, mode: Mode) -> Result<Self, Cause> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(Cause::Io)?;
+        let prepared = file
+            .set_len(len)
+            .map_err(Cause::Io)
+            .and_then(|()| Self::prepare(file, path, mode))
+            .and_then(|medium| {
+                medium.file.sync_all().map_err(Cause::Io)?;
+                sync_directory_of(path).map_err(Cause::Io)?;
+                Ok(medium)
+            });
+        if prepared.is_err() {
+            // Best effort: the reason why it failed says more than why it could not be removed.
+            let _ = fs::remove_file(path);
+        }
+        prepared
+    }
+
+    fn try_open(path: &Path, mode: Mode) -> Result<Self, Cause> {
+        let kind = fs::metadata(path).map_err(Cause::Io)?.file_type();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        if kind.is_block_device() {
+            // The kernel then refuses a device that is mounted or otherwise claimed.
+            options.custom_flags(OFlags::EXCL.bits() as i32);
+        } else if !kind.is_file() {
+            return Err(Cause::NotAMedium);
+        }
+        let file = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => Cause::InUse,
+            _ => Cause::Io(error),
+        })?;
+        Self::prepare(file, path, mode)
+    }
+
+    /// Locks an open file, finds out its size, and switches to direct I/O if wanted.
+    fn prepare(mut file: File, path: &Path, mode: Mode) -> Result<Self, Cause> {
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Cause::InUse,
+            TryLockError::Error(error) => Cause::Io(error),
+        })?;
+        let len = file.seek(SeekFrom::End(0)).map_err(Cause::Io)?;
+        let (alignment, memory_alignment) = match mode {
+            Mode::Buffered => (buffered_alignment(&file)?, 1),
+            Mode::Direct => enter_direct_mode(&file)?,
+        };
+        if !len.is_multiple_of(u64::from(alignment)) {
+            return Err(Cause::BadSize { len, alignment });
+        }
+        Ok(FileMedium {
+            file,
+            path: path.to_owned(),
+            len,
+            alignment,
+            memory_alignment,
+        })
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn is_aligned(&self, buf: &[u8]) -> bool {
+        buf.as_ptr().addr().is_multiple_of(self.memory_alignment)
+    }
+
+    fn read_any(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
+        if self.is_aligned(buf) {
+            return self.file.read_exact_at(buf, offset);
+        }
+        let mut bounce = AlignedBuf::zeroed(buf.len().min(BOUNCE));
+        for (index, piece) in buf.chunks_mut(BOUNCE).enumerate() {
+            let aligned = &mut bounce[..piece.len()];
+            self.file
+                .read_exact_at(aligned, offset + (index * BOUNCE) as u64)?;
+            piece.copy_from_slice(aligned);
+        }
+        Ok(())
+    }
+
+    fn write_any(&self, offset: u64, buf: &[u8]) -> io::Result<()> {
+        if self.is_aligned(buf) {
+            return self.file.write_all_at(buf, offset);
+        }
+        let mut bounce = AlignedBuf::zeroed(buf.len().min(BOUNCE));
+        for (index, piece) in buf.chunks(BOUNCE).enumerate() {
+            let aligned = &mut bounce[..piece.len()];
+            aligned.copy_from_slice(piece);
+            self.file
+                .write_all_at(aligned, offset + (index * BOUNCE) as u64)?;
+        }
+        Ok(())
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        loop {
+            return match rustix::fs::fallocate(&self.file, flags, offset, len) {
+                Err(Errno::INTR) => continue,
+                // The space stays taken; the content is undefined after a discard anyway.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
+    }
+
+    /// Checks a call, makes it unless it is empty, and says where it failed.
+    fn run(
+        &self,
+        operation: Operation,
+        offset: u64,
+        length: u64,
+        call: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), MediumError> {
+        check(self, operation, offset, length)
+            .and_then(|()| match length {
+                0 => Ok(()),
+                _ => call()
+                    .map_err(|error| MediumError::at(operation, offset, length, Cause::Io(error))),
+            })
+            .map_err(|error| error.with_path(&self.path))
+    }
+}
+
+impl Medium for FileMedium {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn alignment(&self) -> u32 {
+        self.alignment
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.run(Operation::Read, offset, buf.len() as u64, || {
+            self.read_any(offset, buf)
+        })
+    }
+
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<(), MediumError> {
+        self.run(Operation::Write, offset, buf.len() as u64, || {
+            self.write_any(offset, buf)
+        })
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.run(Operation::Discard, offset, len, || self.punch(offset, len))
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.file.sync_data().map_err(|error| {
+            MediumError::at(Operation::Sync, 0, 0, Cause::Io(error)).with_path(&self.path)
+        })
+    }
+}
+
+/// Makes the name of a new file durable.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}
+
+/// Sectors, or larger logical blocks of a device: it discards nothing smaller.
+fn buffered_alignment(file: &File) -> Result<u32, Cause> {
+    let kind = file.metadata().map_err(Cause::Io)?.file_type();
+    if !kind.is_block_device() {
+        return Ok(SECTOR as u32);
+    }
+    let logical = rustix::fs::ioctl_blksszget(file).map_err(|errno| Cause::Io(errno.into()))?;
+    Ok(logical.max(SECTOR as u32))
+}
+
+/// Switches an open file to direct I/O. Returns what offsets and lengths, and what addresses, must
+/// be multiples of: as the kernel says (since Linux 6.1), else a page.
+fn enter_direct_mode(file: &File) -> Result<(u32, usize), Cause> {
+    let system = |errno: Errno| Cause::Io(errno.into());
+    let flags = rustix::fs::fcntl_getfl(file).map_err(system)?;
+    rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).map_err(|errno| match errno {
+        Errno::INVAL => Cause::NoDirectIo,
+        _ => system(errno),
+    })?;
+    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match told {
+        Ok(told) if told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            match (told.stx_dio_offset_align, told.stx_dio_mem_align) {
+                (0, _) => Err(Cause::NoDirectIo),
+                (offset, memory) => Ok((offset.max(SECTOR as u32), memory.max(1) as usize)),
+            }
+        }
+        Ok(_) | Err(Errno::NOSYS) => Ok((PAGE as u32, PAGE)),
+        Err(errno) => Err(system(errno)),
+    }
+}

@@ -1,0 +1,34 @@
+//! The media a persistent volume stands on: byte-addressed stores with a volatile write cache.
+//!
+//! Everything of a volume lies on one medium, so that one barrier orders everything.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `medium.rs` | `trait Medium` and what it promises |
+//! | `error.rs` | what failed, where, and why |
+//! | `buffer.rs` | bytes aligned for direct I/O |
+//! | `memory.rs` | a medium in memory |
+//! | `file.rs` | a file or block device (Linux) |
+//! | `crash.rs` | a medium whose power can be cut, and what it may hold afterwards |
+//! | `survivors.rs` | which pending calls survive a power cut |
+//! | `faulty.rs` | a wrapper whose calls fail as told |
+
+mod buffer;
+mod crash;
+mod error;
+mod faulty;
+#[cfg(target_os = "linux")]
+mod file;
+mod medium;
+mod memory;
+mod survivors;
+
+pub use buffer::{AlignedBuf, PAGE};
+pub use crash::CrashMedium;
+pub use error::{Cause, MediumError, Operation};
+pub use faulty::{Failure, Faults, FaultyMedium, When, WriteFault};
+#[cfg(target_os = "linux")]
+pub use file::{FileMedium, Mode};
+pub use medium::{Medium, SECTOR};
+pub use memory::MemoryMedium;
+pub use survivors::Style;
