@@ -97,6 +97,9 @@ mod tests {
         assert_ne!(first, a.digest(&page));
         assert_eq!(u64::from(first.tag().0), first.fingerprint(32));
         assert_ne!(a.checksum(0, &[b"record"]), a.checksum(1, &[b"record"]));
-        assert_eq!(a.checksum(1, &[b"rec", b"ord"]), a.checksum(1, &[b"record"]));
+        assert_eq!(
+            a.checksum(1, &[b"rec", b"ord"]),
+            a.checksum(1, &[b"record"])
+        );
     }
 }

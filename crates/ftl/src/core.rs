@@ -162,6 +162,17 @@ where
         self.pools.iter().map(|p| p.free).sum()
     }
 
+    /// The stream that has a block open.
+    pub fn stream_of(&self, block: u32) -> Option<Stream> {
+        [Stream::Host, Stream::Gc, Stream::Wear]
+            .into_iter()
+            .find(|&s| {
+                self.planes
+                    .iter()
+                    .any(|p| p.open[s as usize].block == block)
+            })
+    }
+
     /// The most units that can be valid while writes and collection always find room.
     pub fn most_live(&self) -> u64 {
         self.most_live
@@ -394,10 +405,17 @@ where
         at: Time,
     ) -> Result<(), FtlError<F::Error>> {
         // The next one in turn; static wear levelling may take any.
-        let looked_at = if stream == Stream::Wear { usize::MAX } else { 1 };
+        let looked_at = if stream == Stream::Wear {
+            usize::MAX
+        } else {
+            1
+        };
         let free = &self.planes[plane.index()].free;
         if !self.unsettled.is_empty()
-            && free.iter().take(looked_at).any(|b| self.unsettled.contains(&b))
+            && free
+                .iter()
+                .take(looked_at)
+                .any(|b| self.unsettled.contains(&b))
         {
             self.barrier(at)?;
         }

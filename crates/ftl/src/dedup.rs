@@ -12,7 +12,7 @@
 //! Invariants: an object is marked as indexed iff the index has an entry that names it, and the entry
 //! has the object's fingerprint.
 
-mod bytes;
+pub mod bytes;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::dedup::index::EntryId;

@@ -3,14 +3,14 @@
 //! The owner of a unit is its logical page. Every host write programs; an overwrite, identical or
 //! not, invalidates the old unit.
 
-use flashlore_flash::{BlockId, Cause, Completion, Flash, PlaneId, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, PlaneId, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::Mapping;
 use crate::mapping::direct::Direct;
 use crate::options::{FtlOptions, Trigger};
-use crate::restore::RestoredBlock;
+use crate::restore::RestoredBlocks;
 
 /// The plain device.
 pub struct PlainFtl<F: Flash> {
@@ -34,7 +34,7 @@ where
         })
     }
 
-    /// A device with content, blocks as in [`Core::restore`].
+    /// A device with content.
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -42,13 +42,12 @@ where
         flash: F,
         options: FtlOptions,
         map: Direct,
-        blocks: &[RestoredBlock],
-        sealing: &[BlockId],
+        blocks: &RestoredBlocks,
     ) -> Result<Self, OptionsError> {
         let owners = (0..map.len()).map(|lpn| (map.get(lpn), lpn));
         let owners = owners.filter(|(ppn, _)| ppn.is_some());
         Ok(PlainFtl {
-            core: Core::restore(flash, options, blocks, sealing, owners)?,
+            core: Core::restore(flash, options, blocks, owners)?,
             map,
         })
     }

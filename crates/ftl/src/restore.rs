@@ -32,20 +32,27 @@ pub struct RestoredBlock {
     pub state: RestoredState,
 }
 
+/// All blocks of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredBlocks {
+    /// One entry a block.
+    pub blocks: Vec<RestoredBlock>,
+    /// Those not free, in the order in which they are to count as sealed.
+    pub sealing: Vec<BlockId>,
+}
+
 impl<F: Flash> Core<F>
 where
     F::Page: Clone,
 {
-    /// A device with content. `blocks` has an entry for each block; `sealing` lists those not free in
-    /// the order in which they are to count as sealed; `owners` names every valid unit once.
+    /// A device with content; `owners` names every valid unit once.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn restore(
         flash: F,
         options: FtlOptions,
-        blocks: &[RestoredBlock],
-        sealing: &[BlockId],
+        found: &RestoredBlocks,
         owners: impl Iterator<Item = (Ppn, u32)>,
     ) -> Result<Self, OptionsError> {
         let mut core = Core::new(flash, options)?;
@@ -55,15 +62,15 @@ where
         for pool in &mut core.pools {
             pool.free = 0;
         }
-        for (number, found) in blocks.iter().enumerate() {
+        for (number, restored) in found.blocks.iter().enumerate() {
             let block = BlockId(number as u32);
-            core.blocks.set_erases(block, found.erases);
+            core.blocks.set_erases(block, restored.erases);
             let pool = &mut core.pools[usize::from(core.blocks.record(block).pool)];
-            pool.most_erases = pool.most_erases.max(found.erases);
-            if found.state == RestoredState::Free {
+            pool.most_erases = pool.most_erases.max(restored.erases);
+            if restored.state == RestoredState::Free {
                 pool.free += 1;
                 let plane = core.geometry.plane_of(block);
-                core.planes[plane.index()].free.push(block, found.erases);
+                core.planes[plane.index()].free.push(block, restored.erases);
             } else {
                 core.blocks.open(block);
             }
@@ -72,8 +79,8 @@ where
             core.owners[ppn.index()] = owner;
             core.blocks.set_valid(core.geometry.block_of(ppn), ppn);
         }
-        for &block in sealing {
-            match blocks[block.index()].state {
+        for &block in &found.sealing {
+            match found.blocks[block.index()].state {
                 RestoredState::Open { stream, taken } => core.resume(block, stream, taken),
                 _ => core.blocks.seal(block),
             }

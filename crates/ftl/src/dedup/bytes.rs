@@ -4,7 +4,7 @@
 //! page as new. Nothing may happen to the device in between.
 
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
-use flashlore_flash::{BlockId, Completion, Flash, Ppn, Tag, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, When};
 
 use super::{DedupFtl, Outcome};
 use crate::core::Core;
@@ -12,7 +12,7 @@ use crate::error::{FtlError, OptionsError};
 use crate::mapping::Mapping;
 use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
-use crate::restore::RestoredBlock;
+use crate::restore::RestoredBlocks;
 
 /// An object found by a recovery.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +32,9 @@ where
     F::Page: Clone,
     L: Ledger<C>,
 {
-    /// A device with content: `map` has an object handle or [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT)
-    /// for each exported page, `objects` every object that is mapped, the ones to be forgotten first by
-    /// the index at its front. Blocks are as in [`Core::restore`].
+    /// A device with content: `map` has an object handle, or
+    /// [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page; `objects` are those
+    /// that are mapped, the first to be forgotten by the index at the front.
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -45,12 +45,11 @@ where
         ledger: L,
         map: Vec<u32>,
         objects: &[RestoredObject<C>],
-        blocks: &[RestoredBlock],
-        sealing: &[BlockId],
+        blocks: &RestoredBlocks,
     ) -> Result<Self, OptionsError> {
         let owners = objects.iter().map(|o| (o.location, o.handle));
         let most = Self::most_objects(&flash, &options);
-        let core = Core::restore(flash, options, blocks, sealing, owners)?;
+        let core = Core::restore(flash, options, blocks, owners)?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let mut ftl = DedupFtl {
             core,
@@ -76,20 +75,25 @@ where
     ///
     /// # Errors
     /// An address out of range.
-    pub fn write_shared(
-        &mut self,
-        lpn: u32,
-        content: C,
-    ) -> Result<Option<(Outcome, u32)>, FtlError<F::Error>> {
+    pub fn write_shared(&mut self, lpn: u32, content: C) -> Result<Outcome, FtlError<F::Error>> {
         self.check_range(lpn)?;
         let Some((entry, object)) = self.candidate(content) else {
-            return Ok(None);
+            unreachable!("the caller has just asked for the candidate")
         };
         self.core.counters.host_writes += 1;
         self.dedup.counters.hits += 1;
         self.dedup.hashed(true);
         self.dedup.index.touch(entry);
-        Ok(Some((self.share(lpn, object), object)))
+        Ok(self.share(lpn, object))
+    }
+
+    /// Reads what an object holds, to compare it.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn read_object(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
+        let ppn = self.objects.at(object);
+        Ok(self.core.read(0, ppn, Cause::Verify, Tag::NONE)?.0)
     }
 
     /// Writes a logical page whose content equals no candidate. Answers its object.

@@ -172,6 +172,16 @@ impl<C: Content> Objects<C> {
         record.references & !INDEXED == 0
     }
 
+    /// Live references of an object.
+    pub fn references(&self, object: u32) -> u32 {
+        self.table[object as usize].references & !INDEXED
+    }
+
+    /// Whether a handle names an object that is referenced.
+    pub fn is_alive(&self, handle: u32) -> bool {
+        (handle as usize) < self.table.len() && self.references(handle) > 0
+    }
+
     /// Whether the fingerprint index names the object.
     #[inline(always)]
     pub fn is_indexed(&self, object: u32) -> bool {

@@ -56,7 +56,9 @@ pub enum AreasError {
     #[error("alignment is {0} bytes, expected a power of two from 512 to 4096")]
     Alignment(u32),
     /// A journal segment is too small for what one checkpoint interval may need.
-    #[error("a journal segment has {found} bytes, expected at least {least} and a multiple of 4096")]
+    #[error(
+        "a journal segment has {found} bytes, expected at least {least} and a multiple of 4096"
+    )]
     Journal {
         /// Bytes found.
         found: u64,
@@ -94,8 +96,8 @@ impl Areas {
         let directories = table_pages.div_ceil(SLOTS_PER_DIRECTORY);
         // Every page twice: a checkpoint writes anew what the one before still needs.
         let slots = 2 * (table_pages + directories);
-        let root_bytes = (super::root::FIXED_BYTES as u64 + 4 * u64::from(directories))
-            .next_multiple_of(PART);
+        let root_bytes =
+            (super::root::FIXED_BYTES as u64 + 4 * u64::from(directories)).next_multiple_of(PART);
         let page_data = geometry.units_per_page() as usize * UNIT_BYTES as usize;
         let records = (geometry.units_per_page() as usize * RECORD_BYTES)
             .next_multiple_of(id.alignment as usize);

@@ -185,8 +185,10 @@ impl Batch {
         if check != key.checksum(offset, &[&header[..56], records]) {
             return None;
         }
-        let entries: Option<Vec<Entry>> =
-            records.chunks_exact(ENTRY_BYTES).map(Entry::decode).collect();
+        let entries: Option<Vec<Entry>> = records
+            .chunks_exact(ENTRY_BYTES)
+            .map(Entry::decode)
+            .collect();
         let batch = Batch {
             segment,
             durable,

@@ -7,8 +7,7 @@
 //! | 8 | 8 | number of the checkpoint |
 //! | 16 | 8 | sequence: the tables hold the state after this event |
 //! | 24 | 8 | stamp of that event, nanoseconds since 1970 |
-//! | 32 | 8 | next opening number |
-//! | 40 | 16 | zero |
+//! | 32 | 24 | zero |
 //! | 56 | 8 | keyed checksum of the root's offset and everything but these 8 bytes |
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
 
@@ -31,8 +30,6 @@ pub struct Root {
     pub sequence: u64,
     /// Stamp of that event.
     pub stamp: u64,
-    /// The next opening of a block has this number or a higher one.
-    pub opening: u64,
     /// Slots of the directory pages.
     pub directories: Vec<u32>,
 }
@@ -43,8 +40,8 @@ impl Root {
         out.fill(0);
         let mut writer = Writer::new(out);
         writer.put(&MAGIC).u32(self.epoch).u64(self.checkpoint);
-        writer.u64(self.sequence).u64(self.stamp).u64(self.opening);
-        writer.put(&[0; 24]);
+        writer.u64(self.sequence).u64(self.stamp);
+        writer.put(&[0; 32]);
         for &slot in &self.directories {
             writer.u32(slot);
         }
@@ -59,8 +56,8 @@ impl Root {
             return None;
         }
         let (epoch, checkpoint, sequence) = (fields.u32(), fields.u64(), fields.u64());
-        let (stamp, opening) = (fields.u64(), fields.u64());
-        fields.take::<16>();
+        let stamp = fields.u64();
+        fields.take::<24>();
         if fields.u64() != key.checksum(offset, &[&bytes[..56], &bytes[FIXED_BYTES..]]) {
             return None;
         }
@@ -69,7 +66,6 @@ impl Root {
             epoch,
             sequence,
             stamp,
-            opening,
             directories: (0..directories).map(|_| fields.u32()).collect(),
         })
     }

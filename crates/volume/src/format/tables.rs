@@ -60,7 +60,8 @@ impl Table {
 
     /// Rows of the table.
     pub fn rows(self, id: &Identity) -> u32 {
-        let units = u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
+        let units =
+            u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
         match (self, id.policy) {
             (Table::Map, _) => id.exported,
             (Table::Objects, Policy::Plain) => 0,
@@ -97,7 +98,11 @@ pub fn encode_page(
 ) {
     out.fill(0);
     payload(&mut out[HEADER..]);
-    Writer::new(out).put(&MAGIC).u32(number).u64(checkpoint).u64(0);
+    Writer::new(out)
+        .put(&MAGIC)
+        .u32(number)
+        .u64(checkpoint)
+        .u64(0);
     let check = key.checksum(u64::from(slot), &[&out[..24], &out[HEADER..]]);
     out[24..HEADER].copy_from_slice(&check.to_le_bytes());
 }

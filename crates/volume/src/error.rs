@@ -1,0 +1,99 @@
+//! What can go wrong with a volume.
+
+use flashlore_ftl::FtlError;
+use flashlore_ftl::error::OptionsError;
+use flashlore_medium::MediumError;
+
+use crate::format::AreasError;
+use crate::nand::NandError;
+
+/// A volume that cannot be made or opened, or an operation it did not do.
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// An address beyond the exported capacity.
+    #[error("logical page {lpn} does not exist, the volume exports {exported} pages")]
+    OutOfRange {
+        /// The address.
+        lpn: u32,
+        /// Exported pages.
+        exported: u32,
+    },
+    /// There is no room for another stored page (ENOSPC); trims and overwrites still work.
+    #[error("no space: {stored} pages are stored, {most} fit; trim something first")]
+    NoSpace {
+        /// Pages stored.
+        stored: u64,
+        /// The most that can be stored.
+        most: u64,
+    },
+    /// The stored content of an address cannot be read any more (EIO).
+    #[error("logical page {lpn} cannot be read: {source}")]
+    Unreadable {
+        /// The address.
+        lpn: u32,
+        /// What happened.
+        source: NandError,
+    },
+    /// The store failed, or had failed before and the volume is read-only until it is opened again.
+    #[error(transparent)]
+    Store(#[from] NandError),
+    /// The medium failed while the volume was made or opened.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+    /// The medium holds no volume.
+    #[error("there is no Flashlore volume here: neither superblock begins with its magic")]
+    NotAVolume,
+    /// Written by another version.
+    #[error("the volume has format version {found}, this program reads version {known}")]
+    Version {
+        /// Version found.
+        found: u32,
+        /// Version known.
+        known: u32,
+    },
+    /// Uses something this program does not know.
+    #[error("the volume uses features this program does not know (bits {0:#x})")]
+    Features(u32),
+    /// What was durable once is missing or broken.
+    #[error("the volume is damaged: {0}")]
+    Damaged(String),
+    /// Sizes that cannot work together.
+    #[error(transparent)]
+    Areas(#[from] AreasError),
+    /// Sizes that cannot work together.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The medium is smaller than the volume on it.
+    #[error("the medium has {found} bytes, the volume needs {needed}")]
+    TooSmall {
+        /// Bytes of the medium.
+        found: u64,
+        /// Bytes needed.
+        needed: u64,
+    },
+    /// The medium asks for an alignment the volume was not made for.
+    #[error("the medium asks for an alignment of {medium} bytes, the volume was made for {volume}")]
+    Alignment {
+        /// What the medium asks.
+        medium: u32,
+        /// What the volume was made for.
+        volume: u32,
+    },
+}
+
+impl VolumeError {
+    /// An error of the translation layer under an address.
+    pub(crate) fn of(error: FtlError<NandError>, lpn: u32) -> Self {
+        match error {
+            FtlError::OutOfRange { lpn, exported } => VolumeError::OutOfRange { lpn, exported },
+            FtlError::Full { valid, units } => VolumeError::NoSpace {
+                stored: valid,
+                most: units,
+            },
+            FtlError::Device(source @ NandError::Rot { .. }) => {
+                VolumeError::Unreadable { lpn, source }
+            }
+            FtlError::Device(source) => VolumeError::Store(source),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Writing the journal: entries gather in memory and leave in batches, each chained to the one before.
+//!
+//! Invariants: `offset` is where the next batch goes; `chain` is the checksum of the batch before it,
+//! so that a batch of a life that was cut off never continues a later one.
+
+use flashlore_content::VolumeKey;
+use flashlore_medium::{AlignedBuf, Medium, MediumError};
+
+use crate::format::{Areas, Batch, Entry, Identity};
+
+/// Entries of a batch at most.
+pub(crate) const MOST_ENTRIES: usize = 2048;
+
+/// Where the journal goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The checkpoint the segment follows.
+    pub segment: u64,
+    /// Where in the segment the next batch goes, in bytes.
+    pub offset: u64,
+    /// Checksum of the batch before it.
+    pub chain: u64,
+}
+
+impl Position {
+    /// The start of a segment.
+    pub fn start(segment: u64) -> Self {
+        Position {
+            segment,
+            offset: 0,
+            chain: 0,
+        }
+    }
+}
+
+/// The end of the journal.
+pub(crate) struct Journal {
+    position: Position,
+    entries: Vec<Entry>,
+    buffer: AlignedBuf,
+    key: VolumeKey,
+    alignment: usize,
+    capacity: u64,
+}
+
+/// Why a batch was not written.
+pub(crate) enum JournalError {
+    /// The segment has no room for it.
+    Full,
+    /// The medium refused.
+    Medium(MediumError),
+}
+
+impl Journal {
+    pub fn new(id: &Identity, position: Position) -> Self {
+        Journal {
+            position,
+            entries: Vec::new(),
+            buffer: AlignedBuf::new(),
+            key: id.key,
+            alignment: id.alignment as usize,
+            capacity: id.journal_bytes,
+        }
+    }
+
+    /// Goes on at the start of the segment that follows a checkpoint. What was not written belongs to
+    /// events the checkpoint holds.
+    pub fn restart(&mut self, checkpoint: u64) {
+        self.entries.clear();
+        self.position = Position::start(checkpoint);
+    }
+
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    /// Whether a batch should be written before more entries gather.
+    pub fn is_due(&self) -> bool {
+        self.entries.len() >= MOST_ENTRIES
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of the segment in use.
+    pub fn used(&self) -> u64 {
+        self.position.offset
+    }
+
+    /// Writes what has gathered, or an empty batch that only says how much is durable.
+    pub fn write<M: Medium>(
+        &mut self,
+        medium: &M,
+        areas: &Areas,
+        epoch: u32,
+        durable: u64,
+    ) -> Result<(), JournalError> {
+        let bytes = Batch::bytes(self.entries.len(), self.alignment);
+        if self.position.offset + bytes as u64 > self.capacity {
+            return Err(JournalError::Full);
+        }
+        let batch = Batch {
+            segment: self.position.segment,
+            durable,
+            chain: self.position.chain,
+            epoch,
+            entries: std::mem::take(&mut self.entries),
+        };
+        self.buffer.resize(bytes);
+        let chain = batch.encode(&self.key, self.position.offset, &mut self.buffer);
+        let at = areas.journal(self.position.segment) + self.position.offset;
+        medium
+            .write(at, &self.buffer)
+            .map_err(JournalError::Medium)?;
+        self.position.offset += bytes as u64;
+        self.position.chain = chain;
+        self.entries = batch.entries;
+        self.entries.clear();
+        Ok(())
+    }
+}

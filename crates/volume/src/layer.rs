@@ -1,0 +1,308 @@
+//! The translation layers a volume can have, seen alike: what a write changed, and the rows of the
+//! checkpoint tables.
+
+use std::sync::Arc;
+
+use flashlore_content::dedup::DedupCounters;
+use flashlore_content::{Content, Digest, DigestTag, NoCensus};
+use flashlore_flash::{Cause, Ppn, Tag, When};
+use flashlore_ftl::core::Core;
+use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_ftl::{DedupFtl, FtlError, Outcome, PlainFtl};
+use flashlore_medium::Medium;
+
+use crate::format::{Kind, Slot};
+use crate::nand::{Nand, NandError, StoredUnit};
+
+pub(crate) type LayerError = FtlError<NandError>;
+
+/// What a write changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing: the address held this content already.
+    Nothing,
+    /// A page is stored.
+    Stored,
+    /// The address refers to an object that was stored already.
+    Shared {
+        /// The object's birth.
+        birth: u64,
+    },
+}
+
+/// A row of the object table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectRow {
+    /// Where the object lies.
+    pub location: Ppn,
+    /// Its birth.
+    pub birth: u64,
+    /// Its digest, or as much of it as the policy keeps.
+    pub digest: Digest,
+}
+
+/// A translation layer over a medium.
+pub(crate) trait Layer<M: Medium>: Send {
+    fn core(&self) -> &Core<Nand<M>>;
+    fn core_mut(&mut self) -> &mut Core<Nand<M>>;
+    /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
+    /// address gives a page up.
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError>;
+    /// Reads a page; `None` if nothing was written there.
+    fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
+    /// Forgets a page; whether there was one.
+    fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
+    /// Pages stored.
+    fn stored(&self) -> u64;
+    /// What deduplication counted.
+    fn dedup_counters(&self) -> Option<DedupCounters>;
+    /// Where an address lies.
+    fn location(&self, lpn: u32) -> Option<Ppn>;
+    /// A row of the map table.
+    fn map_row(&self, lpn: u32) -> u32;
+    /// A row of the object table.
+    fn object_row(&self, handle: u32) -> ObjectRow;
+    /// Recounts every invariant.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// The volume says how much is stored and how much fits.
+fn no_room() -> LayerError {
+    FtlError::Full { valid: 0, units: 0 }
+}
+
+/// Without a content policy.
+pub(crate) struct Plain<M: Medium> {
+    pub ftl: PlainFtl<Nand<M>>,
+    pub stored: u64,
+}
+
+impl<M: Medium> Layer<M> for Plain<M> {
+    fn core(&self) -> &Core<Nand<M>> {
+        self.ftl.core()
+    }
+
+    fn core_mut(&mut self) -> &mut Core<Nand<M>> {
+        self.ftl.core_mut()
+    }
+
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
+        let new = self.location(lpn).is_none();
+        if new && !room {
+            return Err(no_room());
+        }
+        self.ftl.write(When::now(0), lpn, unit, Tag::NONE)?;
+        self.stored += u64::from(new);
+        Ok(Change::Stored)
+    }
+
+    fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
+        Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
+    }
+
+    fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
+        let held = self.location(lpn).is_some();
+        self.ftl.trim(lpn)?;
+        self.stored -= u64::from(held);
+        Ok(held)
+    }
+
+    fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    fn dedup_counters(&self) -> Option<DedupCounters> {
+        None
+    }
+
+    fn location(&self, lpn: u32) -> Option<Ppn> {
+        let map = self.ftl.map();
+        (lpn < map.len())
+            .then(|| map.get(lpn))
+            .filter(|ppn| ppn.is_some())
+    }
+
+    fn map_row(&self, lpn: u32) -> u32 {
+        self.ftl.map().get(lpn).0
+    }
+
+    fn object_row(&self, _handle: u32) -> ObjectRow {
+        unreachable!("a plain volume has no objects")
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.ftl.check()
+    }
+}
+
+/// As much of a digest as a policy keeps of every object.
+pub(crate) trait Kept: Content + Send {
+    /// Whether bytes are compared before a page is shared.
+    const VERIFY: bool;
+    fn of(digest: Digest) -> Self;
+    fn digest(self) -> Digest;
+}
+
+impl Kept for DigestTag {
+    const VERIFY: bool = true;
+    fn of(digest: Digest) -> Self {
+        digest.tag()
+    }
+    fn digest(self) -> Digest {
+        Digest(u128::from(self.0))
+    }
+}
+
+impl Kept for Digest {
+    const VERIFY: bool = false;
+    fn of(digest: Digest) -> Self {
+        digest
+    }
+    fn digest(self) -> Digest {
+        self
+    }
+}
+
+/// With deduplication.
+pub(crate) struct Deduplicating<C, M: Medium> {
+    pub ftl: DedupFtl<C, Nand<M>, NoCensus>,
+}
+
+/// What reading the candidate of a write told.
+enum Verdict {
+    Same,
+    Different,
+    /// The candidate held this content, but cannot be read any more.
+    Rotten,
+}
+
+impl<C: Kept, M: Medium> Deduplicating<C, M> {
+    /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
+    /// compared there.
+    fn judge(&mut self, object: u32, unit: &StoredUnit) -> Result<Verdict, LayerError> {
+        if !C::VERIFY {
+            return Ok(Verdict::Same);
+        }
+        let ppn = self.ftl.objects().at(object);
+        match self.ftl.read_object(object) {
+            Ok(stored) if stored.bytes == unit.bytes => Ok(Verdict::Same),
+            Ok(_) => Ok(Verdict::Different),
+            Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
+                let record = self.ftl.core().flash().read_record(ppn);
+                let same = matches!(record, Ok(Slot::Record(placed))
+                    if placed.record.digest == unit.record.digest
+                        && placed.record.kind == Kind::Data);
+                Ok(if same {
+                    Verdict::Rotten
+                } else {
+                    Verdict::Different
+                })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Writes the content of an object anew under its old birth, for all who share it.
+    fn repair(&mut self, lpn: u32, object: u32, unit: &StoredUnit) -> Result<(), LayerError> {
+        let ppn = self.ftl.objects().at(object);
+        let Ok(Slot::Record(placed)) = self.ftl.core().flash().read_record(ppn) else {
+            return Ok(());
+        };
+        let anew = StoredUnit {
+            record: placed.record,
+            bytes: Arc::clone(&unit.bytes),
+        };
+        self.ftl.rewrite(When::now(0), lpn, object, anew)?;
+        Ok(())
+    }
+}
+
+impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
+    fn core(&self) -> &Core<Nand<M>> {
+        self.ftl.core()
+    }
+
+    fn core_mut(&mut self) -> &mut Core<Nand<M>> {
+        self.ftl.core_mut()
+    }
+
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
+        let content = C::of(unit.record.digest);
+        if let Some(object) = self.ftl.candidate_object(content) {
+            let verdict = self.judge(object, &unit)?;
+            if matches!(verdict, Verdict::Rotten) {
+                self.repair(lpn, object, &unit)?;
+            }
+            if matches!(verdict, Verdict::Same | Verdict::Rotten) {
+                let shared = self.ftl.write_shared(lpn, content)?;
+                return Ok(match shared {
+                    Outcome::Silent => Change::Nothing,
+                    _ => Change::Shared {
+                        birth: self.core().flash().births[object as usize],
+                    },
+                });
+            }
+        }
+        let objects = self.ftl.objects();
+        let gives_up = |o| objects.references(o) == 1;
+        if !room && !objects.object_of(lpn).is_some_and(gives_up) {
+            return Err(no_room());
+        }
+        let birth = unit.record.birth;
+        let object = self.ftl.write_new(When::now(0), lpn, content, unit)?;
+        let births = &mut self.core_mut().flash_mut().births;
+        if births.len() <= object as usize {
+            births.resize(object as usize + 1, 0);
+        }
+        births[object as usize] = birth;
+        Ok(Change::Stored)
+    }
+
+    fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
+        Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
+    }
+
+    fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
+        let held = self.location(lpn).is_some();
+        self.ftl.trim(lpn)?;
+        Ok(held)
+    }
+
+    fn stored(&self) -> u64 {
+        u64::from(self.ftl.objects().live())
+    }
+
+    fn dedup_counters(&self) -> Option<DedupCounters> {
+        Some(self.ftl.dedup_counters())
+    }
+
+    fn location(&self, lpn: u32) -> Option<Ppn> {
+        let objects = self.ftl.objects();
+        objects.object_of(lpn).map(|o| objects.at(o))
+    }
+
+    fn map_row(&self, lpn: u32) -> u32 {
+        self.ftl.objects().object_of(lpn).unwrap_or(NO_OBJECT)
+    }
+
+    fn object_row(&self, handle: u32) -> ObjectRow {
+        let objects = self.ftl.objects();
+        let births = &self.core().flash().births;
+        if !objects.is_alive(handle) {
+            return ObjectRow {
+                location: Ppn::NONE,
+                birth: 0,
+                digest: Digest(0),
+            };
+        }
+        ObjectRow {
+            location: objects.at(handle),
+            birth: births.get(handle as usize).copied().unwrap_or(0),
+            digest: objects.content(handle).digest(),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.ftl.check()
+    }
+}

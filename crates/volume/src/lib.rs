@@ -1,0 +1,31 @@
+//! The persistent volume: the translation layer over bytes, durable and recoverable.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`format`] | the bytes: superblock, root, tables, journal, records |
+//! | [`nand`] | flash pages on a medium, and the journal beside them |
+//! | [`volume`] | write, read, trim, flush, checkpoint |
+//! | [`open`] | making and opening a volume |
+//! | [`load`] | what the last checkpoint holds |
+//! | [`error`] | what can go wrong |
+//!
+//! Inside: `journal` and `tables` write, `scan` and `replay` recover, `layer` hides which policy is on.
+
+pub mod error;
+pub mod format;
+pub mod load;
+pub mod nand;
+pub mod open;
+pub mod volume;
+
+mod dirty;
+mod journal;
+mod layer;
+mod replay;
+mod scan;
+mod tables;
+
+pub use error::VolumeError;
+pub use format::{Identity, Policy};
+pub use open::{Recovery, bytes_needed, create};
+pub use volume::{Status, Volume};

@@ -1,0 +1,361 @@
+//! Loading what the last checkpoint holds: superblock, root, tables, and the journal that follows.
+
+use flashlore_content::{Digest, VolumeKey};
+use flashlore_flash::Ppn;
+use flashlore_ftl::alloc::Stream;
+use flashlore_medium::{AlignedBuf, Medium};
+
+use crate::error::VolumeError;
+use crate::format::cursor::Reader;
+use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES, stream_of};
+use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
+use crate::format::tables::{NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, decode_page};
+use crate::format::{Areas, Batch, Entry, Identity, Policy, Root, Superblock, Table};
+use crate::journal::{MOST_ENTRIES, Position};
+use crate::layer::ObjectRow;
+
+/// A row of the block table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRow {
+    /// Whether it holds pages, and whether it takes more.
+    pub state: BlockState,
+    /// Times it was erased.
+    pub erases: u32,
+    /// The opening it was last programmed in.
+    pub opening: u64,
+    /// Flash pages taken.
+    pub taken: u32,
+}
+
+/// State of a block in a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockState {
+    /// Nothing in it is needed.
+    Free,
+    /// It takes no more pages.
+    Sealed,
+    /// It takes pages of a stream.
+    Open(Stream),
+}
+
+/// The tables of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct Tables {
+    /// Unit or object of every exported page.
+    pub map: Vec<u32>,
+    /// Objects by handle; rows of free handles mean nothing.
+    pub objects: Vec<ObjectRow>,
+    /// Blocks.
+    pub blocks: Vec<BlockRow>,
+    /// Slot of every table page.
+    pub slots: Vec<u32>,
+}
+
+/// The journal after a checkpoint.
+#[derive(Debug, Clone)]
+pub struct JournalTail {
+    /// Its batches in order.
+    pub batches: Vec<Batch>,
+    /// Where it goes on.
+    pub(crate) position: Position,
+    /// Everything up to this event was durable once.
+    pub durable: u64,
+}
+
+/// Reads the superblock with the highest valid write number.
+///
+/// # Errors
+/// There is no volume, or not one this program can read.
+pub fn superblock<M: Medium>(medium: &M) -> Result<Superblock, VolumeError> {
+    if medium.len() < 2 * SUPERBLOCK_BYTES as u64 {
+        return Err(VolumeError::NotAVolume);
+    }
+    let mut best: Option<Superblock> = None;
+    let mut why = Vec::new();
+    for copy in 0..2 {
+        let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
+        if let Err(error) = medium.read(copy * SUPERBLOCK_BYTES as u64, &mut bytes) {
+            if copy == 1 && best.is_none() {
+                return Err(error.into());
+            }
+            continue;
+        }
+        let Some(bytes) = bytes.first_chunk() else {
+            continue;
+        };
+        match Superblock::decode(bytes) {
+            Ok(found) if best.as_ref().is_none_or(|b| b.write < found.write) => best = Some(found),
+            Ok(_) => {}
+            Err(reason) => why.push(reason),
+        }
+    }
+    best.ok_or_else(|| match why.as_slice() {
+        [.., Unusable::Version(found)] | [Unusable::Version(found), ..] => VolumeError::Version {
+            found: *found,
+            known: VERSION,
+        },
+        [.., Unusable::Features(bits)] | [Unusable::Features(bits), ..] => {
+            VolumeError::Features(*bits)
+        }
+        [.., Unusable::Broken] | [Unusable::Broken, ..] => {
+            VolumeError::Damaged("no copy of the superblock is intact".to_string())
+        }
+        _ => VolumeError::NotAVolume,
+    })
+}
+
+/// Reads the newest root that holds, and refuses an older one whose journal has been given up.
+///
+/// # Errors
+/// No root holds, or the newest one is broken.
+pub fn root<M: Medium>(medium: &M, areas: &Areas, key: &VolumeKey) -> Result<Root, VolumeError> {
+    let mut best: Option<Root> = None;
+    for parity in 0..2 {
+        let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
+        let at = areas.root(parity);
+        if medium.read(at, &mut bytes).is_err() {
+            continue;
+        }
+        if let Some(found) = Root::decode(&bytes, key, at, areas.directories)
+            && best
+                .as_ref()
+                .is_none_or(|b| b.checkpoint < found.checkpoint)
+        {
+            best = Some(found);
+        }
+    }
+    best.ok_or_else(|| VolumeError::Damaged("no root of a checkpoint is intact".to_string()))
+}
+
+/// Reads the tables of a checkpoint.
+///
+/// # Errors
+/// A page of them is broken.
+pub fn tables<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
+    let mut slots = Vec::with_capacity(areas.table_pages as usize);
+    for (directory, &slot) in root.directories.iter().enumerate() {
+        let number = areas.table_pages + directory as u32;
+        let count = SLOTS_PER_DIRECTORY.min(areas.table_pages - slots.len() as u32);
+        let rows = page(medium, id, areas, number, slot, &mut buffer)?;
+        match rows {
+            None => slots.extend((0..count).map(|_| NO_SLOT)),
+            Some(rows) => {
+                let mut fields = Reader::new(rows);
+                slots.extend((0..count).map(|_| fields.u32()));
+            }
+        }
+    }
+    let mut loaded = Tables {
+        map: Vec::with_capacity(id.exported as usize),
+        objects: Vec::new(),
+        blocks: Vec::new(),
+        slots,
+    };
+    for table in Table::ALL {
+        let first = table.first_page(id);
+        let mut left = table.rows(id);
+        for number in first..first + table.pages(id) {
+            let slot = loaded.slots[number as usize];
+            let rows = page(medium, id, areas, number, slot, &mut buffer)?;
+            let count = left.min(table.rows_per_page(id));
+            left -= count;
+            loaded.take(table, id, count, rows);
+        }
+    }
+    Ok(loaded)
+}
+
+/// The rows of a table page, `None` if it was never written.
+fn page<'a, M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    number: u32,
+    slot: u32,
+    buffer: &'a mut AlignedBuf,
+) -> Result<Option<&'a [u8]>, VolumeError> {
+    if slot == NO_SLOT {
+        return Ok(None);
+    }
+    let broken = || {
+        VolumeError::Damaged(format!(
+            "page {number} of the checkpoint tables, in slot {slot}, does not hold"
+        ))
+    };
+    if slot >= areas.slots || medium.read(areas.slot(slot), buffer).is_err() {
+        return Err(broken());
+    }
+    decode_page(&id.key, slot, number, buffer)
+        .map(Some)
+        .ok_or_else(broken)
+}
+
+impl Tables {
+    fn take(&mut self, table: Table, id: &Identity, count: u32, rows: Option<&[u8]>) {
+        let size = table.row_bytes(id);
+        let row = |i: u32| rows.map(|r| Reader::new(&r[i as usize * size..]));
+        for i in 0..count {
+            match table {
+                Table::Map => self.map.push(row(i).map_or(u32::MAX, |mut r| r.u32())),
+                Table::Objects => self.objects.push(object_row(id.policy, row(i))),
+                Table::Blocks => self.blocks.push(block_row(row(i))),
+            }
+        }
+    }
+}
+
+fn object_row(policy: Policy, row: Option<Reader<'_>>) -> ObjectRow {
+    let Some(mut row) = row else {
+        return ObjectRow {
+            location: Ppn::NONE,
+            birth: 0,
+            digest: Digest(0),
+        };
+    };
+    let (location, tag, birth) = (Ppn(row.u32()), row.u32(), row.u64());
+    let digest = match policy {
+        Policy::DedupTrusted => Digest(row.u128()),
+        Policy::Plain | Policy::Dedup => Digest(u128::from(tag)),
+    };
+    ObjectRow {
+        location,
+        birth,
+        digest,
+    }
+}
+
+fn block_row(row: Option<Reader<'_>>) -> BlockRow {
+    let mut fields = row.unwrap_or_else(|| Reader::new(&[]));
+    let (state, stream) = (fields.u8(), fields.u8());
+    fields.u16();
+    let state = match (state, stream_of(stream)) {
+        (1, _) => BlockState::Sealed,
+        (2, Some(stream)) => BlockState::Open(stream),
+        _ => BlockState::Free,
+    };
+    BlockRow {
+        state,
+        erases: fields.u32(),
+        opening: fields.u64(),
+        taken: fields.u32(),
+    }
+}
+
+/// Reads the journal that follows a checkpoint, up to the first batch that does not hold.
+///
+/// # Errors
+/// The medium failed, or a later checkpoint has been lost.
+pub fn journal<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<JournalTail, VolumeError> {
+    refuse_lost_root(medium, id, areas, root)?;
+    let mut tail = JournalTail {
+        batches: Vec::new(),
+        position: Position::start(root.checkpoint),
+        durable: root.sequence,
+    };
+    let base = areas.journal(root.checkpoint);
+    let mut window = Window::new(medium, base, id);
+    while let Some(bytes) = window.at(tail.position.offset)? {
+        let Some((batch, check)) = Batch::decode(bytes, &id.key, tail.position.offset) else {
+            break;
+        };
+        if batch.segment != root.checkpoint || batch.chain != tail.position.chain {
+            break;
+        }
+        tail.durable = tail.durable.max(batch.durable);
+        let length = Batch::bytes(batch.entries.len(), id.alignment as usize);
+        tail.position.offset += length as u64;
+        tail.position.chain = check;
+        tail.batches.push(batch);
+    }
+    // What follows a broken batch cannot be replayed, but may tell that the batch was durable once.
+    let mut offset = tail.position.offset;
+    while let Some(bytes) = window.at(offset)? {
+        if let Some((batch, _)) = Batch::decode(bytes, &id.key, offset)
+            && batch.segment == root.checkpoint
+        {
+            tail.durable = tail.durable.max(batch.durable);
+        }
+        offset += u64::from(id.alignment);
+    }
+    Ok(tail)
+}
+
+/// A root that was written after `root` begins the other journal segment: if that has begun and the
+/// later root does not hold, it was lost.
+fn refuse_lost_root<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<(), VolumeError> {
+    let next = root.checkpoint + 1;
+    let mut window = Window::new(medium, areas.journal(next), id);
+    let first = window.at(0)?;
+    let begun = first
+        .and_then(|bytes| Batch::decode(bytes, &id.key, 0))
+        .is_some_and(|(batch, _)| batch.segment == next);
+    if begun {
+        return Err(VolumeError::Damaged(format!(
+            "checkpoint {next} was taken, but its root does not hold"
+        )));
+    }
+    Ok(())
+}
+
+/// A journal segment, read in large pieces.
+struct Window<'a, M> {
+    medium: &'a M,
+    base: u64,
+    len: u64,
+    alignment: u64,
+    start: u64,
+    bytes: AlignedBuf,
+}
+
+/// More than the longest batch.
+const PIECE: u64 = 1 << 20;
+const _: () = assert!(PIECE as usize > 2 * (HEADER_BYTES + MOST_ENTRIES * ENTRY_BYTES));
+
+impl<'a, M: Medium> Window<'a, M> {
+    fn new(medium: &'a M, base: u64, id: &Identity) -> Self {
+        Window {
+            medium,
+            base,
+            len: id.journal_bytes,
+            alignment: u64::from(id.alignment),
+            start: 0,
+            bytes: AlignedBuf::new(),
+        }
+    }
+
+    /// The bytes from an offset on, enough for any batch that fits; `None` at the end.
+    fn at(&mut self, offset: u64) -> Result<Option<&[u8]>, VolumeError> {
+        if offset + self.alignment > self.len {
+            return Ok(None);
+        }
+        let end = self.start + self.bytes.len() as u64;
+        let longest = (PIECE / 2).min(self.len - offset);
+        if offset < self.start || offset + longest > end {
+            self.start = offset;
+            self.bytes.resize(PIECE.min(self.len - offset) as usize);
+            self.medium.read(self.base + offset, &mut self.bytes)?;
+        }
+        Ok(Some(&self.bytes[(offset - self.start) as usize..]))
+    }
+}
+
+/// All entries of a tail.
+pub fn entries(tail: &JournalTail) -> impl Iterator<Item = Entry> + '_ {
+    tail.batches.iter().flat_map(|b| b.entries.iter().copied())
+}

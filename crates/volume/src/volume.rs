@@ -1,0 +1,245 @@
+//! A persistent volume: pages of 4 KiB that survive.
+//!
+//! The promise: after any crash the volume holds its state at one instant, not earlier than the last
+//! flush that was acknowledged. docs/durability.md says it in plain words and names the tests.
+//!
+//! A write, a share or a trim is one event with one sequence number. A flush programs what waits in
+//! page buffers, writes the journal and is one barrier. Once so much has been written since the last
+//! checkpoint that a recovery would take long, or the journal is half full, the next operation takes a
+//! checkpoint first.
+
+use std::sync::Arc;
+
+use flashlore_content::dedup::DedupCounters;
+use flashlore_content::{PAGE_BYTES, PageBytes};
+use flashlore_flash::Ppn;
+use flashlore_ftl::{Counters, FtlError};
+use flashlore_medium::Medium;
+
+use crate::error::VolumeError;
+use crate::format::{Entry, Identity, Kind, Record};
+use crate::layer::{Change, Layer};
+use crate::nand::{NandError, StoredUnit};
+use crate::tables::TableStore;
+
+/// The state of a volume in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// Pages the host sees.
+    pub exported: u32,
+    /// Pages stored.
+    pub stored: u64,
+    /// The most pages that can be stored.
+    pub most: u64,
+    /// Current epoch: how often the volume was opened.
+    pub epoch: u32,
+    /// The last event.
+    pub sequence: u64,
+    /// Everything up to this event is durable.
+    pub durable: u64,
+    /// Number of the last checkpoint.
+    pub checkpoint: u64,
+}
+
+/// An open volume.
+pub struct Volume<M: Medium> {
+    pub(crate) layer: Box<dyn Layer<M>>,
+    pub(crate) tables: TableStore,
+    /// The latest stamp given out, nanoseconds since 1970.
+    pub(crate) stamp: u64,
+    /// Events since the checkpoint after which the next one is due.
+    pub(crate) checkpoint_after: u64,
+}
+
+impl<M: Medium> Volume<M> {
+    /// Pages of 4 KiB the volume exports.
+    pub fn exported(&self) -> u32 {
+        self.identity().exported
+    }
+
+    /// What the volume is.
+    pub fn identity(&self) -> &Identity {
+        &self.layer.core().flash().id
+    }
+
+    /// The medium beneath.
+    pub fn medium(&self) -> &M {
+        &self.layer.core().flash().medium
+    }
+
+    /// Its state in numbers.
+    pub fn status(&self) -> Status {
+        let nand = self.layer.core().flash();
+        Status {
+            exported: self.exported(),
+            stored: self.layer.stored(),
+            most: self.layer.core().most_live(),
+            epoch: nand.epoch,
+            sequence: nand.sequence,
+            durable: nand.durable,
+            checkpoint: self.tables.checkpoint,
+        }
+    }
+
+    /// What the translation layer counted since the volume was opened.
+    pub fn counters(&self) -> &Counters {
+        self.layer.core().counters()
+    }
+
+    /// What deduplication counted since the volume was opened.
+    pub fn dedup_counters(&self) -> Option<DedupCounters> {
+        self.layer.dedup_counters()
+    }
+
+    /// Why the volume is read-only, if it is.
+    pub fn failure(&self) -> Option<&str> {
+        self.layer.core().flash().failure()
+    }
+
+    fn check_range(&self, lpn: u32) -> Result<(), VolumeError> {
+        let exported = self.exported();
+        if lpn < exported {
+            Ok(())
+        } else {
+            Err(VolumeError::OutOfRange { lpn, exported })
+        }
+    }
+
+    /// Writes a page at the time `now`, in nanoseconds since 1970. It is durable after the next flush.
+    ///
+    /// # Errors
+    /// Out of range, no space, or the store failed. Nothing has changed then.
+    pub fn write(&mut self, now: u64, lpn: u32, page: &PageBytes) -> Result<(), VolumeError> {
+        self.check_range(lpn)?;
+        self.before_change()?;
+        let unit = self.unit(now, lpn, page);
+        let stored = self.layer.stored();
+        let most = self.layer.core().most_live();
+        match self.layer.write(lpn, unit, stored < most) {
+            Ok(change) => Ok(self.note(lpn, change)?),
+            Err(FtlError::Full { .. }) => Err(VolumeError::NoSpace { stored, most }),
+            Err(error) => Err(VolumeError::of(error, lpn)),
+        }
+    }
+
+    fn unit(&mut self, now: u64, lpn: u32, page: &PageBytes) -> StoredUnit {
+        // Strictly later than everything before, whatever the clock does.
+        self.stamp = now.max(self.stamp + 1);
+        let nand = self.layer.core().flash();
+        StoredUnit {
+            record: Record {
+                kind: Kind::Data,
+                lpn,
+                birth: nand.next_sequence(),
+                stamp: self.stamp,
+                digest: nand.id.key.digest(page),
+            },
+            bytes: Arc::new(*page),
+        }
+    }
+
+    fn note(&mut self, lpn: u32, change: Change) -> Result<(), NandError> {
+        if change == Change::Nothing {
+            return Ok(());
+        }
+        self.tables.mapped.mark(lpn);
+        let nand = self.layer.core_mut().flash_mut();
+        nand.take_sequence();
+        let sequence = nand.sequence;
+        match change {
+            Change::Shared { birth } => nand.note(Entry::Share {
+                lpn,
+                sequence,
+                birth,
+            }),
+            Change::Stored | Change::Nothing => Ok(()),
+        }
+    }
+
+    /// Reads a page; zeros if nothing was written there.
+    ///
+    /// # Errors
+    /// Out of range, or the stored page cannot be read any more.
+    pub fn read(&mut self, lpn: u32, page: &mut PageBytes) -> Result<(), VolumeError> {
+        self.check_range(lpn)?;
+        let found = self.layer.read(lpn);
+        match found.map_err(|error| VolumeError::of(error, lpn))? {
+            Some(unit) => *page = *unit.bytes,
+            None => *page = [0; PAGE_BYTES],
+        }
+        Ok(())
+    }
+
+    /// Forgets a page.
+    ///
+    /// # Errors
+    /// Out of range, or the store failed.
+    pub fn trim(&mut self, lpn: u32) -> Result<(), VolumeError> {
+        self.check_range(lpn)?;
+        self.before_change()?;
+        let held = self.layer.trim(lpn);
+        if held.map_err(|error| VolumeError::of(error, lpn))? {
+            self.tables.mapped.mark(lpn);
+            let nand = self.layer.core_mut().flash_mut();
+            nand.take_sequence();
+            let sequence = nand.sequence;
+            nand.note(Entry::Trim { lpn, sequence })?;
+        }
+        Ok(())
+    }
+
+    /// Everything acknowledged so far becomes durable.
+    ///
+    /// # Errors
+    /// The store failed: how much is durable is not known, and the volume is read-only from now on.
+    pub fn flush(&mut self) -> Result<(), VolumeError> {
+        let core = self.layer.core_mut();
+        core.flash().writable()?;
+        core.barrier(0).map_err(|error| VolumeError::of(error, 0))
+    }
+
+    /// Takes a checkpoint: the next opening has nothing to replay.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn checkpoint(&mut self) -> Result<(), VolumeError> {
+        let core = self.layer.core_mut();
+        core.flash().writable()?;
+        core.flush(0).map_err(|error| VolumeError::of(error, 0))?;
+        self.tables.write(self.layer.as_mut(), self.stamp)?;
+        Ok(())
+    }
+
+    /// Ends the use of a volume with a checkpoint; answers the medium's handle.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn close(mut self) -> Result<(), VolumeError> {
+        self.checkpoint()?;
+        self.flush()
+    }
+
+    /// Refuses changes once the store has failed; takes a checkpoint if one is due.
+    fn before_change(&mut self) -> Result<(), VolumeError> {
+        let nand = self.layer.core().flash();
+        nand.writable()?;
+        let long = nand.young_count() >= self.checkpoint_after;
+        if long || nand.journal.used() * 2 > nand.id.journal_bytes {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Recounts every invariant of the tables in memory.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.layer.check()
+    }
+
+    /// Where a page lies.
+    pub fn location(&self, lpn: u32) -> Option<Ppn> {
+        self.layer.location(lpn)
+    }
+}
