@@ -34,7 +34,7 @@ fn page(value: u32) -> PageBytes {
 fn contents_survive_many_openings() {
     for policy in [Policy::Plain, Policy::Dedup, Policy::DedupTrusted] {
         let id = identity(policy);
-        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap()));
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
         create(&medium, &id).unwrap();
         let mut model = vec![None; 64];
         let mut x = 12345u32;
