@@ -58,6 +58,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn dedup_counters(&self) -> Option<DedupCounters>;
     /// Where an address lies.
     fn location(&self, lpn: u32) -> Option<Ppn>;
+    /// Where what an owner holds lies.
+    fn unit_of_owner(&self, owner: u32) -> Option<Ppn>;
     /// A row of the map table.
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
@@ -120,6 +122,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
         (lpn < map.len())
             .then(|| map.get(lpn))
             .filter(|ppn| ppn.is_some())
+    }
+
+    fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
+        self.location(owner)
     }
 
     fn map_row(&self, lpn: u32) -> u32 {
@@ -279,6 +285,11 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
     fn location(&self, lpn: u32) -> Option<Ppn> {
         let objects = self.ftl.objects();
         objects.object_of(lpn).map(|o| objects.at(o))
+    }
+
+    fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
+        let objects = self.ftl.objects();
+        objects.is_alive(owner).then(|| objects.at(owner))
     }
 
     fn map_row(&self, lpn: u32) -> u32 {

@@ -23,6 +23,7 @@ use crate::dirty::DirtyPages;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Entry, Identity, Kind, PlacedRecord, Record, Slot};
 use crate::journal::{Journal, JournalError, Position};
+use crate::unit::{Units, read_slot};
 
 /// Numbers of an epoch: its events and openings begin at `epoch << EPOCH_SHIFT`, so none is used twice.
 pub(crate) const EPOCH_SHIFT: u32 = 40;
@@ -103,6 +104,8 @@ pub struct Nand<M> {
     pub(crate) programmed: DirtyPages,
     buffer: AlignedBuf,
     blank: StoredUnit,
+    /// Owners of units that could not be read when they were copied.
+    pub(crate) lost: Vec<u32>,
     failed: Option<String>,
 }
 
@@ -160,6 +163,7 @@ impl<M: Medium> Nand<M> {
             programmed: found.programmed,
             buffer: AlignedBuf::new(),
             blank,
+            lost: Vec::new(),
             failed: None,
         }
     }
@@ -356,15 +360,19 @@ impl<M: Medium> Nand<M> {
                     self.buffer[data].copy_from_slice(unit);
                 } else {
                     record.kind = Kind::Lost;
+                    self.lost.push(owner);
                 }
                 Ok(record)
             }
-            Slot::Empty | Slot::Broken => Ok(self.lost(owner, from)),
+            Slot::Empty | Slot::Broken => {
+                self.lost.push(owner);
+                Ok(self.lost_record(owner, from))
+            }
         }
     }
 
     /// The record of a unit whose own cannot be read.
-    fn lost(&self, owner: u32, from: Ppn) -> Record {
+    fn lost_record(&self, owner: u32, from: Ppn) -> Record {
         let block = self.geometry.block_of(from);
         let young = self.young.get(&block.0).map_or(&[][..], Vec::as_slice);
         let (birth, lpn) = match self.births.get(owner as usize) {
@@ -396,24 +404,7 @@ impl<M: Medium> Nand<M> {
     /// # Errors
     /// The medium failed, or the unit has rotted.
     pub fn read_unit(&self, ppn: Ppn) -> Result<StoredUnit, NandError> {
-        let rot = |why| NandError::Rot { ppn: ppn.0, why };
-        let record = self.read_record(ppn)?;
-        let record = match record {
-            Slot::Record(placed) => placed.record,
-            Slot::Empty => return Err(rot("its record is missing")),
-            Slot::Broken => return Err(rot("the checksum of its record does not hold")),
-        };
-        if record.kind == Kind::Lost {
-            return Err(rot("its content was lost before it was copied here"));
-        }
-        let mut bytes = Arc::new([0; PAGE_BYTES]);
-        if let Some(space) = Arc::get_mut(&mut bytes) {
-            self.medium.read(self.areas.unit(ppn), space)?;
-        }
-        if self.id.key.digest(&bytes) != record.digest {
-            return Err(rot("the checksum of its data does not hold"));
-        }
-        Ok(StoredUnit { record, bytes })
+        self.units().read(ppn, self.opening_of(ppn))
     }
 
     /// Reads the record of a unit; one of another opening counts as missing.
@@ -421,28 +412,20 @@ impl<M: Medium> Nand<M> {
     /// # Errors
     /// The medium failed.
     pub fn read_record(&self, ppn: Ppn) -> Result<Slot, NandError> {
-        let slot = (ppn.0 % self.geometry.units_per_page()) as usize;
-        let alignment = self.id.alignment as usize;
-        let within = slot * RECORD_BYTES;
-        let start = within / alignment * alignment;
-        let mut sector = [0; 4096];
-        let page = self.geometry.page_of(ppn);
-        let at = self.areas.records(page) + start as u64;
-        self.medium.read(at, &mut sector[..alignment])?;
-        let bytes = &sector[within - start..within - start + RECORD_BYTES];
-        let found = Slot::decode(bytes, &self.id.key, ppn);
-        let opening = self.lives[self.geometry.block_of(ppn).index()].opening;
-        Ok(match found {
-            Slot::Record(placed) if placed.opening != opening => Slot::Empty,
-            other => other,
-        })
+        self.units().record(ppn, self.opening_of(ppn))
     }
-}
 
-/// The record of a unit in the bytes of its page.
-pub(crate) fn read_slot(page: &[u8], areas: &Areas, slot: usize, id: &Identity, ppn: Ppn) -> Slot {
-    let at = areas.page_data + slot * RECORD_BYTES;
-    Slot::decode(&page[at..at + RECORD_BYTES], &id.key, ppn)
+    fn units(&self) -> Units<'_, M> {
+        Units {
+            medium: &self.medium,
+            areas: &self.areas,
+            id: &self.id,
+        }
+    }
+
+    fn opening_of(&self, ppn: Ppn) -> u64 {
+        self.lives[self.geometry.block_of(ppn).index()].opening
+    }
 }
 
 fn stream_of(cause: Cause) -> Stream {

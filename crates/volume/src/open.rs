@@ -217,6 +217,8 @@ impl<M: Medium + 'static> Volume<M> {
             tables,
             stamp,
             checkpoint_after: CHECKPOINT_AFTER,
+            findings: Vec::new(),
+            known_bad: std::collections::HashSet::new(),
         };
         if crowded {
             volume.checkpoint()?;
