@@ -20,13 +20,14 @@ fn write(medium: &impl Medium, sector: usize) -> Result<(), MediumError> {
 #[test]
 fn reads_fail_exactly_where_they_touch_the_range() {
     let medium = medium(Faults {
-        unreadable: vec![1024..1025, 3000..3001],
+        unreadable: vec![1024..1025, 3000..3072],
         ..Faults::default()
     });
     let mut bytes = [0; 2 * SECTOR];
     medium.read(0, &mut bytes).unwrap();
     medium.read(1536, &mut bytes).unwrap();
     medium.read(2560, &mut bytes).unwrap_err();
+    medium.read(3072, &mut bytes).unwrap();
     let error = medium.read(512, &mut bytes).unwrap_err();
     assert!(matches!(error.cause, Cause::Eio));
     assert_eq!((error.offset, error.length), (512, 1024));
