@@ -52,6 +52,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
     /// Forgets a page; whether there was one.
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
+    /// Erases the blocks in which nothing is needed.
+    fn reclaim_empty(&mut self) -> Result<(), LayerError>;
     /// Pages stored.
     fn stored(&self) -> u64;
     /// What deduplication counted.
@@ -107,6 +109,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
         self.ftl.trim(lpn)?;
         self.stored -= u64::from(held);
         Ok(held)
+    }
+
+    fn reclaim_empty(&mut self) -> Result<(), LayerError> {
+        self.ftl.reclaim_empty(0)
     }
 
     fn stored(&self) -> u64 {
@@ -272,6 +278,10 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         let held = self.location(lpn).is_some();
         self.ftl.trim(lpn)?;
         Ok(held)
+    }
+
+    fn reclaim_empty(&mut self) -> Result<(), LayerError> {
+        self.ftl.reclaim_empty(0)
     }
 
     fn stored(&self) -> u64 {

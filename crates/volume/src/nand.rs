@@ -68,9 +68,11 @@ pub(crate) struct BlockLife {
     pub erases: u32,
     /// Flash pages programmed or given up since.
     pub taken: u32,
-    /// What lies in it must be discarded before it is programmed.
-    pub stale: bool,
 }
+
+/// Erased blocks whose space is kept for the blocks opened next, instead of going back to the file
+/// system and coming again.
+const KEPT_BLOCKS: usize = 8;
 
 /// Flash on a medium.
 pub struct Nand<M> {
@@ -88,8 +90,10 @@ pub struct Nand<M> {
     openings: u64,
     pub(crate) journal: Journal,
     pub(crate) lives: Vec<BlockLife>,
-    /// Erased by the layer, not yet on the medium.
+    /// Erased by the layer, and no barrier since.
     pending: Vec<BlockId>,
+    /// Erased and not given back.
+    kept: Vec<BlockId>,
     /// Births newer than the checkpoint, by block, with their addresses.
     young: HashMap<u32, Vec<(u64, u32)>>,
     young_count: u64,
@@ -154,6 +158,7 @@ impl<M: Medium> Nand<M> {
             openings: u64::from(found.epoch) << EPOCH_SHIFT,
             lives: found.lives,
             pending: Vec::new(),
+            kept: Vec::new(),
             young: found.young,
             young_count,
             dead: HashSet::new(),
@@ -248,10 +253,14 @@ impl<M: Medium> Nand<M> {
         synced.map_err(|error| self.failed_with(error))
     }
 
-    /// Everything that was erased before a barrier goes back to the medium.
-    pub(crate) fn erase_pending(&mut self) -> Result<(), NandError> {
+    /// What was erased before a barrier goes back to the medium, but for a few blocks.
+    fn erase_pending(&mut self) -> Result<(), NandError> {
         for block in std::mem::take(&mut self.pending) {
-            self.discard(block)?;
+            if self.kept.len() < KEPT_BLOCKS {
+                self.kept.push(block);
+            } else {
+                self.discard(block)?;
+            }
         }
         Ok(())
     }
@@ -261,9 +270,7 @@ impl<M: Medium> Nand<M> {
         let bytes = self.areas.page_stride * u64::from(self.geometry.pages_per_block());
         let at = self.areas.page(self.geometry.first_page(block));
         let discarded = self.medium.discard(at, bytes);
-        discarded.map_err(|error| self.failed_with(error))?;
-        self.lives[block.index()].stale = false;
-        Ok(())
+        discarded.map_err(|error| self.failed_with(error))
     }
 
     /// A checkpoint holds everything: nothing is young any more, and the journal starts anew.
@@ -283,14 +290,12 @@ impl<M: Medium> Nand<M> {
             "block {} is programmed before the barrier that lets it be erased",
             block.0
         );
-        if self.lives[block.index()].stale {
-            self.discard(block)?;
-        }
+        // What an earlier life left in it names another opening.
+        self.kept.retain(|&b| b != block);
         self.openings += 1;
         let life = &mut self.lives[block.index()];
         life.opening = self.openings;
         life.taken = 0;
-        life.stale = true;
         let entry = Entry::Open {
             block: block.0,
             stream,

@@ -384,13 +384,11 @@ fn lives(image: &Image) -> Vec<BlockLife> {
             opening: a.opening,
             erases: a.erases,
             taken: a.taken,
-            stale: true,
         },
         None => BlockLife {
             opening: row.opening,
             erases: row.erases,
             taken: row.taken,
-            stale: true,
         },
     };
     image.rows.iter().enumerate().map(life).collect()

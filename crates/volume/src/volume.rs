@@ -202,8 +202,10 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// The store failed: how much is durable is not known, and the volume is read-only from now on.
     pub fn flush(&mut self) -> Result<(), VolumeError> {
+        self.layer.core().flash().writable()?;
+        let reclaimed = self.layer.reclaim_empty();
+        reclaimed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
-        core.flash().writable()?;
         core.barrier(0).map_err(|error| VolumeError::of(error, 0))
     }
 

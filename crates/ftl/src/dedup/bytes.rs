@@ -66,6 +66,14 @@ where
         Ok(ftl)
     }
 
+    /// Erases the blocks in which nothing is valid.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn reclaim_empty(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.reclaim_empty(&mut self.objects, at)
+    }
+
     /// The object that may hold this content.
     pub fn candidate_object(&self, content: C) -> Option<u32> {
         self.candidate(content).map(|(_, object)| object)
