@@ -189,7 +189,10 @@ fn recoveries(setting: &Setting<'_>) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
     let small = !std::env::args().any(|a| a == "--bench");
     let directory = match arguments.first() {
         Some(path) if !small => PathBuf::from(path),

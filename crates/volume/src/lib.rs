@@ -9,11 +9,13 @@
 //! | [`load`] | what the last checkpoint holds |
 //! | [`check`] | checking a volume that is not open |
 //! | [`findings`] | unreadable pages with their addresses; scrubbing |
+//! | [`dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
 //! Inside: `journal` and `tables` write, `scan` and `replay` recover, `layer` hides which policy is on.
 
 pub mod check;
+pub mod dump;
 pub mod error;
 pub mod findings;
 pub mod format;
@@ -31,6 +33,7 @@ mod tables;
 mod unit;
 
 pub use check::{CheckReport, check};
+pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Identity, Policy};

@@ -4,7 +4,7 @@
 //! page as new. Nothing may happen to the device in between.
 
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, Time, When};
 
 use super::{DedupFtl, Outcome};
 use crate::core::Core;
