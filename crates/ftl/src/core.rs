@@ -162,6 +162,11 @@ where
         self.pools.iter().map(|p| p.free).sum()
     }
 
+    /// Whether a unit waits in a page buffer.
+    pub fn is_buffered(&self, ppn: Ppn) -> bool {
+        self.buffered(ppn).is_some()
+    }
+
     /// The stream that has a block open.
     pub fn stream_of(&self, block: u32) -> Option<Stream> {
         [Stream::Host, Stream::Gc, Stream::Wear]

@@ -84,6 +84,14 @@ where
         self.core.settle(&mut self.map, at)
     }
 
+    /// Erases the blocks in which nothing is valid.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn reclaim_empty(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.reclaim_empty(&mut self.map, at)
+    }
+
     /// Writes a logical page whose content is at hand when `ready`.
     ///
     /// # Errors

@@ -52,12 +52,16 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
     /// Forgets a page; whether there was one.
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
+    /// Erases the blocks in which nothing is needed.
+    fn reclaim_empty(&mut self) -> Result<(), LayerError>;
     /// Pages stored.
     fn stored(&self) -> u64;
     /// What deduplication counted.
     fn dedup_counters(&self) -> Option<DedupCounters>;
     /// Where an address lies.
     fn location(&self, lpn: u32) -> Option<Ppn>;
+    /// Where what an owner holds lies.
+    fn unit_of_owner(&self, owner: u32) -> Option<Ppn>;
     /// A row of the map table.
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
@@ -107,6 +111,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
         Ok(held)
     }
 
+    fn reclaim_empty(&mut self) -> Result<(), LayerError> {
+        self.ftl.reclaim_empty(0)
+    }
+
     fn stored(&self) -> u64 {
         self.stored
     }
@@ -120,6 +128,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
         (lpn < map.len())
             .then(|| map.get(lpn))
             .filter(|ppn| ppn.is_some())
+    }
+
+    fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
+        self.location(owner)
     }
 
     fn map_row(&self, lpn: u32) -> u32 {
@@ -268,6 +280,10 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         Ok(held)
     }
 
+    fn reclaim_empty(&mut self) -> Result<(), LayerError> {
+        self.ftl.reclaim_empty(0)
+    }
+
     fn stored(&self) -> u64 {
         u64::from(self.ftl.objects().live())
     }
@@ -279,6 +295,11 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
     fn location(&self, lpn: u32) -> Option<Ppn> {
         let objects = self.ftl.objects();
         objects.object_of(lpn).map(|o| objects.at(o))
+    }
+
+    fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
+        let objects = self.ftl.objects();
+        objects.is_alive(owner).then(|| objects.at(owner))
     }
 
     fn map_row(&self, lpn: u32) -> u32 {

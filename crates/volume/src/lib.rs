@@ -7,11 +7,17 @@
 //! | [`volume`] | write, read, trim, flush, checkpoint |
 //! | [`open`] | making and opening a volume |
 //! | [`load`] | what the last checkpoint holds |
+//! | [`check`] | checking a volume that is not open |
+//! | [`findings`] | unreadable pages with their addresses; scrubbing |
+//! | [`dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
 //! Inside: `journal` and `tables` write, `scan` and `replay` recover, `layer` hides which policy is on.
 
+pub mod check;
+pub mod dump;
 pub mod error;
+pub mod findings;
 pub mod format;
 pub mod load;
 pub mod nand;
@@ -24,8 +30,12 @@ mod layer;
 mod replay;
 mod scan;
 mod tables;
+mod unit;
 
+pub use check::{CheckReport, check};
+pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
+pub use findings::{Finding, ScrubProgress};
 pub use format::{Identity, Policy};
 pub use open::{Recovery, bytes_needed, create};
 pub use volume::{Status, Volume};

@@ -23,6 +23,7 @@ use crate::dirty::DirtyPages;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Entry, Identity, Kind, PlacedRecord, Record, Slot};
 use crate::journal::{Journal, JournalError, Position};
+use crate::unit::{Units, read_slot};
 
 /// Numbers of an epoch: its events and openings begin at `epoch << EPOCH_SHIFT`, so none is used twice.
 pub(crate) const EPOCH_SHIFT: u32 = 40;
@@ -67,9 +68,11 @@ pub(crate) struct BlockLife {
     pub erases: u32,
     /// Flash pages programmed or given up since.
     pub taken: u32,
-    /// What lies in it must be discarded before it is programmed.
-    pub stale: bool,
 }
+
+/// Erased blocks whose space is kept for the blocks opened next, instead of going back to the file
+/// system and coming again.
+const KEPT_BLOCKS: usize = 8;
 
 /// Flash on a medium.
 pub struct Nand<M> {
@@ -87,8 +90,10 @@ pub struct Nand<M> {
     openings: u64,
     pub(crate) journal: Journal,
     pub(crate) lives: Vec<BlockLife>,
-    /// Erased by the layer, not yet on the medium.
+    /// Erased by the layer, and no barrier since.
     pending: Vec<BlockId>,
+    /// Erased and not given back.
+    kept: Vec<BlockId>,
     /// Births newer than the checkpoint, by block, with their addresses.
     young: HashMap<u32, Vec<(u64, u32)>>,
     young_count: u64,
@@ -103,6 +108,8 @@ pub struct Nand<M> {
     pub(crate) programmed: DirtyPages,
     buffer: AlignedBuf,
     blank: StoredUnit,
+    /// Owners of units that could not be read when they were copied.
+    pub(crate) lost: Vec<u32>,
     failed: Option<String>,
 }
 
@@ -151,6 +158,7 @@ impl<M: Medium> Nand<M> {
             openings: u64::from(found.epoch) << EPOCH_SHIFT,
             lives: found.lives,
             pending: Vec::new(),
+            kept: Vec::new(),
             young: found.young,
             young_count,
             dead: HashSet::new(),
@@ -160,6 +168,7 @@ impl<M: Medium> Nand<M> {
             programmed: found.programmed,
             buffer: AlignedBuf::new(),
             blank,
+            lost: Vec::new(),
             failed: None,
         }
     }
@@ -244,10 +253,14 @@ impl<M: Medium> Nand<M> {
         synced.map_err(|error| self.failed_with(error))
     }
 
-    /// Everything that was erased before a barrier goes back to the medium.
-    pub(crate) fn erase_pending(&mut self) -> Result<(), NandError> {
+    /// What was erased before a barrier goes back to the medium, but for a few blocks.
+    fn erase_pending(&mut self) -> Result<(), NandError> {
         for block in std::mem::take(&mut self.pending) {
-            self.discard(block)?;
+            if self.kept.len() < KEPT_BLOCKS {
+                self.kept.push(block);
+            } else {
+                self.discard(block)?;
+            }
         }
         Ok(())
     }
@@ -257,9 +270,7 @@ impl<M: Medium> Nand<M> {
         let bytes = self.areas.page_stride * u64::from(self.geometry.pages_per_block());
         let at = self.areas.page(self.geometry.first_page(block));
         let discarded = self.medium.discard(at, bytes);
-        discarded.map_err(|error| self.failed_with(error))?;
-        self.lives[block.index()].stale = false;
-        Ok(())
+        discarded.map_err(|error| self.failed_with(error))
     }
 
     /// A checkpoint holds everything: nothing is young any more, and the journal starts anew.
@@ -279,14 +290,12 @@ impl<M: Medium> Nand<M> {
             "block {} is programmed before the barrier that lets it be erased",
             block.0
         );
-        if self.lives[block.index()].stale {
-            self.discard(block)?;
-        }
+        // What an earlier life left in it names another opening.
+        self.kept.retain(|&b| b != block);
         self.openings += 1;
         let life = &mut self.lives[block.index()];
         life.opening = self.openings;
         life.taken = 0;
-        life.stale = true;
         let entry = Entry::Open {
             block: block.0,
             stream,
@@ -356,15 +365,19 @@ impl<M: Medium> Nand<M> {
                     self.buffer[data].copy_from_slice(unit);
                 } else {
                     record.kind = Kind::Lost;
+                    self.lost.push(owner);
                 }
                 Ok(record)
             }
-            Slot::Empty | Slot::Broken => Ok(self.lost(owner, from)),
+            Slot::Empty | Slot::Broken => {
+                self.lost.push(owner);
+                Ok(self.lost_record(owner, from))
+            }
         }
     }
 
     /// The record of a unit whose own cannot be read.
-    fn lost(&self, owner: u32, from: Ppn) -> Record {
+    fn lost_record(&self, owner: u32, from: Ppn) -> Record {
         let block = self.geometry.block_of(from);
         let young = self.young.get(&block.0).map_or(&[][..], Vec::as_slice);
         let (birth, lpn) = match self.births.get(owner as usize) {
@@ -396,24 +409,7 @@ impl<M: Medium> Nand<M> {
     /// # Errors
     /// The medium failed, or the unit has rotted.
     pub fn read_unit(&self, ppn: Ppn) -> Result<StoredUnit, NandError> {
-        let rot = |why| NandError::Rot { ppn: ppn.0, why };
-        let record = self.read_record(ppn)?;
-        let record = match record {
-            Slot::Record(placed) => placed.record,
-            Slot::Empty => return Err(rot("its record is missing")),
-            Slot::Broken => return Err(rot("the checksum of its record does not hold")),
-        };
-        if record.kind == Kind::Lost {
-            return Err(rot("its content was lost before it was copied here"));
-        }
-        let mut bytes = Arc::new([0; PAGE_BYTES]);
-        if let Some(space) = Arc::get_mut(&mut bytes) {
-            self.medium.read(self.areas.unit(ppn), space)?;
-        }
-        if self.id.key.digest(&bytes) != record.digest {
-            return Err(rot("the checksum of its data does not hold"));
-        }
-        Ok(StoredUnit { record, bytes })
+        self.units().read(ppn, self.opening_of(ppn))
     }
 
     /// Reads the record of a unit; one of another opening counts as missing.
@@ -421,28 +417,20 @@ impl<M: Medium> Nand<M> {
     /// # Errors
     /// The medium failed.
     pub fn read_record(&self, ppn: Ppn) -> Result<Slot, NandError> {
-        let slot = (ppn.0 % self.geometry.units_per_page()) as usize;
-        let alignment = self.id.alignment as usize;
-        let within = slot * RECORD_BYTES;
-        let start = within / alignment * alignment;
-        let mut sector = [0; 4096];
-        let page = self.geometry.page_of(ppn);
-        let at = self.areas.records(page) + start as u64;
-        self.medium.read(at, &mut sector[..alignment])?;
-        let bytes = &sector[within - start..within - start + RECORD_BYTES];
-        let found = Slot::decode(bytes, &self.id.key, ppn);
-        let opening = self.lives[self.geometry.block_of(ppn).index()].opening;
-        Ok(match found {
-            Slot::Record(placed) if placed.opening != opening => Slot::Empty,
-            other => other,
-        })
+        self.units().record(ppn, self.opening_of(ppn))
     }
-}
 
-/// The record of a unit in the bytes of its page.
-pub(crate) fn read_slot(page: &[u8], areas: &Areas, slot: usize, id: &Identity, ppn: Ppn) -> Slot {
-    let at = areas.page_data + slot * RECORD_BYTES;
-    Slot::decode(&page[at..at + RECORD_BYTES], &id.key, ppn)
+    fn units(&self) -> Units<'_, M> {
+        Units {
+            medium: &self.medium,
+            areas: &self.areas,
+            id: &self.id,
+        }
+    }
+
+    fn opening_of(&self, ppn: Ppn) -> u64 {
+        self.lives[self.geometry.block_of(ppn).index()].opening
+    }
 }
 
 fn stream_of(cause: Cause) -> Stream {

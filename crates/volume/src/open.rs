@@ -217,6 +217,8 @@ impl<M: Medium + 'static> Volume<M> {
             tables,
             stamp,
             checkpoint_after: CHECKPOINT_AFTER,
+            findings: Vec::new(),
+            known_bad: std::collections::HashSet::new(),
         };
         if crowded {
             volume.checkpoint()?;
@@ -382,13 +384,11 @@ fn lives(image: &Image) -> Vec<BlockLife> {
             opening: a.opening,
             erases: a.erases,
             taken: a.taken,
-            stale: true,
         },
         None => BlockLife {
             opening: row.opening,
             erases: row.erases,
             taken: row.taken,
-            stale: true,
         },
     };
     image.rows.iter().enumerate().map(life).collect()

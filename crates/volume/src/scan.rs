@@ -13,7 +13,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::format::{Areas, Entry, Identity, Kind, Record, Slot};
 use crate::load::{BlockRow, BlockState};
-use crate::nand::read_slot;
+use crate::unit::read_slot;
 
 /// How well a unit was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,6 +8,7 @@
 //! checkpoint that a recovery would take long, or the journal is half full, the next operation takes a
 //! checkpoint first.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
@@ -17,6 +18,7 @@ use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
+use crate::findings::Finding;
 use crate::format::{Entry, Identity, Kind, Record};
 use crate::layer::{Change, Layer};
 use crate::nand::{NandError, StoredUnit};
@@ -49,6 +51,8 @@ pub struct Volume<M: Medium> {
     pub(crate) stamp: u64,
     /// Events since the checkpoint after which the next one is due.
     pub(crate) checkpoint_after: u64,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) known_bad: HashSet<u32>,
 }
 
 impl<M: Medium> Volume<M> {
@@ -162,10 +166,15 @@ impl<M: Medium> Volume<M> {
     /// Out of range, or the stored page cannot be read any more.
     pub fn read(&mut self, lpn: u32, page: &mut PageBytes) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        let found = self.layer.read(lpn);
-        match found.map_err(|error| VolumeError::of(error, lpn))? {
-            Some(unit) => *page = *unit.bytes,
-            None => *page = [0; PAGE_BYTES],
+        match self.layer.read(lpn) {
+            Ok(Some(unit)) => *page = *unit.bytes,
+            Ok(None) => *page = [0; PAGE_BYTES],
+            Err(error) => {
+                if let FtlError::Device(NandError::Rot { ppn, why }) = &error {
+                    self.note_finding(*ppn, why.to_string());
+                }
+                return Err(VolumeError::of(error, lpn));
+            }
         }
         Ok(())
     }
@@ -193,8 +202,10 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// The store failed: how much is durable is not known, and the volume is read-only from now on.
     pub fn flush(&mut self) -> Result<(), VolumeError> {
+        self.layer.core().flash().writable()?;
+        let reclaimed = self.layer.reclaim_empty();
+        reclaimed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
-        core.flash().writable()?;
         core.barrier(0).map_err(|error| VolumeError::of(error, 0))
     }
 

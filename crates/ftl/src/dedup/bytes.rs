@@ -4,7 +4,7 @@
 //! page as new. Nothing may happen to the device in between.
 
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, Time, When};
 
 use super::{DedupFtl, Outcome};
 use crate::core::Core;
@@ -64,6 +64,14 @@ where
         }
         ftl.dedup.counters = Default::default();
         Ok(ftl)
+    }
+
+    /// Erases the blocks in which nothing is valid.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn reclaim_empty(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.reclaim_empty(&mut self.objects, at)
     }
 
     /// The object that may hold this content.

@@ -47,6 +47,26 @@ where
         Ok(())
     }
 
+    /// Erases the sealed blocks in which nothing is valid: there is nothing to copy.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn reclaim_empty<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        for pool in 0..self.pools.len() {
+            while let Some(block) = self.blocks.emptiest(pool) {
+                if self.blocks.record(block).valid > 0 {
+                    break;
+                }
+                self.collect(map, at, block, Stream::Gc)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Empties and erases a block.
     pub(crate) fn collect<M: Mapping>(
         &mut self,

@@ -1,0 +1,136 @@
+//! Checking a volume that is not open: superblocks, roots, tables, journal, references, checksums.
+//! Writes nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use flashlore_flash::Ppn;
+use flashlore_medium::{AlignedBuf, Medium};
+
+use crate::error::VolumeError;
+use crate::findings::Finding;
+use crate::format::superblock::SUPERBLOCK_BYTES;
+use crate::format::{Policy, Superblock};
+use crate::nand::NandError;
+use crate::open::{Image, Recovery, read_image};
+use crate::unit::Units;
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    /// What an opening would replay.
+    pub recovery: Recovery,
+    /// Addresses that hold something.
+    pub mapped: u64,
+    /// Pages stored for them.
+    pub stored: u64,
+    /// Copies of the superblock that hold, of two.
+    pub superblocks: u32,
+    /// Stored pages that cannot be read.
+    pub findings: Vec<Finding>,
+    /// Things that must not be, each a sentence.
+    pub errors: Vec<String>,
+}
+
+impl CheckReport {
+    /// Whether everything holds.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty() && self.errors.is_empty() && self.superblocks == 2
+    }
+}
+
+/// Checks the volume on a medium; `data` also reads every stored page.
+///
+/// # Errors
+/// There is no volume, or it could not be opened either.
+pub fn check<M: Medium>(medium: &M, data: bool) -> Result<CheckReport, VolumeError> {
+    let image = read_image(medium)?;
+    let mut report = CheckReport {
+        recovery: image.recovery,
+        mapped: 0,
+        stored: 0,
+        superblocks: intact_superblocks(medium),
+        findings: Vec::new(),
+        errors: Vec::new(),
+    };
+    let owners = recount(&image, &mut report);
+    if data {
+        read_all(medium, &image, &owners, &mut report);
+    }
+    Ok(report)
+}
+
+fn intact_superblocks<M: Medium>(medium: &M) -> u32 {
+    let intact = |copy: u64| {
+        let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
+        medium
+            .read(copy * SUPERBLOCK_BYTES as u64, &mut bytes)
+            .is_ok()
+            && bytes
+                .first_chunk()
+                .is_some_and(|b| Superblock::decode(b).is_ok())
+    };
+    (0..2).map(|copy| u32::from(intact(copy))).sum()
+}
+
+/// Counts addresses and units; a unit must belong to one object alone. Answers the addresses by unit.
+fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Vec<u32>> {
+    let plain = image.superblock.identity.policy == Policy::Plain;
+    let mut owners: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let mut object_at: HashMap<u32, u32> = HashMap::new();
+    for (lpn, &row) in image.state.map.iter().enumerate() {
+        if row == u32::MAX {
+            continue;
+        }
+        report.mapped += 1;
+        let unit = if plain {
+            row
+        } else {
+            image.state.objects[row as usize].location.0
+        };
+        let owner = if plain { lpn as u32 } else { row };
+        let first = *object_at.entry(unit).or_insert(owner);
+        if first != owner {
+            report
+                .errors
+                .push(format!("unit {unit} is owned by both {first} and {owner}"));
+        }
+        owners.entry(unit).or_default().push(lpn as u32);
+    }
+    report.stored = owners.len() as u64;
+    owners
+}
+
+fn read_all<M: Medium>(
+    medium: &M,
+    image: &Image,
+    owners: &BTreeMap<u32, Vec<u32>>,
+    report: &mut CheckReport,
+) {
+    let units = Units {
+        medium,
+        areas: &image.areas,
+        id: &image.superblock.identity,
+    };
+    let plain = image.superblock.identity.policy == Policy::Plain;
+    for (&unit, addresses) in owners {
+        let ppn = Ppn(unit);
+        let block = image.geometry.block_of(ppn);
+        let opening = match image.active.get(&block.0) {
+            Some(active) => active.opening,
+            None => image.rows[block.index()].opening,
+        };
+        let why = match units.read(ppn, opening) {
+            Ok(stored) if plain && stored.record.lpn != addresses[0] => {
+                format!("it was written to logical page {}", stored.record.lpn)
+            }
+            Ok(_) => continue,
+            Err(NandError::Rot { why, .. }) => why.to_string(),
+            Err(error) => error.to_string(),
+        };
+        report.findings.push(Finding {
+            unit,
+            why,
+            addresses: addresses.clone(),
+        });
+    }
+}

@@ -1,0 +1,302 @@
+//! What lies on a medium, in words: every structure as docs/format.md describes it, one line each.
+//! Broken structures are shown as such; nothing stops at them.
+
+use std::io::{self, Write};
+
+use flashlore_flash::{BlockId, PageId, Ppn};
+use flashlore_medium::{AlignedBuf, Medium};
+
+use crate::error::VolumeError;
+use crate::format::areas::geometry;
+use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
+use crate::format::{Areas, AreasError, Entry, Identity, Kind, Policy, Root, Slot, Superblock};
+use crate::load::{self, BlockState, Tables};
+use crate::unit::read_slot;
+
+/// Which parts of a volume to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DumpParts {
+    /// Superblocks and roots.
+    pub heads: bool,
+    /// The tables of the last checkpoint.
+    pub tables: bool,
+    /// The journal after it.
+    pub journal: bool,
+    /// The records of every flash page.
+    pub records: bool,
+}
+
+/// Why a dump ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// There is no volume to show.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+}
+
+/// Shows parts of the volume on a medium.
+///
+/// # Errors
+/// No superblock holds, or the output fails.
+pub fn dump<M: Medium>(
+    medium: &M,
+    parts: DumpParts,
+    out: &mut impl Write,
+) -> Result<(), DumpError> {
+    if parts.heads {
+        superblocks(medium, out)?;
+    }
+    let superblock = load::superblock(medium)?;
+    let id = &superblock.identity;
+    let areas = Areas::new(id).map_err(VolumeError::from)?;
+    if parts.heads {
+        roots(medium, id, &areas, out)?;
+    }
+    let root = load::root(medium, &areas, &id.key);
+    let root = match root {
+        Ok(root) => root,
+        Err(error) => {
+            writeln!(out, "no further: {error}")?;
+            return Ok(());
+        }
+    };
+    if parts.tables {
+        match load::tables(medium, id, &areas, &root) {
+            Ok(tables) => rows(id, &tables, out)?,
+            Err(error) => writeln!(out, "tables: {error}")?,
+        }
+    }
+    if parts.journal {
+        journal(medium, id, &areas, &root, out)?;
+    }
+    if parts.records {
+        records(medium, id, &areas, out)?;
+    }
+    Ok(())
+}
+
+fn superblocks<M: Medium>(medium: &M, out: &mut impl Write) -> io::Result<()> {
+    for copy in 0..2 {
+        let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
+        let read = medium.read(copy * SUPERBLOCK_BYTES as u64, &mut bytes);
+        let decoded = match (read, bytes.first_chunk()) {
+            (Err(error), _) => {
+                writeln!(out, "superblock {copy}: {error}")?;
+                continue;
+            }
+            (Ok(()), Some(bytes)) => Superblock::decode(bytes),
+            (Ok(()), None) => Err(Unusable::Broken),
+        };
+        match decoded {
+            Ok(found) => superblock(copy, &found, out)?,
+            Err(why) => writeln!(out, "superblock {copy}: not usable, {why:?}")?,
+        }
+    }
+    Ok(())
+}
+
+fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result<()> {
+    let id = &found.identity;
+    let uuid: String = id.uuid.iter().map(|b| format!("{b:02x}")).collect();
+    writeln!(
+        out,
+        "superblock {copy}: write {} epoch {} policy {:?} uuid {uuid} created {} exported {} \
+         blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {}",
+        found.write,
+        found.epoch,
+        id.policy,
+        id.created,
+        id.exported,
+        id.blocks,
+        id.pages_per_block,
+        id.units_per_page,
+        id.alignment,
+        id.index_entries,
+        id.journal_bytes,
+    )?;
+    for start in &found.epochs {
+        writeln!(
+            out,
+            "superblock {copy}: epoch {} goes on after event {}",
+            start.epoch,
+            Event(start.after)
+        )?;
+    }
+    Ok(())
+}
+
+/// A sequence number, birth or opening as epoch and number within it.
+struct Event(u64);
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shift = crate::nand::EPOCH_SHIFT;
+        write!(f, "{}.{}", self.0 >> shift, self.0 & ((1 << shift) - 1))
+    }
+}
+
+fn roots<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for parity in 0..2 {
+        let at = areas.root(parity);
+        let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
+        if let Err(error) = medium.read(at, &mut bytes) {
+            writeln!(out, "root {parity}: {error}")?;
+            continue;
+        }
+        match Root::decode(&bytes, &id.key, at, areas.directories) {
+            Some(root) => writeln!(
+                out,
+                "root {parity}: checkpoint {} epoch {} event {} stamp {} directories {:?}",
+                root.checkpoint,
+                root.epoch,
+                Event(root.sequence),
+                root.stamp,
+                root.directories,
+            )?,
+            None => writeln!(out, "root {parity}: does not hold")?,
+        }
+    }
+    Ok(())
+}
+
+fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> {
+    for (lpn, &row) in tables.map.iter().enumerate() {
+        if row != u32::MAX {
+            let what = if id.policy == Policy::Plain {
+                "unit"
+            } else {
+                "object"
+            };
+            writeln!(out, "map: page {lpn} {what} {row}")?;
+        }
+    }
+    for (handle, object) in tables.objects.iter().enumerate() {
+        if object.location != Ppn::NONE {
+            writeln!(
+                out,
+                "object {handle}: unit {} birth {} digest {:x}",
+                object.location.0,
+                Event(object.birth),
+                object.digest.0,
+            )?;
+        }
+    }
+    for (block, row) in tables.blocks.iter().enumerate() {
+        let state = match row.state {
+            BlockState::Free => continue,
+            BlockState::Sealed => "sealed".to_string(),
+            BlockState::Open(stream) => format!("open for {stream:?}"),
+        };
+        writeln!(
+            out,
+            "block {block}: {state} erases {} opening {} pages {}",
+            row.erases,
+            Event(row.opening),
+            row.taken,
+        )?;
+    }
+    Ok(())
+}
+
+fn journal<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let tail = match load::journal(medium, id, areas, root) {
+        Ok(tail) => tail,
+        Err(error) => return writeln!(out, "journal: {error}"),
+    };
+    for (number, batch) in tail.batches.iter().enumerate() {
+        writeln!(
+            out,
+            "batch {number}: segment {} epoch {} durable {} entries {}",
+            batch.segment,
+            batch.epoch,
+            Event(batch.durable),
+            batch.entries.len(),
+        )?;
+        for entry in &batch.entries {
+            match *entry {
+                Entry::Share {
+                    lpn,
+                    sequence,
+                    birth,
+                } => writeln!(
+                    out,
+                    "  event {}: page {lpn} shares birth {}",
+                    Event(sequence),
+                    Event(birth)
+                )?,
+                Entry::Trim { lpn, sequence } => {
+                    writeln!(out, "  event {}: page {lpn} trimmed", Event(sequence))?;
+                }
+                Entry::Open {
+                    block,
+                    stream,
+                    opening,
+                    erases,
+                } => writeln!(
+                    out,
+                    "  block {block} opened for {stream:?}: opening {} erases {erases}",
+                    Event(opening)
+                )?,
+                Entry::Dead { lpn, birth } => {
+                    writeln!(out, "  birth {} of page {lpn} may be erased", Event(birth))?;
+                }
+            }
+        }
+    }
+    writeln!(out, "journal: {} bytes used", tail.position.offset)
+}
+
+fn records<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    out: &mut impl Write,
+) -> Result<(), DumpError> {
+    let geometry = geometry(id).map_err(|e| VolumeError::from(AreasError::from(e)))?;
+    let mut bytes = AlignedBuf::zeroed(areas.page_stride as usize);
+    for page in (0..geometry.blocks() * geometry.pages_per_block()).map(PageId) {
+        let block: BlockId = geometry.block_of_page(page);
+        if let Err(error) = medium.read(areas.page(page), &mut bytes) {
+            writeln!(out, "block {} page {}: {error}", block.0, page.0)?;
+            continue;
+        }
+        for slot in 0..geometry.units_per_page() {
+            let ppn = Ppn(geometry.first_unit_of_page(page).0 + slot);
+            match read_slot(&bytes, areas, slot as usize, id, ppn) {
+                Slot::Empty => {}
+                Slot::Broken => writeln!(out, "unit {}: record does not hold", ppn.0)?,
+                Slot::Record(placed) => writeln!(
+                    out,
+                    "unit {}: {} page {} birth {} block {} opening {} epoch {} stamp {} digest {:032x}",
+                    ppn.0,
+                    match placed.record.kind {
+                        Kind::Data => "data of",
+                        Kind::Lost => "lost data of",
+                    },
+                    placed.record.lpn,
+                    Event(placed.record.birth),
+                    block.0,
+                    Event(placed.opening),
+                    placed.epoch,
+                    placed.record.stamp,
+                    placed.record.digest.0,
+                )?,
+            }
+        }
+    }
+    Ok(())
+}

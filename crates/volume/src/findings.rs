@@ -1,0 +1,96 @@
+//! Stored pages that turned out to be unreadable, with every address that holds them.
+
+use flashlore_medium::Medium;
+
+use crate::nand::NandError;
+use crate::volume::Volume;
+
+/// A stored page that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The unit it lies on.
+    pub unit: u32,
+    /// What does not hold.
+    pub why: String,
+    /// The addresses that give EIO until they are written again.
+    pub addresses: Vec<u32>,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "unit {}: {}; affects ", self.unit, self.why)?;
+        match self.addresses.as_slice() {
+            [] => f.write_str("no address"),
+            [one] => write!(f, "logical page {one}"),
+            many => {
+                f.write_str("logical pages")?;
+                many.iter()
+                    .enumerate()
+                    .try_for_each(|(i, lpn)| write!(f, "{} {lpn}", if i == 0 { "" } else { "," }))
+            }
+        }
+    }
+}
+
+/// What a scrub did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScrubProgress {
+    /// The address to go on from; `None` when all have been read.
+    pub next: Option<u32>,
+    /// Stored pages that were read.
+    pub read: u32,
+}
+
+impl<M: Medium> Volume<M> {
+    /// Findings since the last call: pages that could not be read by the host, by collection or by a
+    /// scrub. Each is reported once for as long as it lies where it does.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        let lost = std::mem::take(&mut self.layer.core_mut().flash_mut().lost);
+        for owner in lost {
+            if let Some(unit) = self.layer.unit_of_owner(owner) {
+                let why = "its content was lost before it was copied here".to_string();
+                self.note_finding(unit.0, why);
+            }
+        }
+        std::mem::take(&mut self.findings)
+    }
+
+    /// Notes an unreadable unit with all its addresses, if it is not known yet.
+    pub(crate) fn note_finding(&mut self, unit: u32, why: String) {
+        if self.known_bad.insert(unit) {
+            let addresses = (0..self.exported())
+                .filter(|&lpn| self.location(lpn).is_some_and(|ppn| ppn.0 == unit))
+                .collect();
+            self.findings.push(Finding {
+                unit,
+                why,
+                addresses,
+            });
+        }
+    }
+
+    /// Reads what the next `count` addresses from `from` on hold and compares it with its checksums;
+    /// what fails is among the findings.
+    pub fn scrub(&mut self, from: u32, count: u32) -> ScrubProgress {
+        let end = from.saturating_add(count).min(self.exported());
+        let mut read = 0;
+        for lpn in from..end {
+            let Some(ppn) = self.layer.location(lpn) else {
+                continue;
+            };
+            if self.layer.core().is_buffered(ppn) {
+                continue;
+            }
+            read += 1;
+            match self.layer.core().flash().read_unit(ppn) {
+                Ok(_) => {}
+                Err(NandError::Rot { why, .. }) => self.note_finding(ppn.0, why.to_string()),
+                Err(error) => self.note_finding(ppn.0, error.to_string()),
+            }
+        }
+        ScrubProgress {
+            next: (end < self.exported()).then_some(end),
+            read,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Reading one unit and its record from a medium, and judging whether they hold.
+
+use std::sync::Arc;
+
+use flashlore_content::PAGE_BYTES;
+use flashlore_flash::{PageId, Ppn};
+use flashlore_medium::Medium;
+
+use crate::format::record::RECORD_BYTES;
+use crate::format::{Areas, Identity, Kind, Slot};
+use crate::nand::{NandError, StoredUnit};
+
+/// The units of a volume.
+pub(crate) struct Units<'a, M> {
+    pub medium: &'a M,
+    pub areas: &'a Areas,
+    pub id: &'a Identity,
+}
+
+impl<M: Medium> Units<'_, M> {
+    /// Reads a unit of a block's opening and compares it with its record.
+    pub fn read(&self, ppn: Ppn, opening: u64) -> Result<StoredUnit, NandError> {
+        let rot = |why| NandError::Rot { ppn: ppn.0, why };
+        let record = match self.record(ppn, opening)? {
+            Slot::Record(placed) => placed.record,
+            Slot::Empty => return Err(rot("its record is missing")),
+            Slot::Broken => return Err(rot("the checksum of its record does not hold")),
+        };
+        if record.kind == Kind::Lost {
+            return Err(rot("its content was lost before it was copied here"));
+        }
+        let mut bytes = Arc::new([0; PAGE_BYTES]);
+        if let Some(space) = Arc::get_mut(&mut bytes) {
+            self.medium.read(self.areas.unit(ppn), space)?;
+        }
+        if self.id.key.digest(&bytes) != record.digest {
+            return Err(rot("the checksum of its data does not hold"));
+        }
+        Ok(StoredUnit { record, bytes })
+    }
+
+    /// Reads the record of a unit; one of another opening counts as missing.
+    pub fn record(&self, ppn: Ppn, opening: u64) -> Result<Slot, NandError> {
+        let slot = (ppn.0 % self.id.units_per_page) as usize;
+        let alignment = self.id.alignment as usize;
+        let within = slot * RECORD_BYTES;
+        let start = within / alignment * alignment;
+        let mut sector = [0; 4096];
+        let page = PageId(ppn.0 / self.id.units_per_page);
+        let at = self.areas.records(page) + start as u64;
+        self.medium.read(at, &mut sector[..alignment])?;
+        let bytes = &sector[within - start..within - start + RECORD_BYTES];
+        Ok(match Slot::decode(bytes, &self.id.key, ppn) {
+            Slot::Record(placed) if placed.opening != opening => Slot::Empty,
+            other => other,
+        })
+    }
+}
+
+/// The record of a unit in the bytes of its page.
+pub(crate) fn read_slot(page: &[u8], areas: &Areas, slot: usize, id: &Identity, ppn: Ppn) -> Slot {
+    let at = areas.page_data + slot * RECORD_BYTES;
+    Slot::decode(&page[at..at + RECORD_BYTES], &id.key, ppn)
+}
