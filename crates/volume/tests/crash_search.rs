@@ -46,6 +46,7 @@ fn a_short_search_finds_no_broken_promise() {
         effort: Effort {
             cuts: 20,
             images: 2,
+            failed_syncs: 2,
             recovery_cuts: 3,
             recut: 30,
             go_on: 30,
@@ -64,6 +65,7 @@ fn a_long_search_finds_no_broken_promise() {
         effort: Effort {
             cuts: usize::MAX,
             images: 4,
+            failed_syncs: 5,
             recovery_cuts: usize::MAX,
             recut: 10,
             go_on: 30,

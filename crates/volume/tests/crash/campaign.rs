@@ -15,7 +15,7 @@ use crate::crash::search::{Distinct, Effort, Failure, Tally, search};
 use crate::crash::shrink::shrink;
 
 /// How long a failing scenario is made smaller.
-const SHRINKING: Duration = Duration::from_secs(120);
+const SHRINKING: Duration = Duration::from_secs(60);
 
 /// A search through histories of consecutive seeds.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +135,7 @@ impl Report {
         self.evicting += u64::from(work.evictions > 0);
         let total = &mut self.total;
         total.cuts += tally.cuts;
+        total.failed_syncs += tally.failed_syncs;
         total.images += tally.images;
         total.recoveries += tally.recoveries;
         total.recoveries_cut += tally.recoveries_cut;
@@ -168,9 +169,10 @@ impl fmt::Display for Report {
         )?;
         write!(
             f,
-            "{} cuts, {} media states, {} distinct, {} recoveries, {} recoveries cut, {} times gone \
+            "{} cuts, {} failing syncs, {} media states, {} distinct, {} recoveries, {} recoveries cut, {} times gone \
              on, {:.1} s",
             total.cuts,
+            total.failed_syncs,
             total.images,
             self.distinct,
             total.recoveries,

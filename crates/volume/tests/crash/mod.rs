@@ -10,6 +10,7 @@
 //! | `scenario.rs` | a chain of power-ons that can be replayed |
 //! | `search.rs` | all cuts of one history, and what follows them |
 //! | `campaign.rs` | many histories on several threads, and what was reached |
+//! | `regressions.rs` | short histories that once failed |
 //! | `shrink.rs` | a failing scenario made small |
 
 mod campaign;
@@ -17,12 +18,11 @@ mod draw;
 mod history;
 mod oracle;
 mod pages;
+mod regressions;
 mod scenario;
 mod search;
 mod session;
 mod shrink;
 
 pub use campaign::{Campaign, Report};
-pub use history::{Op, Setup};
-pub use scenario::{Generation, Scenario};
-pub use search::{Effort, every_cut};
+pub use search::Effort;

@@ -7,16 +7,14 @@ use flashlore_medium::Style;
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::Oracle;
-use crate::crash::session::{Session, Stop};
+use crate::crash::session::{Session, Stop, Trouble};
 
 /// Opening, operations, and the end of the power.
 #[derive(Debug, Clone)]
 pub struct Generation {
     pub ops: Arc<[Op]>,
-    /// The call of the medium, counted from 1 since the power came on, at which it is cut. None for
-    /// a last generation that ends by itself.
-    pub cut: Option<u64>,
-    /// What survives the cut.
+    pub trouble: Trouble,
+    /// What survives the end of the power.
     pub style: Style,
     /// Seed of what survives.
     pub seed: u64,
@@ -30,11 +28,11 @@ pub struct Scenario {
 }
 
 impl Generation {
-    /// Opens and does operations without a cut.
-    pub fn uncut(ops: Arc<[Op]>) -> Self {
+    /// Opens and does operations without trouble.
+    pub fn calm(ops: Arc<[Op]>) -> Self {
         Generation {
             ops,
-            cut: None,
+            trouble: Trouble::Never,
             style: Style::All,
             seed: 0,
         }
@@ -52,7 +50,7 @@ impl Scenario {
         let mut epoch = 0;
         for (index, generation) in self.generations.iter().enumerate() {
             let medium = self.setup.medium(image);
-            let mut session = Session::new(medium, oracle, epoch, generation.cut);
+            let mut session = Session::new(medium, oracle, epoch, generation.trouble);
             if let Err(Stop::Broken(how)) = session.run(&generation.ops) {
                 return Err(format!("generation {index}: {how}"));
             }
@@ -67,8 +65,9 @@ impl Scenario {
 
     /// The body of a test that plays it.
     pub fn as_test(&self) -> String {
-        let mut text =
-            String::from("    use {Op::*, Policy::*, Style::*};\n    let scenario = Scenario {\n");
+        let mut text = String::from(
+            "    use {Op::*, Policy::*, Style::*, Trouble::*};\n    let scenario = Scenario {\n",
+        );
         let mut line = |line: String| writeln!(text, "        {line}").expect("a string grows");
         line(format!("setup: {:?},", self.setup));
         line("generations: vec![".to_owned());
@@ -80,10 +79,13 @@ impl Scenario {
             }
             line("        ]),".to_owned());
             let Generation {
-                cut, style, seed, ..
+                trouble,
+                style,
+                seed,
+                ..
             } = generation;
             line(format!(
-                "        cut: {cut:?}, style: {style:?}, seed: {seed},"
+                "        trouble: {trouble:?}, style: {style:?}, seed: {seed},"
             ));
             line("    },".to_owned());
         }

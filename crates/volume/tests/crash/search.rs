@@ -12,7 +12,7 @@ use crate::crash::draw::Draw;
 use crate::crash::history::{Op, Setup, operations};
 use crate::crash::oracle::Oracle;
 use crate::crash::scenario::{Generation, Scenario};
-use crate::crash::session::{Session, Stop, Work};
+use crate::crash::session::{Session, Stop, Trouble, Work};
 
 /// How far a search goes.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub struct Effort {
     pub cuts: usize,
     /// Images of a cut.
     pub images: usize,
+    /// Runs in which a sync fails.
+    pub failed_syncs: usize,
     /// Cuts of a recovery; all if there are fewer.
     pub recovery_cuts: usize,
     /// Of how many recoveries, in per cent, the recovery is cut.
@@ -48,6 +50,8 @@ impl Distinct {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     pub cuts: u64,
+    /// Runs in which a sync was to fail.
+    pub failed_syncs: u64,
     /// Images taken, equal ones included.
     pub images: u64,
     /// Images opened.
@@ -117,6 +121,7 @@ pub fn every_cut(setup: &Setup, ops: &[Op]) -> Tally {
     let effort = Effort {
         cuts: usize::MAX,
         images: 4 * Style::SEARCH.len(),
+        failed_syncs: 4,
         recovery_cuts: usize::MAX,
         recut: 25,
         go_on: 25,
@@ -125,48 +130,69 @@ pub fn every_cut(setup: &Setup, ops: &[Op]) -> Tally {
         .unwrap_or_else(|failure| panic!("{}\n{}", failure.how, failure.scenario.as_test()))
 }
 
+/// A volume that was just made.
+struct Start<'a> {
+    setup: &'a Setup,
+    image: Vec<u8>,
+    ops: &'a Arc<[Op]>,
+}
+
+impl Start<'_> {
+    fn session(&self, trouble: Trouble) -> Session {
+        let oracle = Oracle::new(vec![0; self.setup.exported as usize]);
+        let medium = self.setup.medium(self.image.clone());
+        Session::new(medium, oracle, 0, trouble)
+    }
+
+    fn generation(&self, trouble: Trouble, (style, seed): (Style, u64)) -> Generation {
+        Generation {
+            ops: Arc::clone(self.ops),
+            trouble,
+            style,
+            seed,
+        }
+    }
+}
+
 impl Search<'_> {
     fn history(&mut self, ops: &Arc<[Op]>) -> Result<(), Box<Failure>> {
-        let fail = |generation, how| self.failure(vec![generation], how);
-        let image = self
-            .setup
-            .image()
-            .map_err(|how| fail(Generation::uncut(Arc::new([])), how))?;
-        let oracle = Oracle::new(vec![0; self.setup.exported as usize]);
-        let start = |cut| {
-            let medium = self.setup.medium(image.clone());
-            Session::new(medium, oracle.clone(), 0, cut)
-        };
-
-        let mut whole = start(None);
+        let calm = || vec![Generation::calm(Arc::clone(ops))];
+        let setup = self.setup;
+        let image = setup.image().map_err(|how| self.failure(calm(), how))?;
+        let start = Start { setup, image, ops };
+        let mut whole = start.session(Trouble::Never);
         let result = whole.run(ops);
-        self.must_end(result, || vec![Generation::uncut(Arc::clone(ops))])?;
-        let calls = whole.medium().calls();
+        self.must_end(result, calm)?;
         whole.count();
-
-        let mut cut_sessions = Vec::new();
-        for cut in self.draw.sample(calls, self.effort.cuts) {
-            cut_sessions.push((cut, start(Some(cut))));
-        }
         self.tally.work = whole.work;
-        for (cut, mut session) in cut_sessions {
+        for call in self.draw.sample(whole.medium().calls(), self.effort.cuts) {
             self.tally.cuts += 1;
-            let result = session.run(ops);
-            let generation = |style, seed| Generation {
-                ops: Arc::clone(ops),
-                cut: Some(cut),
-                style,
-                seed,
-            };
-            self.must_be_cut(result, || vec![generation(Style::All, 0)])?;
-            for _ in 0..self.effort.images {
-                let (style, seed) = self.survivors();
-                let wreck = wreck(&session, Vec::new(), generation(style, seed));
-                let hash = self.register(&wreck.image);
-                let (sure, events) = wreck.oracle.window();
-                if self.seen.insert((hash, sure, events)) {
-                    self.recover(&wreck)?;
-                }
+            self.trouble(&start, Trouble::Cut(call))?;
+        }
+        for _ in 0..self.effort.failed_syncs {
+            let number = self.draw.between(1, 1 + whole.medium().calls() / 2);
+            self.tally.failed_syncs += 1;
+            self.trouble(&start, Trouble::FailedSync(number))?;
+        }
+        Ok(())
+    }
+
+    /// Runs into trouble, and recovers from what is left.
+    fn trouble(&mut self, start: &Start<'_>, trouble: Trouble) -> Result<(), Box<Failure>> {
+        let mut session = start.session(trouble);
+        let result = session.run(start.ops);
+        let path = || vec![start.generation(trouble, (Style::All, 0))];
+        match trouble {
+            Trouble::Cut(_) => self.must_be_cut(result, path)?,
+            _ => self.may_fail(result, path)?,
+        }
+        for _ in 0..self.effort.images {
+            let survivors = self.survivors();
+            let wreck = wreck(&session, Vec::new(), start.generation(trouble, survivors));
+            let hash = self.register(&wreck.image);
+            let (sure, events) = wreck.oracle.window();
+            if self.seen.insert((hash, sure, events)) {
+                self.recover(&wreck)?;
             }
         }
         Ok(())
@@ -174,9 +200,9 @@ impl Search<'_> {
 
     /// Opens a wreck; then cuts that opening, or goes on, or both.
     fn recover(&mut self, wreck: &Wreck) -> Result<(), Box<Failure>> {
-        let mut session = self.restart(wreck, None);
+        let mut session = self.restart(wreck, Trouble::Never);
         let result = session.open();
-        self.must_end(result, || wreck.then(Generation::uncut(Arc::new([]))))?;
+        self.must_end(result, || wreck.then(Generation::calm(Arc::new([]))))?;
         let calls = session.medium().calls();
         if self.draw.chance(self.effort.recut) {
             for cut in self.draw.sample(calls, self.effort.recovery_cuts) {
@@ -195,18 +221,18 @@ impl Search<'_> {
         let (style, seed) = self.survivors();
         let generation = Generation {
             ops: Arc::new([]),
-            cut: Some(cut),
+            trouble: Trouble::Cut(cut),
             style,
             seed,
         };
-        let mut session = self.restart(wreck, Some(cut));
+        let mut session = self.restart(wreck, Trouble::Cut(cut));
         let result = session.open();
         self.must_be_cut(result, || wreck.then(generation.clone()))?;
         let next = crate::crash::search::wreck(&session, wreck.path.clone(), generation);
         self.register(&next.image);
-        let mut session = self.restart(&next, None);
+        let mut session = self.restart(&next, Trouble::Never);
         let result = session.open();
-        self.must_end(result, || next.then(Generation::uncut(Arc::new([]))))
+        self.must_end(result, || next.then(Generation::calm(Arc::new([]))))
     }
 
     /// Goes on after a recovery until the next cut, and recovers from that.
@@ -220,23 +246,24 @@ impl Search<'_> {
         let (style, seed) = self.survivors();
         let generation = Generation {
             ops: Arc::clone(&ops),
-            cut: Some(cut),
+            trouble: Trouble::Cut(cut),
             style,
             seed,
         };
         session.cut_at(cut);
-        if let Err(Stop::Broken(how)) = session.operate(&ops) {
-            return Err(self.failure(wreck.then(generation), how));
+        match session.operate(&ops) {
+            Ok(()) | Err(Stop::PowerCut) => {}
+            other => self.must_end(other, || wreck.then(generation.clone()))?,
         }
         let next = crate::crash::search::wreck(&session, wreck.path.clone(), generation);
         self.register(&next.image);
         self.recover(&next)
     }
 
-    fn restart(&mut self, wreck: &Wreck, cut: Option<u64>) -> Session {
-        self.tally.recoveries += u64::from(cut.is_none());
+    fn restart(&mut self, wreck: &Wreck, trouble: Trouble) -> Session {
+        self.tally.recoveries += u64::from(trouble == Trouble::Never);
         let medium = self.setup.medium(wreck.image.clone());
-        Session::new(medium, wreck.oracle.clone(), wreck.epoch, cut)
+        Session::new(medium, wreck.oracle.clone(), wreck.epoch, trouble)
     }
 
     fn survivors(&mut self) -> (Style, u64) {
@@ -261,13 +288,12 @@ impl Search<'_> {
         result: Result<(), Stop>,
         path: impl FnOnce() -> Vec<Generation>,
     ) -> Result<(), Box<Failure>> {
-        result.map_err(|stop| {
-            let how = match stop {
-                Stop::Broken(how) => how,
-                Stop::PowerCut => "the power was cut though nobody cut it".to_owned(),
-            };
-            self.failure(path(), how)
-        })
+        let how = match result {
+            Ok(()) => return Ok(()),
+            Err(Stop::Broken(how)) => how,
+            Err(Stop::PowerCut | Stop::StoreFailed) => "it failed without a reason".to_owned(),
+        };
+        Err(self.failure(path(), how))
     }
 
     fn must_be_cut(
@@ -278,9 +304,22 @@ impl Search<'_> {
         let how = match result {
             Err(Stop::PowerCut) => return Ok(()),
             Err(Stop::Broken(how)) => how,
+            Err(Stop::StoreFailed) => "it failed without a reason".to_owned(),
             Ok(()) => "a second run of the same operations made fewer calls".to_owned(),
         };
         Err(self.failure(path(), how))
+    }
+
+    /// A session with a failing sync may also end before that sync.
+    fn may_fail(
+        &self,
+        result: Result<(), Stop>,
+        path: impl FnOnce() -> Vec<Generation>,
+    ) -> Result<(), Box<Failure>> {
+        match result {
+            Err(Stop::StoreFailed) => Ok(()),
+            other => self.must_end(other, path),
+        }
     }
 
     fn failure(&self, generations: Vec<Generation>, how: String) -> Box<Failure> {

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_medium::CrashMedium;
+use flashlore_medium::{Cause, CrashMedium, Operation};
+use flashlore_volume::nand::NandError;
 use flashlore_volume::{Volume, VolumeError};
 
 use crate::crash::history::Op;
@@ -23,11 +24,23 @@ pub struct Work {
     pub refusals: u64,
 }
 
+/// What goes wrong with the medium of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    Never,
+    /// The power is cut at this call of the medium, counted from 1 since the power came on.
+    Cut(u64),
+    /// This sync, counted from 1 since the power came on, fails.
+    FailedSync(u64),
+}
+
 /// Why a session ended before its operations did.
 #[derive(Debug)]
 pub enum Stop {
     /// The power was cut.
     PowerCut,
+    /// A sync failed and the volume said so.
+    StoreFailed,
     /// The volume broke its promise: how.
     Broken(String),
 }
@@ -35,7 +48,7 @@ pub enum Stop {
 /// A volume on a medium.
 pub struct Session {
     medium: Arc<CrashMedium>,
-    cut: Option<u64>,
+    trouble: Trouble,
     volume: Option<Volume<Arc<CrashMedium>>>,
     checkpoint_at_open: u64,
     pub oracle: Oracle,
@@ -45,27 +58,29 @@ pub struct Session {
 }
 
 impl Session {
-    /// Nothing is opened yet. The power is cut at that call of the medium, if any.
-    pub fn new(medium: Arc<CrashMedium>, oracle: Oracle, epoch: u32, cut: Option<u64>) -> Self {
+    /// Nothing is opened yet.
+    pub fn new(medium: Arc<CrashMedium>, oracle: Oracle, epoch: u32, trouble: Trouble) -> Self {
         let mut session = Session {
             medium,
-            cut: None,
+            trouble,
             volume: None,
             checkpoint_at_open: 0,
             oracle,
             epoch,
             work: Work::default(),
         };
-        if let Some(cut) = cut {
-            session.cut_at(cut);
+        match trouble {
+            Trouble::Never => {}
+            Trouble::Cut(call) => session.cut_at(call),
+            Trouble::FailedSync(number) => session.medium.fail_sync(number),
         }
         session
     }
 
     /// Cuts the power at a call.
-    pub fn cut_at(&mut self, cut: u64) {
-        self.cut = Some(cut);
-        self.medium.cut_at(cut);
+    pub fn cut_at(&mut self, call: u64) {
+        self.trouble = Trouble::Cut(call);
+        self.medium.cut_at(call);
     }
 
     pub fn medium(&self) -> &CrashMedium {
@@ -81,12 +96,38 @@ impl Session {
     /// Does operations on the open volume; at the end everything is verified.
     pub fn operate(&mut self, ops: &[Op]) -> Result<(), Stop> {
         for (index, op) in ops.iter().enumerate() {
-            self.apply(op).map_err(|stop| match stop {
+            let before = self.oracle.newest().to_vec();
+            let done = self.apply(op).or_else(|stop| match stop {
+                Stop::StoreFailed => Err(self.refuses(&before)?),
+                other => Err(other),
+            });
+            done.map_err(|stop| match stop {
                 Stop::Broken(how) => Stop::Broken(format!("operation {index}, {op:?}: {how}")),
-                Stop::PowerCut => Stop::PowerCut,
+                other => other,
             })?;
         }
         self.verify()
+    }
+
+    /// After a failed sync an open volume acknowledges nothing any more, but can be read: it holds
+    /// its state before or after the operation that failed.
+    fn refuses(&mut self, before: &[Value]) -> Result<Stop, Stop> {
+        let Some(volume) = self.volume.as_mut() else {
+            return Ok(Stop::StoreFailed);
+        };
+        if guarded(|| volume.flush())?.is_ok() {
+            return broken("a flush succeeds after one that failed".to_owned());
+        }
+        if guarded(|| volume.write(0, 0, &page(1)))?.is_ok() {
+            return broken("a write succeeds after a flush that failed".to_owned());
+        }
+        let found = read_all(volume)?;
+        if found != before && found != self.oracle.newest() {
+            return broken(format!(
+                "after a failed flush it holds {found:?}, expected {before:?}"
+            ));
+        }
+        Ok(Stop::StoreFailed)
     }
 
     /// Opens and verifies: what is found must be allowed.
@@ -220,7 +261,7 @@ impl Session {
     }
 
     fn is_off(&self) -> bool {
-        self.cut.is_some_and(|cut| cut <= self.medium.calls())
+        matches!(self.trouble, Trouble::Cut(call) if call <= self.medium.calls())
     }
 
     fn alive(&self) -> Result<(), Stop> {
@@ -230,16 +271,25 @@ impl Session {
         Ok(())
     }
 
-    /// An error is right only once the power is off.
+    /// An error is right only once the power is off or a sync has failed.
     fn done<T>(&self, done: Result<T, VolumeError>) -> Result<T, Stop> {
         done.map_err(|error| {
             if self.is_off() {
                 Stop::PowerCut
+            } else if is_failed_sync(&error) {
+                Stop::StoreFailed
             } else {
                 Stop::Broken(format!("it failed with the power on: {error}"))
             }
         })
     }
+}
+
+fn is_failed_sync(error: &VolumeError) -> bool {
+    let (VolumeError::Medium(error) | VolumeError::Store(NandError::Medium(error))) = error else {
+        return false;
+    };
+    error.operation == Operation::Sync && matches!(error.cause, Cause::Eio)
 }
 
 fn read_all(volume: &mut Volume<Arc<CrashMedium>>) -> Result<Vec<Value>, Stop> {

@@ -1,4 +1,5 @@
-//! A failing scenario made small: operations are dropped while some cut still fails.
+//! A failing scenario made small: operations are dropped while some cut or failing sync still shows
+//! a broken promise.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,6 +8,7 @@ use flashlore_medium::Style;
 
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::search::Failure;
+use crate::crash::session::Trouble;
 
 /// Makes a scenario smaller until nothing more can be dropped or time is up. None if it does not fail.
 pub fn shrink(scenario: Scenario, deadline: Instant) -> Option<Failure> {
@@ -64,7 +66,7 @@ fn drop_operations(best: &mut Failure, index: usize, deadline: Instant) {
     }
 }
 
-/// The scenario without `run` operations, if some cut still fails then.
+/// The scenario without `run` operations, if it still fails then at some call.
 fn without(
     scenario: &Scenario,
     index: usize,
@@ -75,20 +77,23 @@ fn without(
     let old = &scenario.generations[index];
     let to = old.ops.len().min(from + run);
     let ops: Arc<[_]> = [&old.ops[..from], &old.ops[to..]].concat().into();
-    let Some(cut) = old.cut else {
-        return fails(replace(scenario, index, Generation::uncut(ops)));
-    };
-    let generation = |cut, (style, seed)| Generation {
+    let generation = |trouble, (style, seed)| Generation {
         ops: Arc::clone(&ops),
-        cut: Some(cut),
+        trouble,
         style,
         seed,
     };
-    (1..=cut)
+    let attempt = |trouble, choice| fails(replace(scenario, index, generation(trouble, choice)));
+    let (number, trouble): (u64, fn(u64) -> Trouble) = match old.trouble {
+        Trouble::Never => return attempt(Trouble::Never, (old.style, old.seed)),
+        Trouble::Cut(call) => (call, Trouble::Cut),
+        Trouble::FailedSync(number) => (number, Trouble::FailedSync),
+    };
+    (1..=number)
         .rev()
         .take_while(|_| Instant::now() < deadline)
-        .flat_map(|cut| choices(old).map(move |choice| (cut, choice)))
-        .find_map(|(cut, choice)| fails(replace(scenario, index, generation(cut, choice))))
+        .flat_map(|number| choices(old).map(move |choice| (number, choice)))
+        .find_map(|(number, choice)| attempt(trouble(number), choice))
 }
 
 fn replace(scenario: &Scenario, index: usize, generation: Generation) -> Scenario {
