@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Census, Content, DedupOptions, Ledger, PageTag};
+use flashlore_content::{Census, DedupOptions, Ledger, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
