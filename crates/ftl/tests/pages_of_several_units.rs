@@ -2,7 +2,7 @@
 //! of such pages keeps a die busy.
 
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Completion, Geometry, Tag, When};
+use flashlore_flash::{Completion, Finished, Geometry, Tag, When};
 use flashlore_ftl::{FtlOptions, PlainFtl};
 
 const READ: u64 = 25;
@@ -53,16 +53,17 @@ fn a_flushed_page_is_padded_and_its_waiters_are_told() {
     let mut ftl = device(8, false, 64);
     ftl.write(When::now(0), 0, (), Tag(7)).unwrap();
     assert!(ftl.core().has_partial());
+    ftl.advance(5).unwrap();
     ftl.core_mut().flush(5).unwrap();
     assert!(!ftl.core().has_partial());
     assert_eq!(ftl.core().counters().programs_padding, UNITS - 1);
-    let told: Vec<u32> = ftl
-        .core_mut()
-        .finished()
-        .drain(..)
-        .map(|f| f.tag.0)
-        .collect();
-    assert_eq!(told, [7]);
+    // The page is programmed when it is padded, not when its unit came.
+    let told = Finished {
+        tag: Tag(7),
+        start: 5,
+        end: 5 + UNITS * TRANSFER + PROGRAM,
+    };
+    assert_eq!(*ftl.core_mut().finished(), [told]);
 }
 
 /// Writes with a skew until many victims are collected; answers the device.
