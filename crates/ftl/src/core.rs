@@ -305,7 +305,7 @@ where
     ) -> Result<PlaneId, FtlError<F::Error>> {
         let plane = self.layout.groups()[group][self.cursors[group] as usize];
         let look = self.low_pools != 0 && self.looks_at_open_lanes;
-        if !look && self.planes[plane.index()].open[Stream::Host as usize].is_open() {
+        if !look && self.has_host_block(plane) {
             return Ok(plane);
         }
         self.find_lane(map, at, group)
@@ -336,14 +336,14 @@ where
         })
     }
 
-    /// Collects what is due and opens a host block; whether the lane has one now.
+    /// Collects what is due and opens a host block; whether the lane has one now. A collection may
+    /// open one too, for its copies, where they share the host's blocks.
     fn prepare_lane<M: Mapping>(
         &mut self,
         map: &mut M,
         at: Time,
         plane: PlaneId,
     ) -> Result<bool, FtlError<F::Error>> {
-        let host = Stream::Host as usize;
         let pool = self.layout.pool_of(plane);
         if let Trigger::Dispatch { .. } = self.options.collect.trigger {
             self.collect_die(map, at, plane)?;
@@ -352,23 +352,29 @@ where
             // What is left of the open block is for the copies that free the next one.
             self.collect_urgently(map, at, pool)?;
         }
-        if self.planes[plane.index()].open[host].is_open() {
+        if self.has_host_block(plane) {
             return Ok(true);
         }
         if self.options.collect.trigger == Trigger::Allocation {
             self.collect_pool(map, at, pool)?;
         }
-        if self.planes[plane.index()].open[host].is_open() {
-            return Ok(true);
-        }
-        if !self.may_open(plane) && self.options.collect.mode == Mode::Background {
+        let background = self.options.collect.mode == Mode::Background;
+        if background && !self.has_host_block(plane) && !self.may_open(plane) {
             self.collect_urgently(map, at, pool)?;
+        }
+        if self.has_host_block(plane) {
+            return Ok(true);
         }
         if !self.may_open(plane) {
             return Ok(false);
         }
         self.open(plane, Stream::Host);
         Ok(true)
+    }
+
+    #[inline(always)]
+    fn has_host_block(&self, plane: PlaneId) -> bool {
+        self.planes[plane.index()].open[Stream::Host as usize].is_open()
     }
 
     /// Whether the host may take a block of this plane and leave collection its reserve.
@@ -406,6 +412,7 @@ where
         let Some(block) = taken else {
             unreachable!("a block is opened only where one is free")
         };
+        debug_assert!(!self.planes[plane.index()].open[stream as usize].is_open());
         let first = self.geometry.first_unit(block).0;
         self.planes[plane.index()].open[stream as usize] = OpenBlock {
             block: block.0,

@@ -168,7 +168,11 @@ struct Case {
 
 impl Case {
     fn draw(self, random: &mut Random, pages: u32) -> u32 {
-        random.below(if self.static_gap > 0 { pages / 4 } else { pages })
+        random.below(if self.static_gap > 0 {
+            pages / 4
+        } else {
+            pages
+        })
     }
 }
 
@@ -451,6 +455,7 @@ fn cold_data_are_moved_a_page_at_a_time() {
             let case = Case {
                 static_gap: 2,
                 pool,
+                mean_gap: 6_000_000,
                 ..relaxed(dies, planes, true)
             };
             let (seen, ftl) = run(case);
@@ -469,29 +474,26 @@ fn cold_data_are_moved_a_page_at_a_time() {
 fn a_block_is_free_when_its_erase_has_ended_and_not_before() {
     let (mut ftl, mut random) = device(relaxed(1, 1, false));
     let pages = ftl.core().options().exported;
-    let mut waited = 0;
-    let mut at = 0;
-    for _ in 0..5000 {
-        at += 600_000;
+    let (mut at, mut waited) = (0, 0);
+    for _ in 0..20_000 {
+        at += random.exponential(2_500_000.0);
         ftl.advance(at).unwrap();
-        let erasing = ftl.core().flash().is_erasing();
+        let (erasing, free) = (ftl.core().flash().is_erasing(), ftl.core().free_blocks());
         let lpn = random.below(pages);
-        let (start, _) = {
-            let done = ftl.read(at, lpn, Cause::Host, HOST).unwrap().1;
-            ended(&mut ftl, done)
-        };
-        if erasing && start > at {
+        let (_, done) = ftl.read(at, lpn, Cause::Host, HOST).unwrap();
+        let (start, end) = ended(&mut ftl, done);
+        if erasing {
             waited += 1;
-            let free = ftl.core().free_blocks();
             ftl.advance(start - 1).unwrap();
-            assert_eq!(ftl.core().free_blocks(), free, "the erase ends at {start}");
+            assert_eq!(ftl.core().free_blocks(), free, "it ends at {start}");
             ftl.advance(start).unwrap();
             assert_eq!(ftl.core().free_blocks(), free + 1);
         }
-        at = at.max(start);
-        ftl.write(When::now(at), lpn, (), Tag::NONE).unwrap();
+        ftl.advance(end).unwrap();
+        let done = ftl.write(When::now(end), lpn, (), HOST).unwrap();
+        at = ended(&mut ftl, done).1;
     }
-    assert!(waited > 20, "{waited} reads waited for an erase");
+    assert!(waited > 100, "{waited} reads waited for an erase");
 }
 
 /// Several collections run in one pool that has hardly a free block, a step of this and a step of

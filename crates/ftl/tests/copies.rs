@@ -14,7 +14,7 @@ use flashlore_flash::{
     BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route, Tag,
     Time, Unit, When,
 };
-use flashlore_ftl::{FtlOptions, PlainFtl, PoolScope, Watermarks};
+use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Watermarks};
 
 /// Holds every program of copies against the reads before it.
 struct Watched {
@@ -122,7 +122,7 @@ impl Flash for Watched {
 }
 
 /// Two dies that share their free blocks and run out of them, so that copies cross.
-fn run(units: u32, shared_channel: bool, copyback: bool) -> Watched {
+fn run(units: u32, shared_channel: bool, copyback: bool, mode: Mode) -> Watched {
     let geometry = Geometry::new(Counts {
         channels: 1,
         packages_per_channel: 1,
@@ -140,7 +140,8 @@ fn run(units: u32, shared_channel: bool, copyback: bool) -> Watched {
     let pages = exported(&geometry, 0.5);
     let mut options = FtlOptions::new(pages);
     options.layout.pool = PoolScope::Device;
-    options.collect.watermarks = Watermarks { low: 1, high: 1 };
+    options.collect.mode = mode;
+    options.collect.watermarks = Watermarks { low: 2, high: 2 };
     options.collect.copyback = copyback;
     let watched = Watched {
         device: NandSim::new(geometry, timing),
@@ -152,8 +153,9 @@ fn run(units: u32, shared_channel: bool, copyback: bool) -> Watched {
     };
     let mut ftl = PlainFtl::new(watched, options).unwrap();
     let mut random = Random::new(3);
-    for number in 0..40 * pages {
-        let now = Time::from(number) * 400_000;
+    let mut now = 0;
+    for _ in 0..40 * pages {
+        now += random.exponential(600_000.0);
         ftl.advance(now).unwrap();
         let lpn = random.below(pages);
         ftl.write(When::now(now), lpn, (), Tag::NONE).unwrap();
@@ -171,10 +173,21 @@ fn run(units: u32, shared_channel: bool, copyback: bool) -> Watched {
 fn a_copy_to_another_plane_waits_for_its_read_and_crosses_the_channel() {
     for shared_channel in [false, true] {
         for copyback in [false, true] {
-            let seen = run(1, shared_channel, copyback);
-            assert!(seen.own > 100 && seen.foreign > 100 && seen.mixed == 0);
-            let seen = run(4, shared_channel, copyback);
-            assert!(seen.own > 100 && seen.foreign > 100 && seen.mixed > 20);
+            for mode in [Mode::Foreground, Mode::Background] {
+                for units in [1, 4] {
+                    let Watched {
+                        own,
+                        foreign,
+                        mixed,
+                        ..
+                    } = run(units, shared_channel, copyback, mode);
+                    let seen = format!("{own} own, {foreign} foreign, {mixed} mixed pages");
+                    assert!(own > 100 && foreign > 20, "{seen}");
+                    // Only steps of several collections meet in a page.
+                    let meet = units > 1 && mode == Mode::Background;
+                    assert_eq!(mixed > 5, meet, "{seen}");
+                }
+            }
         }
     }
 }

@@ -184,7 +184,10 @@ fn a_page_may_wait_for_an_operation_that_has_ended() {
         told.extend(known);
         assert_eq!(told.len(), 4, "filled at {fills}: {told:?}");
         let end = start + UNITS * TRANSFER + PROGRAM;
-        assert!(told.iter().all(|&t| t == (0, start, end)), "{fills}: {told:?}");
+        assert!(
+            told.iter().all(|&t| t == (0, start, end)),
+            "{fills}: {told:?}"
+        );
     }
 }
 
@@ -202,7 +205,9 @@ fn the_write_that_fills_a_block_is_done_with_the_summary() {
                 ftl.advance(1_000_000).unwrap();
             }
             let at = if number == last { 1_000_000 } else { 0 };
-            let done = ftl.write(When::now(at), number % 16, (), Tag(number)).unwrap();
+            let done = ftl
+                .write(When::now(at), number % 16, (), Tag(number))
+                .unwrap();
             if let Completion::At { end, .. } = done {
                 ends[number as usize] = end;
             }
@@ -231,9 +236,16 @@ fn a_candidate_that_waits_in_a_page_buffer_is_compared_there() {
     let mut ftl = DedupFtl::new(flash, FtlOptions::new(64), dedup, NoCensus).unwrap();
     let (now, value) = (When::now(0), PageTag(5));
     ftl.write(now, 0, value, Tag::NONE).unwrap();
-    assert_eq!(ftl.fetch_candidate(0, value, None, Tag::NONE).unwrap(), None);
+    assert_eq!(
+        ftl.fetch_candidate(0, value, None, Tag::NONE).unwrap(),
+        None
+    );
     assert_eq!(ftl.core().counters().page_reads(), 0);
     ftl.core_mut().flush(0).unwrap();
-    assert!(ftl.fetch_candidate(0, value, None, Tag::NONE).unwrap().is_some());
+    assert!(
+        ftl.fetch_candidate(0, value, None, Tag::NONE)
+            .unwrap()
+            .is_some()
+    );
     assert_eq!(ftl.core().counters().page_reads_verify, 1);
 }

@@ -61,7 +61,11 @@ impl Observer {
                 let cold = from.is_some_and(|from| self.expected == Some(from.0 / PAGES));
                 if self.free.contains(&block) && cold {
                     let most = self.free.iter().map(|&b| self.worn(b)).max().unwrap();
-                    assert_eq!(self.worn(block), most, "cold data go to the most worn block");
+                    assert_eq!(
+                        self.worn(block),
+                        most,
+                        "cold data go to the most worn block"
+                    );
                 }
                 self.free.remove(&block);
                 if ppn.0 % PAGES == PAGES - 1 {
