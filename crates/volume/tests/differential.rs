@@ -260,3 +260,42 @@ fn the_volume_does_what_the_simulation_says() {
     );
     assert!(collections > 1000 && padding > 100 && evictions > 1000 && hits > 1000 && silent > 10);
 }
+
+/// Numbers of pages whose digests agree in their last 32 bits under the key of the tests.
+const COLLIDING: [(u32, u32); 6] = [
+    (149_662, 159_789),
+    (183_549, 188_063),
+    (180_499, 217_648),
+    (211_933, 229_459),
+    (19_597, 239_688),
+    (186_613, 253_246),
+];
+
+#[test]
+fn pages_with_equal_tags_are_told_apart_by_both() {
+    let shape = shapes()[1];
+    let id = shape.identity(Policy::Dedup);
+    for (a, b) in COLLIDING {
+        let (a, b) = (id.key.digest(&page(a)), id.key.digest(&page(b)));
+        assert_eq!(a.tag(), b.tag());
+        assert_ne!(a, b);
+    }
+    let mut pair = Pair::new(&id, "colliding pages".to_string());
+    let mut draw = Draw::new(5);
+    for at in 0..3000 {
+        let (kind, lpn) = (draw.below(100), draw.below(shape.exported));
+        let (a, b) = COLLIDING[draw.below(6) as usize];
+        let step = match kind {
+            0..5 => Step::Trim { lpn },
+            5..10 => Step::Flush,
+            10..40 => Step::Write { lpn, value: b },
+            40..80 => Step::Write { lpn, value: a },
+            _ => Step::Write { lpn, value: at },
+        };
+        pair.run(step);
+        pair.compare(at as usize);
+    }
+    pair.compare_contents();
+    let collisions = pair.volume.dedup_counters().unwrap().collisions;
+    assert!(collisions > 100, "{collisions} collisions");
+}
