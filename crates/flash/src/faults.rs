@@ -57,16 +57,6 @@ impl<F: Flash> Faulty<F> {
         }
     }
 
-    /// The device behind.
-    pub fn inner(&self) -> &F {
-        &self.inner
-    }
-
-    /// Changes the odds from here on.
-    pub fn set_odds(&mut self, odds: Odds) {
-        self.odds = odds;
-    }
-
     fn roll(&mut self, operation: &'static str, one_in: u32) -> Result<(), FaultError<F::Error>> {
         let number = self.operations;
         self.operations += 1;

@@ -43,13 +43,6 @@ impl<P: Clone> MemoryFlash<P> {
     pub fn stored(&self, ppn: Ppn) -> Option<&Stored<P>> {
         self.units.get(ppn.index()).and_then(Option::as_ref)
     }
-
-    /// Replaces the content of a unit behind the translation layer's back, as decay would.
-    pub fn corrupt(&mut self, ppn: Ppn, page: P) {
-        if let Some(Some(stored)) = self.units.get_mut(ppn.index()) {
-            stored.page = page;
-        }
-    }
 }
 
 impl<P: Clone> Flash for MemoryFlash<P> {
@@ -118,7 +111,7 @@ impl<P: Clone> Flash for MemoryFlash<P> {
                 start: at,
                 end: at,
             });
-            return Ok(Completion::Later(OpId(0)));
+            return Ok(Completion::Later(OpId::NONE));
         }
         Ok(Completion::instant(at))
     }

@@ -69,9 +69,14 @@ impl<P> Unit<P> {
     }
 }
 
-/// An operation whose completion is not known yet.
+/// An operation whose completion was not known when it was submitted. The name is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OpId(pub u32);
+pub struct OpId(pub u64);
+
+impl OpId {
+    /// Something that nothing can be made to wait for.
+    pub const NONE: OpId = OpId(u64::MAX);
+}
 
 /// When an operation is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +107,21 @@ pub enum Ready {
     At(Time),
     /// As soon as another operation is done, but not before the instant.
     After(OpId, Time),
+}
+
+impl Ready {
+    /// Ready when both are. Of two operations the second is waited for, so name the one that is done
+    /// last: operations of one die are done in the order in which they were submitted.
+    #[must_use]
+    pub fn and(self, other: Ready) -> Ready {
+        match (self, other) {
+            (Ready::At(a), Ready::At(b)) => Ready::At(a.max(b)),
+            (Ready::After(op, a), Ready::At(b))
+            | (Ready::At(a) | Ready::After(_, a), Ready::After(op, b)) => {
+                Ready::After(op, a.max(b))
+            }
+        }
+    }
 }
 
 impl From<Completion> for Ready {
@@ -183,7 +203,7 @@ pub trait Flash {
     ) -> Result<Completion, Self::Error>;
 
     /// Erases a block. A `background` erase may be suspended by host operations, where the part
-    /// can, and is always reported by [`Flash::advance`] under `tag`.
+    /// can, and is always reported by [`Flash::advance`] under `tag`, once its end has been reached.
     ///
     /// # Errors
     /// The back end's own.

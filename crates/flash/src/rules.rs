@@ -93,11 +93,6 @@ impl<F: Flash> Checked<F> {
         &self.inner
     }
 
-    /// The device behind, to change it past the rules.
-    pub fn inner_mut(&mut self) -> &mut F {
-        &mut self.inner
-    }
-
     fn time(&mut self, at: Time) -> Result<(), RuleError<F::Error>> {
         if at < self.last {
             return Err(RuleError::TimeBackwards {

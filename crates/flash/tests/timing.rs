@@ -532,7 +532,9 @@ proptest! {
             both.submit(kind);
         }
         let expected = bus::simulate(&shape.channels(), &both.operations);
-        prop_assert_eq!(both.spans()?, expected);
+        let spans = both.spans()?;
+        prop_assert_eq!(&spans, &expected);
+        check_busy(&both, &spans)?;
     }
 
     /// A suspended erase costs the host nothing: every operation runs as if there were none. The erase
@@ -561,6 +563,10 @@ proptest! {
         prop_assert_eq!(&spans[1..], &expected[1..]);
         prop_assert_eq!(spans[0].start_ns, 0);
         prop_assert_eq!(spans[0].completion_ns, fills_gaps(&both.operations, &spans, erase));
+        // It has worked for as long as an erase takes, not for as long as it took.
+        let mut worked = spans;
+        worked[0].completion_ns = erase;
+        check_busy(&both, &worked)?;
     }
 }
 

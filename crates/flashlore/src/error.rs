@@ -43,6 +43,14 @@ pub enum CliError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A volume that cannot be made, opened or used.
+    #[error("{}: {source}", directory.display())]
+    Volume {
+        /// Its directory.
+        directory: PathBuf,
+        /// What happened.
+        source: flashlore_volume::VolumeError,
+    },
     /// Standard output that cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -85,6 +93,7 @@ impl CliError {
             Self::Trace(_)
             | Self::Results(_)
             | Self::File { .. }
+            | Self::Volume { .. }
             | Self::Output(_)
             | Self::Differs(_) => 1,
         }

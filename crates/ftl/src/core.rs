@@ -73,6 +73,8 @@ pub struct Core<F: Flash> {
     /// With barriers: blocks freed since the last one.
     unsettled: Vec<BlockId>,
     most_live: u64,
+    /// While a pool is low a lane is looked at also when it has a block open.
+    looks_at_open_lanes: bool,
 }
 
 impl<F: Flash> Core<F>
@@ -108,6 +110,8 @@ where
                 until_wear_check: 1,
             })
             .collect();
+        let looks_at_open_lanes = matches!(options.collect.trigger, Trigger::Dispatch { .. })
+            || fills_with_copies(&options);
         Ok(Core {
             owners: vec![0; geometry.units() as usize],
             victims: Victims::new(options.collect.victims, options.seed),
@@ -129,6 +133,7 @@ where
             partial_pages: 0,
             unsettled: Vec::new(),
             most_live,
+            looks_at_open_lanes,
         })
     }
 
@@ -269,6 +274,17 @@ where
         }
     }
 
+    /// Refuses a logical page that the device does not have.
+    #[inline(always)]
+    pub(crate) fn check_range(&self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+        let exported = self.options.exported;
+        if lpn < exported {
+            Ok(())
+        } else {
+            Err(FtlError::OutOfRange { lpn, exported })
+        }
+    }
+
     /// Appends new content of the host.
     ///
     /// # Errors
@@ -314,9 +330,8 @@ where
         group: usize,
     ) -> Result<PlaneId, FtlError<F::Error>> {
         let plane = self.layout.groups()[group][self.cursors[group] as usize];
-        let dispatch =
-            self.low_pools != 0 && matches!(self.options.collect.trigger, Trigger::Dispatch { .. });
-        if !dispatch && self.planes[plane.index()].open[Stream::Host as usize].is_open() {
+        let look = self.low_pools != 0 && self.looks_at_open_lanes;
+        if !look && self.has_host_block(plane) {
             return Ok(plane);
         }
         self.find_lane(map, at, group)
@@ -347,35 +362,45 @@ where
         }
     }
 
-    /// Collects what is due and opens a host block; whether the lane has one now.
+    /// Collects what is due and opens a host block; whether the lane has one now. A collection may
+    /// open one too, for its copies, where they share the host's blocks.
     fn prepare_lane<M: Mapping>(
         &mut self,
         map: &mut M,
         at: Time,
         plane: PlaneId,
     ) -> Result<bool, FtlError<F::Error>> {
-        let host = Stream::Host as usize;
         let pool = self.layout.pool_of(plane);
         if let Trigger::Dispatch { .. } = self.options.collect.trigger {
             self.collect_die(map, at, plane)?;
         }
-        if self.planes[plane.index()].open[host].is_open() {
+        if fills_with_copies(&self.options) && self.pools[pool].free == 0 {
+            // What is left of the open block is for the copies that free the next one.
+            self.collect_urgently(map, at, pool)?;
+        }
+        if self.has_host_block(plane) {
             return Ok(true);
         }
         if self.options.collect.trigger == Trigger::Allocation {
             self.collect_pool(map, at, pool)?;
         }
-        if self.planes[plane.index()].open[host].is_open() {
-            return Ok(true);
-        }
-        if !self.may_open(plane) && self.options.collect.mode == Mode::Background {
+        let background = self.options.collect.mode == Mode::Background;
+        if background && !self.has_host_block(plane) && !self.may_open(plane) {
             self.collect_urgently(map, at, pool)?;
+        }
+        if self.has_host_block(plane) {
+            return Ok(true);
         }
         if !self.may_open(plane) {
             return Ok(false);
         }
         self.open(plane, Stream::Host, at)?;
         Ok(true)
+    }
+
+    #[inline(always)]
+    fn has_host_block(&self, plane: PlaneId) -> bool {
+        self.planes[plane.index()].open[Stream::Host as usize].is_open()
     }
 
     /// Whether the host may take a block of this plane and leave collection its reserve.
@@ -433,6 +458,7 @@ where
         let Some(block) = taken else {
             unreachable!("a block is opened only where one is free")
         };
+        debug_assert!(!self.planes[plane.index()].open[stream as usize].is_open());
         let first = self.geometry.first_unit(block).0;
         self.planes[plane.index()].open[stream as usize] = OpenBlock {
             block: block.0,
@@ -505,6 +531,13 @@ where
         let open = self.planes[plane.index()].open[stream as usize];
         let (ppn, block) = (Ppn(open.next), BlockId(open.block));
         let owner = unit.owner();
+        let fills = open.next + 1 == open.end;
+        // Who fills a block with a summary waits for that instead of the data.
+        let (tag, sealer) = if fills && self.options.summary_page {
+            (Tag::NONE, tag)
+        } else {
+            (tag, Tag::NONE)
+        };
         // A failed program of a page with one unit leaves everything as it was.
         let done = if self.units_per_page == 1 {
             let cause = cause_of(stream);
@@ -521,8 +554,8 @@ where
             self.owners[ppn.index()] = owner;
         }
         self.blocks.set_valid(block, ppn);
-        if open.next + 1 == open.end {
-            let sealed = self.seal(plane, stream, done, when.at)?;
+        if fills {
+            let sealed = self.seal(plane, stream, done, when.at, sealer)?;
             return Ok((ppn, sealed));
         }
         Ok((ppn, done))
@@ -544,25 +577,23 @@ where
             buffer.route = route;
             self.partial_pages += u32::from(stream == Stream::Host);
         }
-        // Sources are read one after the other, so the last one to be ready is the last to come.
-        if !matches!((buffer.ready, ready), (Ready::After(..), Ready::At(_))) {
-            buffer.ready = ready;
-        }
+        buffer.ready = buffer.ready.and(ready);
         if route == Route::Channel {
             buffer.route = Route::Channel;
         }
         buffer.units.push(unit);
-        if tag != Tag::NONE {
-            buffer.tags.push(tag);
-        }
         if buffer.units.len() as u32 == self.units_per_page {
             let last = Ppn(self.planes[plane.index()].open[stream as usize].next);
             return self.program_page(plane, stream, self.geometry.page_of(last), tag);
         }
-        Ok(Completion::Later(OpId(u32::MAX)))
+        if tag != Tag::NONE {
+            buffer.tags.push(tag);
+        }
+        Ok(Completion::Later(OpId::NONE))
     }
 
-    /// Programs the buffered page; answers its completion to `asker` and reports it to the others.
+    /// Programs the buffered page. Its completion is answered to `asker`, who filled it, and reported
+    /// to those who waited for that.
     fn program_page(
         &mut self,
         plane: PlaneId,
@@ -574,6 +605,8 @@ where
         let cause = cause_of(stream);
         self.partial_pages -= u32::from(stream == Stream::Host);
         self.counters.page_programs += 1;
+        let waiters = buffer.tags.len();
+        buffer.tags.push(asker);
         let done = self.flash.program(
             buffer.ready,
             page,
@@ -583,9 +616,9 @@ where
             &buffer.tags,
         )?;
         if let Completion::At { start, end } = done {
-            let others = buffer.tags.iter().filter(|&&t| t != asker);
+            let waiters = buffer.tags[..waiters].iter();
             self.finished
-                .extend(others.map(|&tag| Finished { tag, start, end }));
+                .extend(waiters.map(|&tag| Finished { tag, start, end }));
         }
         buffer.units.clear();
         buffer.tags.clear();
@@ -604,6 +637,8 @@ where
         if buffer.units.is_empty() {
             return Ok(false);
         }
+        // It is decided only now that nothing else is waited for.
+        buffer.ready = buffer.ready.and(Ready::At(at));
         let missing = self.units_per_page - buffer.units.len() as u32;
         buffer.units.extend((0..missing).map(|_| Unit::Pad));
         self.counters.programs_padding += u64::from(missing);
@@ -613,7 +648,7 @@ where
         let full = open.next == open.end;
         let done = self.program_page(plane, stream, page, Tag::NONE)?;
         if full {
-            self.seal(plane, stream, done, at)?;
+            self.seal(plane, stream, done, at, Tag::NONE)?;
         }
         Ok(true)
     }
@@ -637,13 +672,14 @@ where
     }
 
     /// The last data page of an open block is programmed: the summary follows, the block is sealed.
-    /// Answers when both are done; while that is not known, when the data are.
+    /// Answers when both are done; a completion reported later, to `sealer`, begins with the summary.
     fn seal(
         &mut self,
         plane: PlaneId,
         stream: Stream,
         last: Completion,
         at: Time,
+        sealer: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
         let open = &mut self.planes[plane.index()].open[stream as usize];
         let block = BlockId(std::mem::replace(open, CLOSED).block);
@@ -658,15 +694,49 @@ where
             let slots: Vec<Unit<F::Page>> = (0..self.units_per_page).map(|_| Unit::Pad).collect();
             self.counters.programs_summary += u64::from(self.units_per_page);
             self.counters.page_programs += 1;
-            let summary =
-                self.flash
-                    .program(ready, page, &slots, Cause::Summary, Route::OnChip, &[])?;
-            if let (Completion::At { start, .. }, Completion::At { end, .. }) = (last, summary) {
-                done = Completion::At { start, end };
-            }
+            let (cause, route) = (Cause::Summary, Route::OnChip);
+            let summary = self
+                .flash
+                .program(ready, page, &slots, cause, route, &[sealer])?;
+            done = match (last, summary) {
+                (Completion::At { start, .. }, Completion::At { end, .. }) => {
+                    Completion::At { start, end }
+                }
+                _ => summary,
+            };
         }
         self.blocks.seal(block);
         Ok(done)
+    }
+
+    /// Reads a logical page; one that was never written costs nothing. Its die may be collected first.
+    ///
+    /// # Errors
+    /// An address out of range or a failure of the device.
+    #[inline(always)]
+    pub(crate) fn read_page<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        lpn: u32,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        self.counters.host_reads += u64::from(cause == Cause::Host);
+        let mut ppn = map.unit_of(lpn);
+        if !ppn.is_some() {
+            return Ok((None, Completion::instant(at)));
+        }
+        if self.low_pools != 0
+            && self.options.collect.trigger == (Trigger::Dispatch { reads: true })
+            && self.buffered(ppn).is_none()
+        {
+            self.collect_die(map, at, self.geometry.plane_of_unit(ppn))?;
+            ppn = map.unit_of(lpn);
+        }
+        let (page, done) = self.read(at, ppn, cause, tag)?;
+        Ok((Some(page), done))
     }
 
     /// Reads a unit for the host or for a policy; a unit that waits in a page buffer costs nothing.
@@ -723,6 +793,11 @@ where
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         self.blocks.invalidate(ppn);
     }
+}
+
+/// Whether background collection fills the blocks that the host fills, a step now and then.
+fn fills_with_copies(options: &FtlOptions) -> bool {
+    options.collect.mode == Mode::Background && options.streams == Streams::Shared
 }
 
 fn cause_of(stream: Stream) -> Cause {

@@ -23,7 +23,7 @@ use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::Mapping;
 use crate::mapping::objects::{NO_OBJECT, Objects};
-use crate::options::{FtlOptions, Trigger};
+use crate::options::FtlOptions;
 
 /// How a write was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,13 @@ pub enum Outcome {
     Shared,
     /// The value was programmed.
     Programmed,
+}
+
+/// A stored page that was read to be compared: which object it was, and what it held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate<C> {
+    object: u32,
+    content: C,
 }
 
 /// The deduplicating device. `L` names programs (unique, duplicate, reborn) or nobody does.
@@ -146,7 +153,11 @@ where
     }
 
     /// When duplicates are verified: reads the stored page that may hold the content, so that the
-    /// write can be committed when the read is done. `None` if there is nothing to read.
+    /// write can be committed when the read is done. `None` if there is nothing to read, or nothing
+    /// but what was `read` already: the write may be committed now.
+    ///
+    /// While a page is read the map goes on changing, so ask again, with what was read, before the
+    /// commit.
     ///
     /// # Errors
     /// A failure of the device.
@@ -154,20 +165,25 @@ where
         &mut self,
         at: Time,
         content: C,
+        read: Option<Candidate<C>>,
         tag: Tag,
-    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+    ) -> Result<Option<(Candidate<C>, Completion)>, FtlError<F::Error>> {
         if !self.dedup.verify {
             return Ok(None);
         }
         let Some((_, object)) = self.candidate(content) else {
             return Ok(None);
         };
+        let candidate = Candidate {
+            object,
+            content: self.objects.content(object),
+        };
         let ppn = self.objects.at(object);
-        if self.core.buffered(ppn).is_some() {
+        if read == Some(candidate) || self.core.buffered(ppn).is_some() {
             return Ok(None);
         }
         let (_, done) = self.core.read(at, ppn, Cause::Verify, tag)?;
-        Ok(Some(done))
+        Ok(Some((candidate, done)))
     }
 
     #[inline(always)]
@@ -180,7 +196,8 @@ where
         Some((entry, self.dedup.index.object(entry)))
     }
 
-    /// Writes a logical page that was hashed.
+    /// Writes a logical page that was hashed. When duplicates are verified,
+    /// [`DedupFtl::fetch_candidate`] has just said that there is nothing left to read.
     ///
     /// # Errors
     /// An address out of range, a full device, or a failure of the device.
@@ -195,7 +212,7 @@ where
     where
         C: Into<F::Page>,
     {
-        self.check_range(lpn)?;
+        self.core.check_range(lpn)?;
         let found = self.candidate(content);
         let same = found.is_none_or(|(_, object)| self.objects.content(object) == content);
         if let Some((entry, object)) = found
@@ -244,7 +261,7 @@ where
     where
         C: Into<F::Page>,
     {
-        self.check_range(lpn)?;
+        self.core.check_range(lpn)?;
         let (object, done) = self.store(when, lpn, content, content.into(), tag)?;
         self.dedup.counters.unhashed += 1;
         self.refer(lpn, object);
@@ -342,21 +359,7 @@ where
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
-        self.check_range(lpn)?;
-        self.core.counters.host_reads += u64::from(cause == Cause::Host);
-        let object = self.objects.get(lpn);
-        if object == NO_OBJECT {
-            return Ok((None, Completion::instant(at)));
-        }
-        if self.core.low_pools != 0
-            && self.core.options.collect.trigger == (Trigger::Dispatch { reads: true })
-            && self.core.buffered(self.objects.at(object)).is_none()
-        {
-            let plane = self.core.geometry.plane_of_unit(self.objects.at(object));
-            self.core.collect_die(&mut self.objects, at, plane)?;
-        }
-        let (page, done) = self.core.read(at, self.objects.at(object), cause, tag)?;
-        Ok((Some(page), done))
+        self.core.read_page(&mut self.objects, at, lpn, cause, tag)
     }
 
     /// Forgets a logical page; what it shared survives as long as another refers to it.
@@ -364,7 +367,7 @@ where
     /// # Errors
     /// An address out of range.
     pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
-        self.check_range(lpn)?;
+        self.core.check_range(lpn)?;
         let old = self.objects.replace(lpn, NO_OBJECT);
         if old != NO_OBJECT {
             self.core.counters.host_trims += 1;
@@ -448,18 +451,6 @@ where
     pub fn prefetch_object(&self, lpn: u32) {
         if let Some(object) = self.objects.object_of(lpn) {
             self.objects.prefetch_object(object);
-        }
-    }
-
-    #[inline(always)]
-    fn check_range(&self, lpn: u32) -> Result<(), FtlError<F::Error>> {
-        if lpn < self.objects.len() {
-            Ok(())
-        } else {
-            Err(FtlError::OutOfRange {
-                lpn,
-                exported: self.objects.len(),
-            })
         }
     }
 

@@ -3,13 +3,13 @@
 //! The owner of a unit is its logical page. Every host write programs; an overwrite, identical or
 //! not, invalidates the old unit.
 
-use flashlore_flash::{Cause, Completion, Flash, PlaneId, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::Mapping;
 use crate::mapping::direct::Direct;
-use crate::options::{FtlOptions, Trigger};
+use crate::options::FtlOptions;
 use crate::restore::RestoredBlocks;
 
 /// The plain device.
@@ -104,7 +104,7 @@ where
         page: F::Page,
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
-        self.check_range(lpn)?;
+        self.core.check_range(lpn)?;
         let (ppn, done) = self
             .core
             .append_host(&mut self.map, when, lpn, lpn, page, tag)?;
@@ -129,22 +129,7 @@ where
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
-        self.check_range(lpn)?;
-        self.core.counters.host_reads += u64::from(cause == Cause::Host);
-        let mut ppn = self.map.get(lpn);
-        if !ppn.is_some() {
-            return Ok((None, Completion::instant(at)));
-        }
-        if self.core.low_pools != 0
-            && self.core.options.collect.trigger == (Trigger::Dispatch { reads: true })
-            && self.core.buffered(ppn).is_none()
-        {
-            let plane: PlaneId = self.core.geometry.plane_of_unit(ppn);
-            self.core.collect_die(&mut self.map, at, plane)?;
-            ppn = self.map.get(lpn);
-        }
-        let (page, done) = self.core.read(at, ppn, cause, tag)?;
-        Ok((Some(page), done))
+        self.core.read_page(&mut self.map, at, lpn, cause, tag)
     }
 
     /// Forgets a logical page.
@@ -152,8 +137,8 @@ where
     /// # Errors
     /// An address out of range.
     pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
-        self.check_range(lpn)?;
-        let old = self.map.replace(lpn, flashlore_flash::Ppn::NONE);
+        self.core.check_range(lpn)?;
+        let old = self.map.replace(lpn, Ppn::NONE);
         if old.is_some() {
             self.core.counters.host_trims += 1;
             self.core.invalidate(old);
@@ -172,18 +157,6 @@ where
     pub fn prefetch_unit(&self, lpn: u32) {
         if lpn < self.map.len() {
             self.core.prefetch(self.map.get(lpn));
-        }
-    }
-
-    #[inline(always)]
-    fn check_range(&self, lpn: u32) -> Result<(), FtlError<F::Error>> {
-        if lpn < self.map.len() {
-            Ok(())
-        } else {
-            Err(FtlError::OutOfRange {
-                lpn,
-                exported: self.map.len(),
-            })
         }
     }
 

@@ -1,8 +1,9 @@
 //! Static wear levelling: data that never change free the little worn blocks they sit on.
 //!
 //! When the most worn block of a pool has `static_gap` erases more than the least worn sealed one,
-//! that one is collected and its units go to the most worn free block of a plane. The search looks
-//! at every sealed block, so it runs once every sixteenth of the pool's blocks erased.
+//! that one is collected and its units go to the most worn free block of a plane: in one piece in the
+//! foreground, as a job of page-sized steps in the background. The search looks at every sealed block,
+//! so it runs once every sixteenth of the pool's blocks erased.
 //!
 //! Dynamic wear levelling is the order of the free list ([`crate::alloc::FreeList`]).
 
@@ -12,6 +13,7 @@ use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::mapping::Mapping;
+use crate::options::Mode;
 
 /// A search follows after so many erases, as a share of the pool's blocks.
 const BLOCKS_PER_SEARCH: u32 = 16;
@@ -46,6 +48,10 @@ where
         };
         let uneven = self.pools[pool].most_erases - self.blocks.record(coldest).erases > gap;
         if !uneven || self.pools[pool].free < 2 {
+            return Ok(());
+        }
+        if self.options.collect.mode == Mode::Background {
+            self.begin_wear_job(pool, coldest);
             return Ok(());
         }
         self.collect(map, at, coldest, Stream::Wear)

@@ -16,7 +16,7 @@ use flashlore_flash::{
     Time, Unit, When,
 };
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
-use flashlore_ftl::{FtlOptions, Mode, PlainFtl, Watermarks};
+use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Streams, Watermarks};
 
 const STEP: Time = 25_000 + 102_400 + 102_400 + 200_000;
 const ERASE: Time = 1_500_000;
@@ -41,6 +41,8 @@ struct Watched {
     during_erase: u64,
     /// Programs that began before the erase of their block ended.
     before_end: u64,
+    /// Steps that were begun on a die that had something to do still.
+    on_busy_die: u64,
 }
 
 impl Watched {
@@ -51,7 +53,14 @@ impl Watched {
             background_erases: 0,
             during_erase: 0,
             before_end: 0,
+            on_busy_die: 0,
         }
+    }
+
+    /// A step begins on a plane.
+    fn step(&mut self, at: Time, plane: PlaneId) {
+        let idle = self.device.idle_since(plane);
+        self.on_busy_die += u64::from(idle.is_none_or(|since| since > at));
     }
 
     fn is_erasing(&self) -> bool {
@@ -76,6 +85,9 @@ impl Flash for Watched {
         route: Route,
         tag: Tag,
     ) -> Result<((), Completion), Infallible> {
+        if matches!(cause, Cause::Gc | Cause::Wear) {
+            self.step(at, self.geometry().plane_of_unit(ppn));
+        }
         self.device.read(at, ppn, units, cause, route, tag)
     }
 
@@ -107,6 +119,7 @@ impl Flash for Watched {
         background: bool,
         tag: Tag,
     ) -> Result<Completion, Infallible> {
+        self.step(at, self.geometry().plane_of(block));
         let done = self.device.erase(at, block, background, tag)?;
         self.background_erases += u64::from(background);
         self.erased[block.index()] = match done {
@@ -146,6 +159,21 @@ struct Case {
     mean_gap: Time,
     /// Of ten operations, how many write.
     writes: u32,
+    pool: PoolScope,
+    /// Blocks of a pool that are free when collection begins.
+    low: u32,
+    /// Static wear levelling; the host then writes to a quarter of the pages.
+    static_gap: u32,
+}
+
+impl Case {
+    fn draw(self, random: &mut Random, pages: u32) -> u32 {
+        random.below(if self.static_gap > 0 {
+            pages / 4
+        } else {
+            pages
+        })
+    }
 }
 
 /// What the host saw.
@@ -183,7 +211,12 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
     };
     let mut options = FtlOptions::new(exported(&geometry, 0.28));
     options.collect.mode = case.mode;
-    options.collect.watermarks = Watermarks { low: 4, high: 5 };
+    options.layout.pool = case.pool;
+    options.wear.static_gap = case.static_gap;
+    options.collect.watermarks = Watermarks {
+        low: case.low,
+        high: case.low + 1,
+    };
     let flash = Watched::new(NandSim::new(geometry, timing));
     let mut ftl = PlainFtl::new(flash, options).unwrap();
     let mut random = Random::new(7);
@@ -192,7 +225,7 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
         let lpn = if number < pages {
             number
         } else {
-            random.below(pages)
+            case.draw(&mut random, pages)
         };
         ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
     }
@@ -202,6 +235,7 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
     watched.erased.fill(Erased::Never);
     watched.background_erases = 0;
     (watched.during_erase, watched.before_end) = (0, 0);
+    watched.on_busy_die = 0;
     ftl.core_mut().restart_counters();
     (ftl, random)
 }
@@ -231,7 +265,7 @@ fn run(case: Case) -> (Seen, PlainFtl<Watched>) {
         let at = last_end + random.exponential(case.mean_gap as f64);
         ftl.advance(at).unwrap();
         let erasing = ftl.core().flash().is_erasing();
-        let lpn = random.below(pages);
+        let lpn = case.draw(&mut random, pages);
         let done = if random.below(10) < case.writes {
             ftl.write(When::now(at), lpn, (), HOST).unwrap()
         } else {
@@ -258,6 +292,9 @@ fn relaxed(dies: u32, planes: u32, suspend: bool) -> Case {
         suspend,
         mean_gap: 2_500_000,
         writes: 5,
+        pool: PoolScope::Plane,
+        low: 4,
+        static_gap: 0,
     }
 }
 
@@ -394,4 +431,123 @@ fn under_pressure_no_program_begins_before_the_erase_of_its_block_has_ended() {
             assert_eq!(flash.before_end, 0);
         }
     }
+}
+
+/// Copies to another die occupy it as soon as they are read: no step begins on it then.
+#[test]
+fn no_step_begins_on_a_die_that_is_busy() {
+    for shared_channel in [false, true] {
+        let case = Case {
+            shared_channel,
+            pool: PoolScope::Device,
+            ..relaxed(2, 1, true)
+        };
+        let (_, ftl) = run(case);
+        assert_collected_in_the_background(&ftl);
+        assert_eq!(ftl.core().flash().on_busy_die, 0);
+    }
+}
+
+#[test]
+fn cold_data_are_moved_a_page_at_a_time() {
+    for (dies, planes) in SHAPES {
+        for pool in [PoolScope::Plane, PoolScope::Die] {
+            let case = Case {
+                static_gap: 2,
+                pool,
+                mean_gap: 6_000_000,
+                ..relaxed(dies, planes, true)
+            };
+            let (seen, ftl) = run(case);
+            assert_collected_in_the_background(&ftl);
+            let moved = ftl.core().counters().wear_victims;
+            assert!(moved > 20, "{moved} cold blocks");
+            assert!(seen.longest_wait <= STEP, "{seen:?}");
+            assert_eq!(ftl.core().flash().on_busy_die, 0);
+        }
+    }
+}
+
+/// Where the part cannot suspend an erase, the host waits for the end of one, which is known ahead. Its
+/// block is not free before.
+#[test]
+fn a_block_is_free_when_its_erase_has_ended_and_not_before() {
+    let (mut ftl, mut random) = device(relaxed(1, 1, false));
+    let pages = ftl.core().options().exported;
+    let (mut at, mut waited) = (0, 0);
+    for _ in 0..20_000 {
+        at += random.exponential(2_500_000.0);
+        ftl.advance(at).unwrap();
+        let (erasing, free) = (ftl.core().flash().is_erasing(), ftl.core().free_blocks());
+        let lpn = random.below(pages);
+        let (_, done) = ftl.read(at, lpn, Cause::Host, HOST).unwrap();
+        let (start, end) = ended(&mut ftl, done);
+        if erasing {
+            waited += 1;
+            ftl.advance(start - 1).unwrap();
+            assert_eq!(ftl.core().free_blocks(), free, "it ends at {start}");
+            ftl.advance(start).unwrap();
+            assert_eq!(ftl.core().free_blocks(), free + 1);
+        }
+        ftl.advance(end).unwrap();
+        let done = ftl.write(When::now(end), lpn, (), HOST).unwrap();
+        at = ended(&mut ftl, done).1;
+    }
+    assert!(waited > 100, "{waited} reads waited for an erase");
+}
+
+/// Several collections run in one pool that has hardly a free block, a step of this and a step of
+/// that: there is always room to finish one.
+#[test]
+fn collections_that_share_a_pool_never_take_each_others_last_block() {
+    for streams in [Streams::Separate, Streams::Shared] {
+        for static_gap in [0, 2] {
+            for seed in 0..20 {
+                let (ftl, urgent) = crowded(streams, static_gap, seed);
+                ftl.check().unwrap();
+                assert!(urgent > 10, "{urgent} collections in the host's way");
+            }
+        }
+    }
+}
+
+/// Four dies share one pool without reserve; the host leaves gaps of all lengths. Answers the erases
+/// the host had to wait for.
+fn crowded(streams: Streams, static_gap: u32, seed: u64) -> (PlainFtl<Watched>, u64) {
+    let geometry = Geometry::new(Counts {
+        channels: 1,
+        packages_per_channel: 1,
+        dies_per_package: 4,
+        planes_per_die: 1,
+        blocks_per_plane: 12,
+        pages_per_block: 16,
+        page_bytes: 4096 << (seed % 3),
+    })
+    .unwrap();
+    let kept = 2 + 4 * 3;
+    let mut options = FtlOptions::new((geometry.blocks() - kept) * geometry.units_per_block() - 1);
+    options.streams = streams;
+    options.wear.static_gap = static_gap;
+    options.layout.pool = PoolScope::Device;
+    options.collect.mode = Mode::Background;
+    options.collect.watermarks = Watermarks { low: 1, high: 1 };
+    let flash = Watched::new(NandSim::new(geometry, slc()));
+    let pages = options.exported;
+    let mut ftl = PlainFtl::new(flash, options).unwrap();
+    let mut random = Random::new(seed);
+    let mut now = 0;
+    for number in 0..8000 {
+        let lpn = if number < pages {
+            number
+        } else {
+            random.below(pages / 2)
+        };
+        if random.below(40) == 0 {
+            now += random.exponential(20.0 * STEP as f64);
+        }
+        ftl.advance(now).unwrap();
+        ftl.write(When::now(now), lpn, (), Tag::NONE).unwrap();
+    }
+    let urgent = ftl.core().counters().erases - ftl.core().flash().background_erases;
+    (ftl, urgent)
 }

@@ -246,7 +246,7 @@ proptest! {
                 Step::Write(raw, value) => {
                     let lpn = address(raw, exported);
                     let value = if spread == 5000 { raw % 5000 } else { value * spread };
-                    ftl.fetch_candidate(now, PageTag(value), Tag::NONE).unwrap();
+                    ftl.fetch_candidate(now, PageTag(value), None, Tag::NONE).unwrap();
                     let held = model.insert(lpn, value);
                     let (outcome, _) =
                         ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE).unwrap();

@@ -358,7 +358,8 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
         match *step {
             Step::Write(raw, value) => {
                 let lpn = address(raw, exported);
-                ftl.fetch_candidate(0, PageTag(value), Tag::NONE).unwrap();
+                ftl.fetch_candidate(0, PageTag(value), None, Tag::NONE)
+                    .unwrap();
                 ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE)
                     .unwrap();
                 model.write(u64::from(lpn), value).unwrap();

@@ -667,7 +667,7 @@ fn configurations_from_elsewhere_are_checked() {
 }
 
 /// Keys of every type, and values that some of them take.
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 21] = [
     "name",
     "part",
     "capacity",
@@ -676,7 +676,6 @@ const KEYS: [&str; 22] = [
     "geometry.blocks_per_plane",
     "geometry.pages_per_block",
     "geometry.page_size",
-    "geometry.endurance",
     "timing.read",
     "timing.program",
     "timing.channel",

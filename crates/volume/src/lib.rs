@@ -5,6 +5,7 @@
 //! | [`format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
+//! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
 //! | [`load`] | what the last checkpoint holds |
 //! | [`check`] | checking a volume that is not open |
@@ -22,6 +23,7 @@ pub mod format;
 pub mod load;
 pub mod nand;
 pub mod open;
+pub mod options;
 pub mod volume;
 
 mod dirty;
@@ -38,4 +40,5 @@ pub use error::VolumeError;
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Identity, Policy};
 pub use open::{Recovery, bytes_needed, create};
+pub use options::CreateOptions;
 pub use volume::{Status, Volume};

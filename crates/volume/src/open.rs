@@ -1,6 +1,6 @@
 //! Making a volume, and opening one: load, scan, replay, and the durable opening of an epoch.
 
-use flashlore_content::{DedupOptions, NoCensus, VolumeKey};
+use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 use flashlore_ftl::dedup::bytes::RestoredObject;
 use flashlore_ftl::mapping::direct::Direct;
@@ -392,25 +392,4 @@ fn lives(image: &Image) -> Vec<BlockLife> {
         },
     };
     image.rows.iter().enumerate().map(life).collect()
-}
-
-/// Randomness and time for a new volume come from the caller.
-pub fn identity(policy: Policy, exported: u32, seed: [u8; 48], created: u64) -> Identity {
-    let mut uuid = [0; 16];
-    let mut key = [0; 32];
-    uuid.copy_from_slice(&seed[..16]);
-    key.copy_from_slice(&seed[16..]);
-    Identity {
-        policy,
-        uuid,
-        key: VolumeKey(key),
-        created,
-        exported,
-        blocks: 0,
-        pages_per_block: 64,
-        units_per_page: 16,
-        alignment: 4096,
-        index_entries: exported,
-        journal_bytes: 64 << 20,
-    }
 }

@@ -57,6 +57,8 @@ struct Queued {
     block: u32,
     stages: Stages,
     start: Time,
+    /// `Time::MAX` until it is decided.
+    end: Time,
     tags: Vec<Tag>,
     /// Operations that become ready when this one is done, none before its instant.
     then: Vec<(u32, Time)>,
@@ -122,8 +124,11 @@ pub struct NandSim {
     channels: Vec<Resource>,
     heap: BinaryHeap<Reverse<(Time, u64, Event)>>,
     ops: Vec<Queued>,
-    free_ops: Vec<u32>,
+    /// Slots of decided operations; one is used again when the end of its operation has passed.
+    free_ops: VecDeque<u32>,
     erasing: Vec<u32>,
+    /// Background erases whose end is decided and has not passed.
+    ending: Vec<Finished>,
     finished: Vec<Finished>,
     /// The operation being submitted, and its span if that is decided at once.
     submitted: Option<u32>,
@@ -152,8 +157,9 @@ impl NandSim {
             timing,
             heap: BinaryHeap::new(),
             ops: Vec::new(),
-            free_ops: Vec::new(),
+            free_ops: VecDeque::new(),
             erasing: Vec::new(),
+            ending: Vec::new(),
             finished: Vec::new(),
             submitted: None,
             decided: None,
@@ -172,6 +178,8 @@ impl NandSim {
         self.advance(Time::MAX, &mut Vec::new());
         self.servers.fill(Resource::default());
         self.channels.fill(Resource::default());
+        self.ops.clear();
+        self.free_ops.clear();
         self.now = 0;
     }
 
@@ -224,12 +232,14 @@ impl NandSim {
             block,
             stages,
             start: 0,
+            end: Time::MAX,
             tags: tags.iter().copied().filter(|&t| t != Tag::NONE).collect(),
             then: Vec::new(),
         });
+        let id = OpId(self.sequence << 32 | u64::from(op));
         self.sequence += 1;
-        match ready {
-            Ready::After(before, at) => self.ops[before.0 as usize].then.push((op, at)),
+        match self.known(ready) {
+            Ready::After(before, at) => self.ops[slot_of(before)].then.push((op, at)),
             Ready::At(at) if at > self.now => self.push(at, Event::Ready(op)),
             Ready::At(at) => {
                 self.submitted = Some(op);
@@ -240,11 +250,28 @@ impl NandSim {
                 }
             }
         }
-        Completion::Later(OpId(op))
+        Completion::Later(id)
+    }
+
+    /// Waiting for an operation that is decided is waiting for its end.
+    fn known(&self, ready: Ready) -> Ready {
+        let Ready::After(before, at) = ready else {
+            return ready;
+        };
+        let same = |op: &&Queued| op.sequence as u32 == (before.0 >> 32) as u32;
+        match self.ops.get(slot_of(before)).filter(same) {
+            Some(op) if op.end == Time::MAX => ready,
+            Some(op) => Ready::At(at.max(op.end)),
+            // Its slot is free again or serves another operation: it is over.
+            None => Ready::At(at.max(self.now)),
+        }
     }
 
     fn store(&mut self, op: Queued) -> u32 {
-        if let Some(slot) = self.free_ops.pop() {
+        if let Some(&slot) = self.free_ops.front()
+            && self.ops[slot as usize].end <= self.now
+        {
+            self.free_ops.pop_front();
             self.ops[slot as usize] = op;
             return slot;
         }
@@ -314,7 +341,7 @@ impl NandSim {
         s.busy += erasing.remaining;
         s.free_at = s.free_at.max(end);
         self.erasing.retain(|&other| other != server);
-        self.finished.push(Finished {
+        self.ending.push(Finished {
             tag: erasing.tag,
             start: erasing.start,
             end,
@@ -334,6 +361,18 @@ impl NandSim {
                 Event::Free(server) => self.next(at, server),
             }
         }
+    }
+
+    /// Reports the background erases whose end has passed.
+    fn report_erases(&mut self, until: Time) {
+        let finished = &mut self.finished;
+        self.ending.retain(|&erase| {
+            let over = erase.end <= until;
+            if over {
+                finished.push(erase);
+            }
+            !over
+        });
     }
 
     /// Background erases that run undisturbed until `until` are over.
@@ -459,8 +498,14 @@ impl NandSim {
         for (then, at) in std::mem::take(&mut self.ops[op as usize].then) {
             self.push(end.max(at), Event::Ready(then));
         }
-        self.free_ops.push(op);
+        self.ops[op as usize].end = end;
+        self.free_ops.push_back(op);
     }
+}
+
+/// Where an operation is kept.
+fn slot_of(op: OpId) -> usize {
+    op.0 as u32 as usize
 }
 
 impl Flash for NandSim {
@@ -549,7 +594,7 @@ impl Flash for NandSim {
             remaining,
         });
         self.erasing.push(server);
-        Ok(Completion::Later(OpId(u32::MAX)))
+        Ok(Completion::Later(OpId::NONE))
     }
 
     #[inline(always)]
@@ -560,6 +605,9 @@ impl Flash for NandSim {
         self.now = self.now.max(until);
         if !self.erasing.is_empty() {
             self.end_erases(until);
+        }
+        if !self.ending.is_empty() {
+            self.report_erases(until);
         }
         if !self.finished.is_empty() {
             done.append(&mut self.finished);
@@ -583,6 +631,7 @@ impl Flash for NandSim {
             let erasing = queue.erasing.filter(|_| !queue.open)?;
             Some(erasing.resumed + erasing.remaining)
         });
-        running.chain(first).min()
+        let ending = self.ending.iter().map(|erase| erase.end);
+        running.chain(ending).chain(first).min()
     }
 }

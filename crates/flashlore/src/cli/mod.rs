@@ -2,11 +2,15 @@
 
 mod run;
 mod trace;
+mod volume;
 
 use clap::{Parser, Subcommand};
 
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{ConvertArgs, InfoArgs, TraceCommand};
+pub use volume::{
+    CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
+};
 
 /// Replays block traces, in simulated time, on a plain page-mapped SSD and on content-aware ones,
 /// and shows what they make of the same writes.
@@ -24,6 +28,7 @@ Examples:
   flashlore compare my-trace.csv.gz --content distinct
   flashlore compare demo:maildir --set dedup.index_entries=1Ki
   flashlore trace info my-trace.csv.gz
+  flashlore create disk --size 10GiB && flashlore import disk image.raw && flashlore check disk
 
 A trace is a file in a known format (fiu, msr, spc, disksim, ssdsim, native), plain or compressed by
 gzip, xz or zstd; `-` is standard input, `demo:NAME` a capture inside the program.";
@@ -46,6 +51,18 @@ pub enum Command {
     Devices(ListArgs),
     /// Repeat the runs of a results file and verify that nothing differs
     Rerun(RerunArgs),
+    /// Make a persistent volume
+    Create(CreateArgs),
+    /// Copy a raw disk image into a volume
+    Import(ImageArgs),
+    /// Copy a volume into a raw disk image
+    Export(ImageArgs),
+    /// Check a volume that is not open: structures, references, checksums
+    Check(CheckArgs),
+    /// Open a volume and read every stored page
+    Scrub(ScrubArgs),
+    /// Show what lies on the medium of a volume, in words
+    Dump(DumpArgs),
 }
 
 /// Flags of `systems` and `devices`.

@@ -5,6 +5,7 @@ mod list;
 mod replay;
 mod rerun;
 mod trace;
+mod volume;
 
 use crate::cli::{Command, TraceCommand};
 use crate::error::CliError;
@@ -22,6 +23,12 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(&args),
         Command::Systems(args) => list::systems(&args),
         Command::Devices(args) => list::devices(&args),
+        Command::Create(args) => volume::create(&args),
+        Command::Import(args) => volume::import(&args),
+        Command::Export(args) => volume::export(&args),
+        Command::Check(args) => volume::check(&args),
+        Command::Scrub(args) => volume::scrub(&args),
+        Command::Dump(args) => volume::dump(&args),
         Command::Rerun(args) => rerun::rerun(&args),
     }
 }

@@ -84,7 +84,7 @@ where
     /// # Errors
     /// An address out of range.
     pub fn write_shared(&mut self, lpn: u32, content: C) -> Result<Outcome, FtlError<F::Error>> {
-        self.check_range(lpn)?;
+        self.core.check_range(lpn)?;
         let Some((entry, object)) = self.candidate(content) else {
             unreachable!("the caller has just asked for the candidate")
         };
@@ -115,7 +115,7 @@ where
         content: C,
         page: F::Page,
     ) -> Result<u32, FtlError<F::Error>> {
-        self.check_range(lpn)?;
+        self.core.check_range(lpn)?;
         let (object, _) = self.store(when, lpn, content, page, Tag::NONE)?;
         // Looked up only now: the append may have collected, though it changes no entry.
         let taken = self.candidate(content).map(|(entry, _)| entry);

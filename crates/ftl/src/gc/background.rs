@@ -1,16 +1,20 @@
 //! Collection in idle gaps: one page-sized step at a time.
 //!
 //! A pool at its low watermark gets jobs, one a plane, until it is above the high one; a job empties
-//! one victim. A step starts when whatever serves the plane has nothing to do, finishes once begun, and
-//! changes the map when it starts. The block is free when its erase is over. A gap is used to its end:
-//! what the device decides within it may open the way for the next step.
+//! one victim. Static wear levelling is a job too. A step starts when whatever serves the plane has
+//! nothing to do, finishes once begun, and changes the map when it starts. The block is free when its
+//! erase is over. A gap is used to its end: what the device decides within it may open the way for the
+//! next step.
 //!
 //! The host works against a job only when its lane has nothing left: then erases that run are waited
 //! for, a running job is finished, and further victims are collected in the host's way.
 //!
-//! Invariants: at most one job a plane; the victim of a job is in state Collecting.
+//! Collections come before wear levelling.
+//!
+//! Invariants: at most one collection a plane and one job of wear levelling a pool; the victim of a job
+//! is in state Collecting; the oldest collection of a pool can always be finished (`may_step`).
 
-use flashlore_flash::{BlockId, Flash, PlaneId, Time};
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Time};
 
 use super::VictimPolicy;
 use super::collect::Erase;
@@ -25,11 +29,18 @@ pub struct Job {
     pool: usize,
     plane: PlaneId,
     victim: BlockId,
+    /// For its invalid units, or because it is cold.
+    stream: Stream,
     /// The unit to go on from.
     from: u32,
 }
 
 impl Job {
+    /// Whether it is to free a block of this pool.
+    fn collects(&self, pool: usize) -> bool {
+        self.pool == pool && self.stream == Stream::Gc
+    }
+
     /// The block being emptied.
     pub fn victim(&self) -> BlockId {
         self.victim
@@ -44,30 +55,55 @@ where
     pub(crate) fn wake(&mut self, pool: usize) {
         let planned = self.pools[pool].free
             + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
-            + self.jobs.iter().filter(|j| j.pool == pool).count() as u32;
+            + self.jobs.iter().filter(|j| j.collects(pool)).count() as u32;
         let wanted = (self.options.collect.watermarks.high + 1).saturating_sub(planned);
         for _ in 0..wanted {
             let (geometry, jobs, erasing) = (&self.geometry, &self.jobs, &self.erasing);
-            let idle = |block: BlockId| {
-                let plane = geometry.plane_of(block);
-                let die = geometry.die_of(plane);
-                !jobs.iter().any(|j| j.plane == plane)
-                    && !erasing
-                        .iter()
-                        .any(|&(b, _)| geometry.die_of(geometry.plane_of(b)) == die)
-            };
+            let idle = |block| is_idle(geometry, jobs, erasing, block);
             let Some(victim) = self.victims.choose(&mut self.blocks, pool, &idle) else {
                 return;
             };
-            self.begin_collection(victim, Stream::Gc);
-            let plane = self.geometry.plane_of(victim);
-            let from = self.geometry.first_unit(victim).0;
-            self.jobs.push(Job {
-                pool,
-                plane,
-                victim,
-                from,
-            });
+            self.begin_job(pool, victim, Stream::Gc);
+        }
+    }
+
+    fn begin_job(&mut self, pool: usize, victim: BlockId, stream: Stream) {
+        self.begin_collection(victim, stream);
+        self.jobs.push(Job {
+            pool,
+            plane: self.geometry.plane_of(victim),
+            victim,
+            stream,
+            from: self.geometry.first_unit(victim).0,
+        });
+    }
+
+    /// The coldest block of a pool is to be moved, unless one is being moved already.
+    pub(crate) fn begin_wear_job(&mut self, pool: usize, coldest: BlockId) {
+        let moves = |job: &Job| job.pool == pool && job.stream == Stream::Wear;
+        if !self.jobs.iter().any(moves) {
+            self.begin_job(pool, coldest, Stream::Wear);
+        }
+    }
+
+    /// Whether a job may take the room that its next step needs. The oldest collection of a pool may
+    /// take all there is; the others leave a free block, so that it can always be finished.
+    fn may_step(&self, job: usize) -> bool {
+        let Job {
+            pool,
+            victim,
+            stream,
+            ..
+        } = self.jobs[job];
+        if self.blocks.record(victim).valid == 0 {
+            return true;
+        }
+        let free = self.pools[pool].free;
+        let opens = self.opens_block(self.jobs[job].plane, self.target_stream(stream));
+        match stream {
+            Stream::Wear => !opens || free >= 2,
+            _ if !self.jobs[..job].iter().any(|j| j.collects(pool)) => !opens || free >= 1,
+            _ => free >= if opens { 2 } else { 1 },
         }
     }
 
@@ -102,16 +138,18 @@ where
     fn is_idle(&self, job: usize, at: Time) -> bool {
         let plane = self.jobs.get(job).map(|j| j.plane);
         let idle = plane.and_then(|plane| self.flash.idle_since(plane));
-        idle.is_some_and(|since| since <= at)
+        idle.is_some_and(|since| since <= at) && self.may_step(job)
     }
 
     /// The job whose next step can start first, and when.
     fn next_step(&self) -> Option<(Time, usize)> {
         let starts = self.jobs.iter().enumerate().filter_map(|(i, job)| {
             let idle = self.flash.idle_since(job.plane)?;
-            Some((idle.max(self.present), i))
+            let wear = job.stream == Stream::Wear;
+            self.may_step(i)
+                .then_some((idle.max(self.present), wear, i))
         });
-        starts.min()
+        starts.min().map(|(start, _, job)| (start, job))
     }
 
     /// One page of a victim, or its erase.
@@ -122,7 +160,12 @@ where
         job: usize,
         erase: Erase,
     ) -> Result<(), FtlError<F::Error>> {
-        let Job { victim, from, .. } = self.jobs[job];
+        let Job {
+            victim,
+            from,
+            stream,
+            ..
+        } = self.jobs[job];
         let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
         let next = if from < end {
             self.blocks.next_valid(from, end)
@@ -131,12 +174,12 @@ where
         };
         match next {
             Some(ppn) => {
-                self.jobs[job].from = self.move_page(map, at, victim, ppn, Stream::Gc)?;
+                self.jobs[job].from = self.move_page(map, at, victim, ppn, stream)?;
                 Ok(())
             }
             None => {
-                self.jobs.swap_remove(job);
-                self.finish_collection(map, at, victim, Stream::Gc, erase)
+                self.jobs.remove(job);
+                self.finish_collection(map, at, victim, stream, erase)
             }
         }
     }
@@ -162,10 +205,9 @@ where
             self.give_back(block);
         }
         while self.pools[pool].free <= self.options.collect.watermarks.low {
-            if let Some(job) = self.jobs.iter().position(|j| j.pool == pool) {
-                let victim = self.jobs[job].victim;
-                while self.jobs.get(job).is_some_and(|j| j.victim == victim) {
-                    self.step(map, at, job, Erase::Now)?;
+            if let Some(job) = self.jobs.iter().position(|j| j.collects(pool)) {
+                if !self.finish_job(map, at, job)? {
+                    break;
                 }
                 continue;
             }
@@ -177,17 +219,54 @@ where
         Ok(())
     }
 
-    /// Ends every job and erase at once: the end of preconditioning.
+    /// Ends a job at once; whether there was room for that.
+    fn finish_job<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        job: usize,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let victim = self.jobs[job].victim;
+        while self.jobs.get(job).is_some_and(|j| j.victim == victim) {
+            if !self.may_step(job) {
+                return Ok(false);
+            }
+            self.step(map, at, job, Erase::Now)?;
+        }
+        Ok(true)
+    }
+
+    /// Ends every job and erase at once: the end of preconditioning. Cold data that there is no room
+    /// for stay with their job.
     ///
     /// # Errors
     /// A failure of the device.
     pub fn settle<M: Mapping>(&mut self, map: &mut M, at: Time) -> Result<(), FtlError<F::Error>> {
-        while !self.jobs.is_empty() {
-            self.step(map, at, 0, Erase::Now)?;
-        }
         for (block, _) in std::mem::take(&mut self.erasing) {
             self.give_back(block);
         }
+        let mut job = 0;
+        while job < self.jobs.len() {
+            if self.finish_job(map, at, job)? {
+                job = 0;
+            } else {
+                job += 1;
+            }
+        }
         Ok(())
     }
+}
+
+/// Whether the plane of a block collects nothing and its die has no background erase.
+fn is_idle(
+    geometry: &Geometry,
+    jobs: &[Job],
+    erasing: &[(BlockId, usize)],
+    block: BlockId,
+) -> bool {
+    let plane = geometry.plane_of(block);
+    let die = geometry.die_of(plane);
+    let die_of = |block| geometry.die_of(geometry.plane_of(block));
+    let collects = |j: &Job| j.plane == plane && j.stream == Stream::Gc;
+    !jobs.iter().any(collects) && !erasing.iter().any(|&(b, _)| die_of(b) == die)
 }

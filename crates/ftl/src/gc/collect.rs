@@ -197,7 +197,7 @@ where
 
     /// The stream whose open blocks take what a stream moves.
     #[inline(always)]
-    fn target_stream(&self, stream: Stream) -> Stream {
+    pub(crate) fn target_stream(&self, stream: Stream) -> Stream {
         if stream == Stream::Gc && self.options.streams == Streams::Shared {
             Stream::Host
         } else {
@@ -229,13 +229,35 @@ where
         Ok(plane)
     }
 
+    /// Whether moving the units of one flash page out of `own` may open a block.
+    pub(crate) fn opens_block(&self, own: PlaneId, stream: Stream) -> bool {
+        let mut room = 0;
+        for plane in self.planes_from(own) {
+            let p = &self.planes[plane.index()];
+            let open = p.open[stream as usize];
+            room += open.end - open.next;
+            if room >= self.units_per_page {
+                return false;
+            }
+            if !p.free.is_empty() {
+                return true;
+            }
+        }
+        true
+    }
+
+    /// The planes of a pool in striping order, from one of them on.
+    fn planes_from(&self, own: PlaneId) -> impl Iterator<Item = PlaneId> + '_ {
+        let members = &self.layout.pools()[self.layout.pool_of(own)];
+        let start = members.iter().position(|&p| p == own).unwrap_or(0);
+        members[start..].iter().chain(&members[..start]).copied()
+    }
+
     /// `own` or the next plane of its pool, in striping order, that has room. Collection keeps one
     /// free block a pool in reserve; only a device restored after power losses can be without.
     fn roomy_plane(&self, own: PlaneId, stream: Stream) -> Option<PlaneId> {
-        let members = &self.layout.pools()[self.layout.pool_of(own)];
-        let start = members.iter().position(|&p| p == own).unwrap_or(0);
-        let mut in_turn = members[start..].iter().chain(&members[..start]);
-        in_turn.find(|&&p| self.has_room(p, stream)).copied()
+        self.planes_from(own)
+            .find(|&plane| self.has_room(plane, stream))
     }
 
     /// Programs what is partly filled, then erases the empty victim.

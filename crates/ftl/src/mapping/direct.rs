@@ -54,6 +54,11 @@ impl Direct {
 
 impl Mapping for Direct {
     #[inline(always)]
+    fn unit_of(&self, lpn: u32) -> Ppn {
+        self.get(lpn)
+    }
+
+    #[inline(always)]
     fn relocate(&mut self, owner: u32, to: Ppn) {
         self.units[owner as usize] = to;
     }

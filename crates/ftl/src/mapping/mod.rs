@@ -8,8 +8,10 @@ pub mod objects;
 
 use flashlore_flash::Ppn;
 
-/// What the core needs of a mapping when it moves a unit.
+/// What the core needs of a mapping when it reads a logical page or moves a unit.
 pub trait Mapping {
+    /// Where the content of a logical page lies, [`Ppn::NONE`] if nowhere. The page must exist.
+    fn unit_of(&self, lpn: u32) -> Ppn;
     /// The unit of this owner lies at `to` from now on.
     fn relocate(&mut self, owner: u32, to: Ppn);
     /// Asks for what a relocation will touch.

@@ -272,6 +272,14 @@ impl<C: Content> Objects<C> {
 
 impl<C: Content> Mapping for Objects<C> {
     #[inline(always)]
+    fn unit_of(&self, lpn: u32) -> Ppn {
+        match self.get(lpn) {
+            NO_OBJECT => Ppn::NONE,
+            object => self.at(object),
+        }
+    }
+
+    #[inline(always)]
     fn relocate(&mut self, owner: u32, to: Ppn) {
         self.table[owner as usize].location = to;
     }

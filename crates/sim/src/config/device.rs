@@ -77,8 +77,6 @@ pub struct Geometry {
     pub page_size: Size,
     /// Out-of-band bytes of a flash page.
     pub oob_size: Size,
-    /// Erase cycles a block is specified for.
-    pub endurance: u64,
 }
 
 /// Durations of operations.

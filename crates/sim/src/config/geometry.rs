@@ -163,7 +163,6 @@ fn check_geometry(device: &DeviceConfig) -> Result<(), Fault> {
             g.blocks_per_plane.map_or(1, u64::from),
         ),
         ("geometry.pages_per_block", g.pages_per_block.into()),
-        ("geometry.endurance", g.endurance),
     ];
     if let Some((key, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
         return Err(Fault::new(key, "expected at least 1, found 0"));

@@ -81,37 +81,3 @@ impl Digest {
         }
     }
 }
-
-impl DedupConfig {
-    /// Bytes that the paper accounts for an index of `entries` fingerprints: forward table (digest
-    /// and page number) and inverse table (page number and address), each number 4 bytes; 28 per
-    /// entry with MD5.
-    pub fn paper_bytes(&self, entries: u64) -> u64 {
-        entries.saturating_mul(self.digest.bytes() + 12)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Settings, load_system};
-
-    /// The vectors of the paper's memory budget: 28 bytes times the entries.
-    #[test]
-    fn paper_bytes() {
-        let dedup = load_system("ca-ssd", &Settings::default())
-            .unwrap()
-            .config
-            .dedup;
-        let vectors = [
-            (16, 458_752),
-            (64, 1_835_008),
-            (128, 3_670_016),
-            (256, 7_340_032),
-            (1024, 29_360_128),
-        ];
-        for (kibi_entries, bytes) in vectors {
-            assert_eq!(dedup.paper_bytes(kibi_entries * 1024), bytes);
-        }
-        assert_eq!(dedup.paper_bytes(11_046), 309_288);
-    }
-}

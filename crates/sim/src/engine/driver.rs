@@ -21,7 +21,7 @@ use std::convert::Infallible;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
-use flashlore_ftl::FtlError;
+use flashlore_ftl::{Candidate, FtlError};
 use flashlore_trace::{Op, Request, RequestBlock};
 
 use super::measure::Measured;
@@ -120,12 +120,12 @@ enum Next {
 }
 
 /// What a fetch was for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 enum Fetched {
     /// The old content of a partly written unit: hashing is next.
     Old,
-    /// The candidate: the commit is next.
-    Candidate,
+    /// The candidate: the commit is next, if it is the candidate still.
+    Candidate(Candidate<PageTag>),
 }
 
 /// Replays requests on a device.
@@ -550,7 +550,7 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// Reads the old content of a partly written unit.
     fn fetch_old(&mut self, at: Time, change: Change) -> Result<()> {
-        let fetch = self.open_fetch(change, Fetched::Old);
+        let fetch = self.open_fetch(change);
         let tag = Tag(FIRST_FETCH_TAG + fetch);
         match self.system.read(at, change.lpn, Cause::Modify, tag)? {
             Some(done) => {
@@ -579,12 +579,12 @@ impl<'a, S: System> Driver<'a, S> {
         self.write_unit(When { ready, at }, change)
     }
 
-    fn open_fetch(&mut self, change: Change, what: Fetched) -> u32 {
+    fn open_fetch(&mut self, change: Change) -> u32 {
         if let Some(fetch) = self.free_fetches.pop() {
-            self.fetches[fetch as usize] = (change, what);
+            self.fetches[fetch as usize] = (change, Fetched::Old);
             return fetch;
         }
-        self.fetches.push((change, what));
+        self.fetches.push((change, Fetched::Old));
         (self.fetches.len() - 1) as u32
     }
 
@@ -607,7 +607,7 @@ impl<'a, S: System> Driver<'a, S> {
         self.free_fetches.push(fetch);
         match what {
             Fetched::Old => self.enter_hash(at, change),
-            Fetched::Candidate => self.commit(at, change),
+            Fetched::Candidate(read) => self.take_turn(at, change, Some(read)),
         }
     }
 
@@ -635,13 +635,19 @@ impl<'a, S: System> Driver<'a, S> {
                 .park(change.lpn, change.number, Next::Commit(change));
             return Ok(());
         }
-        self.take_turn(at, change)
+        self.take_turn(at, change, None)
     }
 
-    /// It is the turn of a change: its candidate is read if it has to be compared, or it commits.
+    /// It is the turn of a change: its candidate is read if it has to be compared and is not what was
+    /// `read` already, or it commits.
     #[inline(always)]
-    fn take_turn(&mut self, at: Time, change: Change) -> Result<()> {
-        if change.hashed && self.fetch_candidate(at, change)? {
+    fn take_turn(
+        &mut self,
+        at: Time,
+        change: Change,
+        read: Option<Candidate<PageTag>>,
+    ) -> Result<()> {
+        if change.hashed && self.fetch_candidate(at, change, read)? {
             return Ok(());
         }
         self.commit(at, change)
@@ -649,14 +655,20 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// Reads the candidate of a hashed write if it has to be compared; whether one is being read.
     #[inline(always)]
-    fn fetch_candidate(&mut self, at: Time, change: Change) -> Result<bool> {
+    fn fetch_candidate(
+        &mut self,
+        at: Time,
+        change: Change,
+        read: Option<Candidate<PageTag>>,
+    ) -> Result<bool> {
         if !self.system.verifies() {
             return Ok(false);
         }
-        let fetch = self.open_fetch(change, Fetched::Candidate);
+        let fetch = self.open_fetch(change);
         let tag = Tag(FIRST_FETCH_TAG + fetch);
-        match self.system.fetch_candidate(at, change.value, tag)? {
-            Some(done) => {
+        match self.system.fetch_candidate(at, change.value, read, tag)? {
+            Some((candidate, done)) => {
+                self.fetches[fetch as usize].1 = Fetched::Candidate(candidate);
                 self.await_fetch(fetch, done);
                 Ok(true)
             }
@@ -678,7 +690,7 @@ impl<'a, S: System> Driver<'a, S> {
             match next {
                 Next::FetchOld(next) => return self.fetch_old(at, next),
                 Next::Commit(next) => {
-                    if next.hashed && self.fetch_candidate(at, next)? {
+                    if next.hashed && self.fetch_candidate(at, next, None)? {
                         return Ok(());
                     }
                     self.apply(at, next)?;

@@ -7,12 +7,12 @@
 use std::convert::Infallible;
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Census, Content, DedupOptions, Ledger, PageTag};
+use flashlore_content::{Census, DedupOptions, Ledger, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, PlainFtl};
+use flashlore_ftl::{Candidate, DedupFtl, FtlError, FtlOptions, PlainFtl};
 
 type Result<T> = std::result::Result<T, FtlError<Infallible>>;
 
@@ -33,9 +33,15 @@ pub trait System {
     fn wants_hash(&mut self) -> bool;
     /// Whether duplicates are compared before they are shared.
     fn verifies(&self) -> bool;
-    /// The read of a candidate that has to be compared before it is shared.
-    fn fetch_candidate(&mut self, at: Time, value: PageTag, tag: Tag)
-    -> Result<Option<Completion>>;
+    /// The read of a candidate that has to be compared before it is shared, unless it is what was
+    /// `read` already.
+    fn fetch_candidate(
+        &mut self,
+        at: Time,
+        value: PageTag,
+        read: Option<Candidate<PageTag>>,
+        tag: Tag,
+    ) -> Result<Option<(Candidate<PageTag>, Completion)>>;
     /// Commits the write of a unit.
     fn write(
         &mut self,
@@ -115,7 +121,13 @@ impl System for Plain {
     fn verifies(&self) -> bool {
         false
     }
-    fn fetch_candidate(&mut self, _: Time, _: PageTag, _: Tag) -> Result<Option<Completion>> {
+    fn fetch_candidate(
+        &mut self,
+        _: Time,
+        _: PageTag,
+        _: Option<Candidate<PageTag>>,
+        _: Tag,
+    ) -> Result<Option<(Candidate<PageTag>, Completion)>> {
         Ok(None)
     }
     #[inline(always)]
@@ -218,9 +230,10 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
         &mut self,
         at: Time,
         value: PageTag,
+        read: Option<Candidate<PageTag>>,
         tag: Tag,
-    ) -> Result<Option<Completion>> {
-        self.0.fetch_candidate(at, value, tag)
+    ) -> Result<Option<(Candidate<PageTag>, Completion)>> {
+        self.0.fetch_candidate(at, value, read, tag)
     }
     #[inline(always)]
     fn write(
