@@ -642,11 +642,13 @@ where
         let missing = self.units_per_page - buffer.units.len() as u32;
         buffer.units.extend((0..missing).map(|_| Unit::Pad));
         self.counters.programs_padding += u64::from(missing);
-        let open = &mut p.open[stream as usize];
-        let page = self.geometry.page_of(Ppn(open.next));
-        open.next += missing;
-        let full = open.next == open.end;
+        let next = p.open[stream as usize].next;
+        let page = self.geometry.page_of(Ppn(next));
         let done = self.program_page(plane, stream, page, Tag::NONE)?;
+        // Only now: the units of a page that could not be programmed are still read from its buffer.
+        let open = &mut self.planes[plane.index()].open[stream as usize];
+        open.next = next + missing;
+        let full = open.next == open.end;
         if full {
             self.seal(plane, stream, done, at, Tag::NONE)?;
         }
