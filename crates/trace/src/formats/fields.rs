@@ -117,12 +117,18 @@ pub(crate) fn uint32(field: &'static str, text: &[u8]) -> Result<u32, Fault> {
         .ok_or_else(|| Fault::bytes(field, text, "a whole number below 2^32"))
 }
 
+/// A number of bytes.
+#[inline]
+pub(crate) fn bytes(field: &'static str, text: &[u8]) -> Result<u64, Fault> {
+    digits(text).ok_or_else(|| Fault::number(field, text, "a whole number of bytes below 2^64"))
+}
+
 /// A number of sectors, as bytes.
 #[inline]
 pub(crate) fn sectors(field: &'static str, text: &[u8]) -> Result<u64, Fault> {
     digits(text)
         .and_then(|value| value.checked_mul(SECTOR_BYTES))
-        .ok_or_else(|| Fault::bytes(field, text, "a whole number of 512-byte sectors below 2^55"))
+        .ok_or_else(|| Fault::number(field, text, "a whole number of 512-byte sectors below 2^55"))
 }
 
 #[inline]
