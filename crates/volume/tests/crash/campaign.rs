@@ -1,0 +1,184 @@
+//! Many histories on several threads, and what was reached.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flashlore_volume::Policy;
+
+use crate::crash::draw::Draw;
+use crate::crash::history::{Setup, operations};
+use crate::crash::search::{Distinct, Effort, Failure, Tally, search};
+use crate::crash::shrink::shrink;
+
+/// How long a failing scenario is made smaller.
+const SHRINKING: Duration = Duration::from_secs(60);
+
+/// A search through histories of consecutive seeds.
+#[derive(Debug, Clone, Copy)]
+pub struct Campaign {
+    pub first_seed: u64,
+    /// Goes on until so many histories were searched...
+    pub histories: u64,
+    /// ...and so many distinct contents of media were seen.
+    pub states: usize,
+    pub effort: Effort,
+}
+
+/// What a campaign went through.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub histories: u64,
+    /// Histories with deduplication.
+    pub deduplicating: u64,
+    /// Histories in which a block was collected.
+    pub collecting: u64,
+    /// Histories with a checkpoint.
+    pub checkpointing: u64,
+    /// Histories in which the index evicted an entry.
+    pub evicting: u64,
+    /// Distinct contents of media.
+    pub distinct: usize,
+    pub total: Tally,
+    pub took: Duration,
+}
+
+impl Campaign {
+    /// Searches.
+    ///
+    /// # Panics
+    /// A volume broke its promise: the shrunk scenario is printed.
+    pub fn run(&self) -> Report {
+        let begin = Instant::now();
+        let next_seed = AtomicU64::new(self.first_seed);
+        let failed = AtomicBool::new(false);
+        let distinct = Distinct::default();
+        let report = Mutex::new(Report::default());
+        let failure = Mutex::new(None);
+        let worker = || {
+            while !failed.load(Ordering::Relaxed) {
+                let seed = next_seed.fetch_add(1, Ordering::Relaxed);
+                let done = seed - self.first_seed >= self.histories;
+                if done && distinct.len() >= self.states {
+                    break;
+                }
+                match one_history(seed, self.effort, &distinct) {
+                    Ok((setup, tally)) => {
+                        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                        report.add(&setup, &tally);
+                    }
+                    Err(found) => {
+                        failed.store(true, Ordering::Relaxed);
+                        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                        failure.get_or_insert((seed, found));
+                    }
+                }
+            }
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(worker);
+            }
+        });
+        if let Some((seed, found)) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            panic!("{}", story(seed, *found));
+        }
+        let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+        report.distinct = distinct.len();
+        report.took = begin.elapsed();
+        report
+    }
+}
+
+fn one_history(
+    seed: u64,
+    effort: Effort,
+    distinct: &Distinct,
+) -> Result<(Setup, Tally), Box<Failure>> {
+    let mut draw = Draw::new(seed);
+    let setup = Setup::draw(&mut draw);
+    let units = setup.blocks * setup.pages_per_block * setup.units_per_page;
+    let count = draw.between(20, 40 + 2 * u64::from(units)).min(250);
+    let believed = vec![0; setup.exported as usize];
+    let ops = operations(&mut draw, count, &believed, 1_000).into();
+    let tally = search(&setup, &ops, effort, draw.number(), distinct)?;
+    Ok((setup, tally))
+}
+
+/// A failure, made small, with a test that shows it.
+fn story(seed: u64, found: Failure) -> String {
+    let test = found.scenario.as_test();
+    let small = shrink(found.scenario, Instant::now() + SHRINKING);
+    let how = small
+        .as_ref()
+        .map_or("it did not fail again", |small| &small.how);
+    let small = small
+        .as_ref()
+        .map_or(String::new(), |small| small.scenario.as_test());
+    format!(
+        "history of seed {seed}: {}\n\nas found:\n{test}\nshrunk: {how}\n\n{small}",
+        found.how
+    )
+}
+
+impl Report {
+    fn add(&mut self, setup: &Setup, tally: &Tally) {
+        let work = &tally.work;
+        self.histories += 1;
+        self.deduplicating += u64::from(setup.policy != Policy::Plain);
+        self.collecting += u64::from(work.collections > 0);
+        self.checkpointing += u64::from(work.checkpoints > 0);
+        self.evicting += u64::from(work.evictions > 0);
+        let total = &mut self.total;
+        total.cuts += tally.cuts;
+        total.failed_syncs += tally.failed_syncs;
+        total.images += tally.images;
+        total.recoveries += tally.recoveries;
+        total.recoveries_cut += tally.recoveries_cut;
+        total.went_on += tally.went_on;
+        total.work.collections += work.collections;
+        total.work.checkpoints += work.checkpoints;
+        total.work.evictions += work.evictions;
+        total.work.shares += work.shares;
+        total.work.refusals += work.refusals;
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = &self.total;
+        let work = &total.work;
+        writeln!(
+            f,
+            "{} histories ({} deduplicating; {} with collections, {} with checkpoints, {} with \
+             evictions): {} collections, {} checkpoints, {} evictions, {} shares, {} refusals",
+            self.histories,
+            self.deduplicating,
+            self.collecting,
+            self.checkpointing,
+            self.evicting,
+            work.collections,
+            work.checkpoints,
+            work.evictions,
+            work.shares,
+            work.refusals,
+        )?;
+        write!(
+            f,
+            "{} cuts, {} failing syncs, {} media states, {} distinct, {} recoveries, {} recoveries cut, {} times gone \
+             on, {:.1} s",
+            total.cuts,
+            total.failed_syncs,
+            total.images,
+            self.distinct,
+            total.recoveries,
+            total.recoveries_cut,
+            total.went_on,
+            self.took.as_secs_f64(),
+        )
+    }
+}

@@ -1,0 +1,35 @@
+//! Values and the pages that stand for them.
+//!
+//! Value 0 is the page of zeros, which an unmapped address reads as too. Every sector of every other
+//! page differs from that of any other value, so that a torn or mixed page stands for no value.
+
+use flashlore_content::{PAGE_BYTES, PageBytes};
+
+/// What a page stands for.
+pub type Value = u32;
+
+/// What a page that stands for no value is taken for. No history writes it.
+pub const NO_VALUE: Value = Value::MAX;
+
+/// The page of a value.
+pub fn page(value: Value) -> PageBytes {
+    let mut page = [0; PAGE_BYTES];
+    if value != 0 {
+        for (i, word) in page.chunks_exact_mut(8).enumerate() {
+            let mixed = (u64::from(value) << 32 | i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            word.copy_from_slice(&(mixed ^ mixed >> 29).to_le_bytes());
+        }
+        page[..4].copy_from_slice(&value.to_le_bytes());
+    }
+    page
+}
+
+/// The value a page stands for, or [`NO_VALUE`].
+pub fn value_of(bytes: &PageBytes) -> Value {
+    let value = Value::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    if *bytes == page(value) {
+        value
+    } else {
+        NO_VALUE
+    }
+}

@@ -1,0 +1,80 @@
+//! Short histories that once broke the promise, searched at every cut.
+
+use std::sync::Arc;
+
+use flashlore_medium::Style;
+use flashlore_volume::Policy;
+
+use crate::crash::history::{Op, Setup};
+use crate::crash::scenario::{Generation, Scenario};
+use crate::crash::search::every_cut;
+
+const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
+
+fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
+    Setup {
+        policy,
+        exported: 7,
+        blocks: 7,
+        pages_per_block,
+        units_per_page,
+        alignment: 512,
+        index_entries: 4,
+        garbage: true,
+    }
+}
+
+fn write(lpn: u32, value: u32) -> Op {
+    Op::Write { lpn, value, now: 9 }
+}
+
+fn fua(lpn: u32, value: u32) -> Op {
+    Op::Fua { lpn, value, now: 9 }
+}
+
+/// An opening counted events that lay in the medium's cache alone, made the new epoch durable, and a
+/// cut took the events.
+#[test]
+fn an_opening_after_a_killed_process_is_cut() {
+    for policy in POLICIES {
+        let ops = [fua(5, 11), write(2, 3), write(3, 9), write(4, 8), Op::Kill];
+        every_cut(&setup(policy, 4, 1), &ops);
+        every_cut(&setup(policy, 4, 2), &ops);
+    }
+}
+
+/// The journal named pages that were overwritten before they were durable as events that happened. A
+/// cut took the pages and what overwrote them, but not that batch.
+#[test]
+fn a_block_dies_before_its_pages_are_durable() {
+    for policy in POLICIES {
+        let ops = [write(0, 11), write(0, 1), write(0, 12), fua(0, 13)];
+        every_cut(&setup(policy, 3, 1), &ops);
+    }
+}
+
+/// The same, and the cut tore the pages: the volume came back with an address that cannot be read.
+#[test]
+fn a_block_dies_and_its_pages_are_torn() {
+    for policy in POLICIES {
+        let ops = [fua(0, 11), write(0, 12), write(0, 13), fua(0, 14)];
+        every_cut(&setup(policy, 2, 2), &ops);
+    }
+}
+
+/// Each life makes one page durable and ends without a checkpoint: more lives than a superblock has
+/// room for epochs.
+#[test]
+fn hundreds_of_lives_without_a_checkpoint() {
+    for policy in POLICIES {
+        let life = |number: u32| Generation {
+            style: Style::Nothing,
+            ..Generation::calm(Arc::new([fua(number % 7, 1_000 + number)]))
+        };
+        let scenario = Scenario {
+            setup: setup(policy, 4, 2),
+            generations: (0..600).map(life).collect(),
+        };
+        scenario.play().unwrap();
+    }
+}

@@ -1,0 +1,75 @@
+//! After any crash a volume holds its state at one instant, not before the last flush.
+//!
+//! The short search runs with every test run. The long one is for a release build:
+//! `FLASHLORE_CRASH_STATES=100000 cargo test --release -p flashlore-volume --test crash_search --
+//! --ignored --nocapture`. `FLASHLORE_CRASH_SEED` is the first seed, 1 if not given.
+
+mod crash;
+
+use crash::{Campaign, Effort, Report};
+
+fn number(variable: &str, default: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} is {text:?}, expected a number")),
+        Err(_) => default,
+    }
+}
+
+/// The search went where recovery is difficult.
+fn assert_covers(report: &Report) {
+    println!("{report}");
+    let histories = report.histories;
+    assert!(
+        report.collecting * 2 > histories,
+        "few collections: {report}"
+    );
+    assert!(
+        report.checkpointing * 2 > histories,
+        "few checkpoints: {report}"
+    );
+    assert!(
+        report.evicting * 2 > report.deduplicating,
+        "few evictions: {report}"
+    );
+    assert!(report.total.work.shares > histories, "few shares: {report}");
+    assert!(report.total.work.refusals > 0, "never full: {report}");
+}
+
+#[test]
+fn a_short_search_finds_no_broken_promise() {
+    let campaign = Campaign {
+        first_seed: number("FLASHLORE_CRASH_SEED", 1),
+        histories: 60,
+        states: 3_000,
+        effort: Effort {
+            cuts: 20,
+            images: 2,
+            failed_syncs: 2,
+            recovery_cuts: 3,
+            recut: 30,
+            go_on: 30,
+        },
+    };
+    assert_covers(&campaign.run());
+}
+
+#[test]
+#[ignore = "takes minutes: for release builds"]
+fn a_long_search_finds_no_broken_promise() {
+    let campaign = Campaign {
+        first_seed: number("FLASHLORE_CRASH_SEED", 1),
+        histories: 1_000,
+        states: number("FLASHLORE_CRASH_STATES", 100_000) as usize,
+        effort: Effort {
+            cuts: usize::MAX,
+            images: 4,
+            failed_syncs: 5,
+            recovery_cuts: usize::MAX,
+            recut: 10,
+            go_on: 30,
+        },
+    };
+    assert_covers(&campaign.run());
+}
