@@ -825,6 +825,12 @@ fn check_spare(
             high: marks.high,
         });
     }
+    // A victim gains a page. Whoever fills what is exported thinly must always find one, so every
+    // sealed block could lack all units of a page but one.
+    let scattered = match options.thin {
+        true => geometry.units_per_page() - 1,
+        false => 0,
+    };
     let streams = match options.streams {
         Streams::Separate => 2,
         Streams::Shared => 1,
@@ -836,7 +842,8 @@ fn check_spare(
             let planes = members.len() as u32;
             let blocks = planes * geometry.blocks_per_plane();
             let kept = marks.high + 1 + planes * streams;
-            (u64::from(blocks.saturating_sub(kept)) * u64::from(data_units)).saturating_sub(1)
+            let filled = u64::from(data_units - scattered);
+            (u64::from(blocks.saturating_sub(kept)) * filled).saturating_sub(1)
         })
         .sum();
     if u64::from(options.exported) > most && !options.thin {

@@ -92,7 +92,7 @@ impl Evidence {
             found.iter().partition(|u| u.record.birth == 0);
         for unit in named {
             let at = best.entry(unit.record.birth).or_insert(unit);
-            if at.quality <= unit.quality {
+            if at.rank() < unit.rank() {
                 *at = unit;
             }
         }

@@ -32,6 +32,16 @@ pub(crate) struct FoundUnit {
     pub ppn: Ppn,
     pub record: Record,
     pub quality: Quality,
+    /// The opening of its block.
+    pub opening: u64,
+}
+
+impl FoundUnit {
+    /// Which of two copies of a birth counts: the better one, then the one that was made later. So
+    /// blocks that had been collected stay empty.
+    pub fn rank(&self) -> (Quality, u64, Ppn) {
+        (self.quality, self.opening, self.ppn)
+    }
 }
 
 /// A block that was programmed since the checkpoint.
@@ -143,6 +153,7 @@ fn scan_page(
             ppn,
             record: placed.record,
             quality,
+            opening,
         });
     }
 }
