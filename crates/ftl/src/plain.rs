@@ -160,6 +160,14 @@ where
         }
     }
 
+    /// Asks for the neighbours of its block in the bucket, once the block is near.
+    #[inline(always)]
+    pub fn prefetch_neighbours(&self, lpn: u32) {
+        if lpn < self.map.len() {
+            self.core.blocks().prefetch_neighbours(self.map.get(lpn));
+        }
+    }
+
     /// Recounts every invariant from scratch.
     ///
     /// # Errors

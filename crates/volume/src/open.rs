@@ -329,7 +329,7 @@ fn deduplicating<C: Kept + 'static, M: Medium + 'static>(
         options,
         dedup_options(id),
         NoCensus,
-        map,
+        &map,
         &objects,
         blocks,
     )?;

@@ -39,7 +39,7 @@ impl Twin {
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
             Twin::Dedup(ftl) => {
-                ftl.fetch_candidate(0, content, Tag::NONE).unwrap();
+                ftl.fetch_candidate(0, content, None, Tag::NONE).unwrap();
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
         }

@@ -56,13 +56,21 @@ struct Queued {
     server: u32,
     block: u32,
     stages: Stages,
+    /// When its first stage began; before, of one that waits for another, its earliest instant.
     start: Time,
     /// `Time::MAX` until it is decided.
     end: Time,
-    tags: Vec<Tag>,
-    /// Operations that become ready when this one is done, none before its instant.
-    then: Vec<(u32, Time)>,
+    /// Who is told: the first, and the others of a page of several units.
+    tag: Tag,
+    others: Vec<Tag>,
+    /// The first operation that becomes ready when this one is done, and the next one that waits
+    /// for the same; or [`NO_OP`].
+    then: u32,
+    sibling: u32,
 }
+
+/// No operation.
+const NO_OP: u32 = u32::MAX;
 
 /// What happens at an instant of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,6 +134,8 @@ pub struct NandSim {
     ops: Vec<Queued>,
     /// Slots of decided operations; one is used again when the end of its operation has passed.
     free_ops: VecDeque<u32>,
+    /// When the last operation that is decided ends.
+    latest_end: Time,
     erasing: Vec<u32>,
     /// Background erases whose end is decided and has not passed.
     ending: Vec<Finished>,
@@ -158,6 +168,7 @@ impl NandSim {
             heap: BinaryHeap::new(),
             ops: Vec::new(),
             free_ops: VecDeque::new(),
+            latest_end: 0,
             erasing: Vec::new(),
             ending: Vec::new(),
             finished: Vec::new(),
@@ -180,6 +191,7 @@ impl NandSim {
         self.channels.fill(Resource::default());
         self.ops.clear();
         self.free_ops.clear();
+        self.latest_end = 0;
         self.now = 0;
     }
 
@@ -226,6 +238,7 @@ impl NandSim {
         stages: Stages,
         tags: &[Tag],
     ) -> Completion {
+        let mut tags = tags.iter().copied().filter(|&t| t != Tag::NONE);
         let op = self.store(Queued {
             sequence: self.sequence,
             server,
@@ -233,13 +246,20 @@ impl NandSim {
             stages,
             start: 0,
             end: Time::MAX,
-            tags: tags.iter().copied().filter(|&t| t != Tag::NONE).collect(),
-            then: Vec::new(),
+            tag: tags.next().unwrap_or(Tag::NONE),
+            others: tags.collect(),
+            then: NO_OP,
+            sibling: NO_OP,
         });
         let id = OpId(self.sequence << 32 | u64::from(op));
         self.sequence += 1;
         match self.known(ready) {
-            Ready::After(before, at) => self.ops[slot_of(before)].then.push((op, at)),
+            Ready::After(before, at) => {
+                let sibling = std::mem::replace(&mut self.ops[slot_of(before)].then, op);
+                let waiting = &mut self.ops[op as usize];
+                waiting.sibling = sibling;
+                waiting.start = at;
+            }
             Ready::At(at) if at > self.now => self.push(at, Event::Ready(op)),
             Ready::At(at) => {
                 self.submitted = Some(op);
@@ -268,6 +288,11 @@ impl NandSim {
     }
 
     fn store(&mut self, op: Queued) -> u32 {
+        if self.free_ops.len() == self.ops.len() && self.latest_end <= self.now {
+            // Nothing is under way: the next ones lie side by side.
+            self.ops.clear();
+            self.free_ops.clear();
+        }
         if let Some(&slot) = self.free_ops.front()
             && self.ops[slot as usize].end <= self.now
         {
@@ -487,18 +512,23 @@ impl NandSim {
 
     /// Tells who waits, and lets the dependent operation become ready.
     fn complete(&mut self, op: u32, end: Time) {
-        let start = self.ops[op as usize].start;
+        let done = &self.ops[op as usize];
+        let (start, mut then) = (done.start, done.then);
         if self.submitted == Some(op) {
             self.decided = Some((start, end));
-        } else {
-            let tags = std::mem::take(&mut self.ops[op as usize].tags);
+        } else if done.tag != Tag::NONE {
+            let tags = std::iter::once(&done.tag).chain(&done.others);
             self.finished
-                .extend(tags.iter().map(|&tag| Finished { tag, start, end }));
+                .extend(tags.map(|&tag| Finished { tag, start, end }));
         }
-        for (then, at) in std::mem::take(&mut self.ops[op as usize].then) {
-            self.push(end.max(at), Event::Ready(then));
+        while then != NO_OP {
+            let waiting = &self.ops[then as usize];
+            let (ready, next) = (waiting.start.max(end), waiting.sibling);
+            self.push(ready, Event::Ready(then));
+            then = next;
         }
         self.ops[op as usize].end = end;
+        self.latest_end = self.latest_end.max(end);
         self.free_ops.push_back(op);
     }
 }
@@ -552,7 +582,8 @@ impl Flash for NandSim {
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Infallible> {
-        let block = page.0 / self.pages_per_block;
+        let first = self.geometry.first_unit_of_page(page);
+        let block = self.geometry.block_of(first).0;
         let times = &self.timing.program;
         let array = if times.len() == 1 {
             times[0]
@@ -566,7 +597,7 @@ impl Flash for NandSim {
             },
             Route::OnChip => Stages::Local { array },
         };
-        let server = self.server_of(self.geometry.first_unit_of_page(page));
+        let server = self.server_of(first);
         Ok(self.submit(ready, server, block, stages, tags))
     }
 

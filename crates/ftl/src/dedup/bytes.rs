@@ -43,7 +43,7 @@ where
         options: FtlOptions,
         dedup: DedupOptions,
         ledger: L,
-        map: Vec<u32>,
+        map: &[u32],
         objects: &[RestoredObject<C>],
         blocks: &RestoredBlocks,
     ) -> Result<Self, OptionsError> {
@@ -53,13 +53,13 @@ where
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let mut ftl = DedupFtl {
             core,
-            objects: Objects::restore(map, most, placed),
+            objects: Objects::restore(map, most, dedup.fingerprint_bits, placed),
             dedup: Dedup::new(Self::bounded(dedup, most)),
             ledger,
         };
         for object in objects {
             if ftl.candidate(object.content).is_none() {
-                ftl.index(object.content, object.handle);
+                ftl.index(object.handle);
             }
         }
         ftl.dedup.counters = Default::default();
@@ -76,7 +76,7 @@ where
 
     /// The object that may hold this content.
     pub fn candidate_object(&self, content: C) -> Option<u32> {
-        self.candidate(content).map(|(_, object)| object)
+        self.candidate(content)
     }
 
     /// Writes a logical page whose content is that of the candidate.
@@ -85,13 +85,13 @@ where
     /// An address out of range.
     pub fn write_shared(&mut self, lpn: u32, content: C) -> Result<Outcome, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
-        let Some((entry, object)) = self.candidate(content) else {
+        let Some(object) = self.candidate(content) else {
             unreachable!("the caller has just asked for the candidate")
         };
         self.core.counters.host_writes += 1;
         self.dedup.counters.hits += 1;
         self.dedup.hashed(true);
-        self.dedup.index.touch(entry);
+        self.dedup.index.touch(&mut self.objects, object);
         Ok(self.share(lpn, object))
     }
 
@@ -118,8 +118,8 @@ where
         self.core.check_range(lpn)?;
         let (object, _) = self.store(when, lpn, content, page, Tag::NONE)?;
         // Looked up only now: the append may have collected, though it changes no entry.
-        let taken = self.candidate(content).map(|(entry, _)| entry);
-        self.note_miss(content, object, taken);
+        let taken = self.candidate(content);
+        self.note_miss(object, taken);
         self.refer(lpn, object);
         Ok(object)
     }
