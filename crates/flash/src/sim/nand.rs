@@ -56,11 +56,21 @@ struct Queued {
     server: u32,
     block: u32,
     stages: Stages,
+    /// When its first stage began; before, of one that waits for another, its earliest instant.
     start: Time,
-    tags: Vec<Tag>,
-    /// Operations that become ready when this one is done, none before its instant.
-    then: Vec<(u32, Time)>,
+    /// Who is told: the first, and the others of a page of several units.
+    tag: Tag,
+    others: Vec<Tag>,
+    /// The first operation that becomes ready when this one is done, and the next one that waits
+    /// for the same; or [`NO_OP`].
+    then: u32,
+    sibling: u32,
 }
+
+/// The sequence number of a record whose operation is done.
+const DONE: u64 = u64::MAX;
+/// No operation.
+const NO_OP: u32 = u32::MAX;
 
 /// What happens at an instant of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,18 +228,29 @@ impl NandSim {
         stages: Stages,
         tags: &[Tag],
     ) -> Completion {
+        let mut tags = tags.iter().copied().filter(|&t| t != Tag::NONE);
         let op = self.store(Queued {
             sequence: self.sequence,
             server,
             block,
             stages,
             start: 0,
-            tags: tags.iter().copied().filter(|&t| t != Tag::NONE).collect(),
-            then: Vec::new(),
+            tag: tags.next().unwrap_or(Tag::NONE),
+            others: tags.collect(),
+            then: NO_OP,
+            sibling: NO_OP,
         });
         self.sequence += 1;
         match ready {
-            Ready::After(before, at) => self.ops[before.0 as usize].then.push((op, at)),
+            Ready::After(before, at) if !self.is_under_way(before) => {
+                self.push(at.max(self.now), Event::Ready(op));
+            }
+            Ready::After(before, at) => {
+                let sibling = std::mem::replace(&mut self.ops[before.0 as usize].then, op);
+                let waiting = &mut self.ops[op as usize];
+                waiting.sibling = sibling;
+                waiting.start = at;
+            }
             Ready::At(at) if at > self.now => self.push(at, Event::Ready(op)),
             Ready::At(at) => {
                 self.submitted = Some(op);
@@ -241,6 +262,12 @@ impl NandSim {
             }
         }
         Completion::Later(OpId(op))
+    }
+
+    /// Whether an operation is not done yet.
+    fn is_under_way(&self, op: OpId) -> bool {
+        let op = self.ops.get(op.0 as usize);
+        op.is_some_and(|op| op.sequence != DONE)
     }
 
     fn store(&mut self, op: Queued) -> u32 {
@@ -448,18 +475,28 @@ impl NandSim {
 
     /// Tells who waits, and lets the dependent operation become ready.
     fn complete(&mut self, op: u32, end: Time) {
-        let start = self.ops[op as usize].start;
+        let done = &self.ops[op as usize];
+        let (start, mut then) = (done.start, done.then);
         if self.submitted == Some(op) {
             self.decided = Some((start, end));
-        } else {
-            let tags = std::mem::take(&mut self.ops[op as usize].tags);
+        } else if done.tag != Tag::NONE {
+            let tags = std::iter::once(&done.tag).chain(&done.others);
             self.finished
-                .extend(tags.iter().map(|&tag| Finished { tag, start, end }));
+                .extend(tags.map(|&tag| Finished { tag, start, end }));
         }
-        for (then, at) in std::mem::take(&mut self.ops[op as usize].then) {
-            self.push(end.max(at), Event::Ready(then));
+        while then != NO_OP {
+            let waiting = &self.ops[then as usize];
+            let (ready, next) = (waiting.start.max(end), waiting.sibling);
+            self.push(ready, Event::Ready(then));
+            then = next;
         }
+        self.ops[op as usize].sequence = DONE;
         self.free_ops.push(op);
+        if self.free_ops.len() == self.ops.len() {
+            // Nothing is under way: the next ones lie side by side.
+            self.ops.clear();
+            self.free_ops.clear();
+        }
     }
 }
 
@@ -507,7 +544,8 @@ impl Flash for NandSim {
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Infallible> {
-        let block = page.0 / self.pages_per_block;
+        let first = self.geometry.first_unit_of_page(page);
+        let block = self.geometry.block_of(first).0;
         let times = &self.timing.program;
         let array = if times.len() == 1 {
             times[0]
@@ -521,7 +559,7 @@ impl Flash for NandSim {
             },
             Route::OnChip => Stages::Local { array },
         };
-        let server = self.server_of(self.geometry.first_unit_of_page(page));
+        let server = self.server_of(first);
         Ok(self.submit(ready, server, block, stages, tags))
     }
 
