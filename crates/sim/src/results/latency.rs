@@ -1,6 +1,7 @@
 //! Latencies: exact count, mean, standard deviation and maximum; percentiles to three digits.
 //!
-//! Recording takes some ten nanoseconds and memory does not depend on the number of values.
+//! Recording adds one to a count: the counts are those of a high dynamic range histogram, which is
+//! made of them when somebody asks. Memory does not depend on the number of values.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Digits that percentiles keep: a value read from the histogram is at most 0.1 % too large.
 const DIGITS: u8 = 3;
 
-/// Values the histogram has room for from the start, in nanoseconds; it grows when needed.
-const EXPECTED_MAX_NS: u64 = 1_000_000_000;
+/// Values below have a count each. Above, every power of two is cut into half as many: finer than
+/// the digits ask for, and just as the histogram does it.
+const EXACT: u64 = 2048;
 
 /// Longer latencies are recorded as this one: 292 years.
 const MAX_NS: u64 = i64::MAX as u64;
@@ -17,7 +19,7 @@ const MAX_NS: u64 = i64::MAX as u64;
 /// A set of latencies in nanoseconds of simulated time.
 #[derive(Debug, Clone)]
 pub struct Latency {
-    histogram: Histogram<u64>,
+    counts: Vec<u64>,
     count: u64,
     max_ns: u64,
     sum: u128,
@@ -27,11 +29,8 @@ pub struct Latency {
 impl Latency {
     /// An empty set.
     pub fn new() -> Self {
-        let mut histogram = Histogram::new_with_bounds(1, EXPECTED_MAX_NS, DIGITS)
-            .expect("the bounds are ordered and the digits few");
-        histogram.auto(true);
         Self {
-            histogram,
+            counts: Vec::new(),
             count: 0,
             max_ns: 0,
             sum: 0,
@@ -49,9 +48,24 @@ impl Latency {
         self.sum_of_squares = self
             .sum_of_squares
             .saturating_add(u128::from(ns) * u128::from(ns));
-        self.histogram
-            .record(ns)
-            .expect("a growing histogram takes every value");
+        let class = class_of(ns);
+        if class >= self.counts.len() {
+            self.counts.resize((class + 1).next_power_of_two(), 0);
+        }
+        self.counts[class] += 1;
+    }
+
+    /// The distribution.
+    fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = Histogram::new(DIGITS).expect("the digits are few");
+        for (class, &count) in self.counts.iter().enumerate() {
+            if count > 0 {
+                histogram
+                    .record_n(smallest_of(class), count)
+                    .expect("a growing histogram takes every value");
+            }
+        }
+        histogram
     }
 
     /// Adds the latencies of `other`.
@@ -60,9 +74,12 @@ impl Latency {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum += other.sum;
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
-        self.histogram
-            .add(&other.histogram)
-            .expect("a growing histogram takes every value");
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
     }
 
     /// Latencies recorded.
@@ -93,13 +110,18 @@ impl Latency {
     /// The smallest recorded value, to three digits, that `quantile` of the latencies do not
     /// exceed, in nanoseconds.
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
-        (self.count > 0).then(|| self.histogram.value_at_quantile(quantile).min(self.max_ns))
+        self.quantile_of(&self.histogram(), quantile)
+    }
+
+    fn quantile_of(&self, histogram: &Histogram<u64>, quantile: f64) -> Option<u64> {
+        (self.count > 0).then(|| histogram.value_at_quantile(quantile).min(self.max_ns))
     }
 
     /// The figures that are reported, in microseconds.
     pub fn stats(&self) -> LatencyStats {
         let us = |ns: f64| ns / 1000.0;
-        let quantile = |q| self.quantile_ns(q).map(|ns| us(ns as f64));
+        let histogram = self.histogram();
+        let quantile = |q| self.quantile_of(&histogram, q).map(|ns| us(ns as f64));
         LatencyStats {
             count: self.count,
             mean: self.mean_ns().map(us),
@@ -122,8 +144,22 @@ impl Latency {
             let ns = value.value_iterated_to().min(self.max_ns);
             (ns as f64 / 1000.0, below as f64 / self.count as f64)
         };
-        self.histogram.iter_recorded().map(point).collect()
+        self.histogram().iter_recorded().map(point).collect()
     }
+}
+
+/// Where a value is counted.
+#[inline(always)]
+fn class_of(ns: u64) -> usize {
+    let shift = u64::from((ns | (EXACT - 1)).ilog2() + 1 - EXACT.ilog2());
+    (shift * (EXACT / 2) + (ns >> shift)) as usize
+}
+
+/// The smallest value that is counted there.
+fn smallest_of(class: usize) -> u64 {
+    let class = class as u64;
+    let shift = (class / (EXACT / 2)).saturating_sub(1);
+    (class - shift * (EXACT / 2)) << shift
 }
 
 impl Default for Latency {
@@ -200,6 +236,22 @@ mod tests {
     fn an_empty_set_has_no_figures() {
         assert_eq!(Latency::new().stats(), LatencyStats::default());
         assert!(Latency::new().cdf().is_empty());
+    }
+
+    #[test]
+    fn classes_are_those_of_the_histogram() {
+        let histogram = Histogram::<u64>::new_with_max(MAX_NS, DIGITS).unwrap();
+        for bits in 0..63 {
+            for ns in [
+                1 << bits,
+                (1 << bits) + (1 << bits >> 3) + 1,
+                (2 << bits) - 1,
+            ] {
+                let smallest = smallest_of(class_of(ns));
+                assert_eq!(smallest, histogram.lowest_equivalent(ns), "{ns}");
+                assert_eq!(class_of(smallest), class_of(ns), "{ns}");
+            }
+        }
     }
 
     #[test]
