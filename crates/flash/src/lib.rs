@@ -10,14 +10,14 @@
 //! | [`faults`] | a wrapper that makes chosen operations fail, seeded |
 //! | [`record`] | a wrapper that writes down every operation |
 //! | [`sim`] | simulated time: dies, channels, queues |
-//! | [`prefetch`] | a hint to the processor's cache |
+//! | [`hints`] | hints to the processor and the system about memory that is used at random |
 
 pub mod address;
 pub mod faults;
 pub mod geometry;
+pub mod hints;
 pub mod memory;
 pub mod nand;
-pub mod prefetch;
 pub mod record;
 pub mod rules;
 pub mod sim;

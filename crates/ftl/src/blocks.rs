@@ -9,7 +9,7 @@
 //! Invariants: `valid` is the number of bits set in the block's part of the bitmap; a sealed block is
 //! in the bucket of its pool with that number; no bucket below `lowest` holds a block.
 
-use flashlore_flash::prefetch::prefetch;
+use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 /// No block.
@@ -30,8 +30,9 @@ pub enum State {
     Erasing,
 }
 
-/// What is known of one block: 24 bytes.
+/// What is known of one block: 32 bytes, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 pub struct Block {
     next: u32,
     prev: u32,
@@ -47,7 +48,7 @@ pub struct Block {
     pub state: State,
 }
 
-const _: () = assert!(size_of::<Block>() == 24);
+const _: () = assert!(size_of::<Block>() == 32);
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -95,7 +96,7 @@ impl Blocks {
         let buckets_per_pool = data_units + 1;
         Blocks {
             records: (0..geometry.blocks()).map(record).collect(),
-            valid: vec![0; (geometry.units() as usize).div_ceil(64)],
+            valid: on_large_pages(vec![0; (geometry.units() as usize).div_ceil(64)]),
             buckets: vec![EMPTY; pools * buckets_per_pool as usize],
             lowest: vec![buckets_per_pool; pools],
             buckets_per_pool,
@@ -154,6 +155,16 @@ impl Blocks {
         if ppn.is_some() {
             prefetch(&self.valid, ppn.index() / 64);
             prefetch(&self.records, self.geometry.block_of(ppn).index());
+        }
+    }
+
+    /// Asks for the neighbours of its block in the bucket, once the block is near.
+    #[inline(always)]
+    pub fn prefetch_neighbours(&self, ppn: Ppn) {
+        if ppn.is_some() {
+            let record = self.record(self.geometry.block_of(ppn));
+            prefetch(&self.records, record.next as usize);
+            prefetch(&self.records, record.prev as usize);
         }
     }
 

@@ -11,6 +11,7 @@
 //! Invariants: the free count of a pool is the number of blocks on its planes' free lists; every
 //! valid unit lies where the mapping says its owner lies ([`crate::check`]).
 
+use flashlore_flash::hints::on_large_pages;
 use flashlore_flash::{
     BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, PageId, PlaneId, Ppn, Ready,
     Route, Tag, Time, Unit, When,
@@ -106,7 +107,7 @@ where
             })
             .collect();
         Ok(Core {
-            owners: vec![0; geometry.units() as usize],
+            owners: on_large_pages(vec![0; geometry.units() as usize]),
             victims: Victims::new(options.collect.victims, options.seed),
             counters: Counters::new(data_units),
             cursors: vec![0; layout.groups().len()],

@@ -9,8 +9,8 @@
 //! indexed at the head, the entry at the tail discarded to make room. The address' old object loses a
 //! reference either way and dies, with its entry, when that was the last.
 //!
-//! Invariants: an object is marked as indexed iff the index has an entry that names it, and the entry
-//! has the object's fingerprint.
+//! Invariants: an object has a place in the index iff the index has an entry that names it, and the
+//! entry has the object's fingerprint.
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
@@ -66,7 +66,7 @@ where
         let index_entries = dedup.index_entries.map(|n| n.min(most_objects));
         Ok(DedupFtl {
             core: Core::new(flash, options)?,
-            objects: Objects::new(exported, most_objects),
+            objects: Objects::new(exported, most_objects, dedup.fingerprint_bits),
             dedup: Dedup::new(DedupOptions {
                 index_entries,
                 ..dedup
@@ -149,7 +149,7 @@ where
         if !self.dedup.verify {
             return Ok(None);
         }
-        let Some((_, object)) = self.candidate(content) else {
+        let Some(object) = self.candidate(content) else {
             return Ok(None);
         };
         let ppn = self.objects.at(object);
@@ -161,13 +161,11 @@ where
     }
 
     #[inline(always)]
-    fn candidate(&self, content: C) -> Option<(flashlore_content::dedup::index::EntryId, u32)> {
-        let bits = self.dedup.fingerprint_bits;
-        let fingerprint = content.fingerprint(bits);
+    fn candidate(&self, content: C) -> Option<u32> {
         let objects = &self.objects;
-        let has = |object| objects.content(object).fingerprint(bits) == fingerprint;
-        let entry = self.dedup.index.find(fingerprint, has)?;
-        Some((entry, self.dedup.index.object(entry)))
+        let fingerprint = objects.fingerprint(content);
+        let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
+        self.dedup.index.find(fingerprint, has)
     }
 
     /// Writes a logical page that was hashed.
@@ -184,28 +182,27 @@ where
     ) -> Result<(Outcome, Completion), FtlError<F::Error>> {
         self.check_range(lpn)?;
         let found = self.candidate(content);
-        let same = found.is_none_or(|(_, object)| self.objects.content(object) == content);
-        if let Some((entry, object)) = found
+        let same = found.is_none_or(|object| self.objects.content(object) == content);
+        if let Some(object) = found
             && (same || !self.dedup.verify)
         {
             self.core.counters.host_writes += 1;
             self.dedup.counters.corrupted += u64::from(!same);
             self.dedup.counters.hits += 1;
             self.dedup.hashed(true);
-            self.dedup.index.touch(entry);
+            self.dedup.index.touch(&mut self.objects, object);
             return Ok((self.share(lpn, object), Completion::instant(when.at)));
         }
         let (object, done) = self.store(when, lpn, content, tag)?;
         self.dedup.counters.misses += 1;
         self.dedup.hashed(false);
         match found {
-            Some((entry, _)) => {
+            Some(before) => {
                 self.dedup.counters.collisions += 1;
-                let before = self.dedup.index.take_over(entry, object);
-                self.objects.set_indexed(before, false);
-                self.objects.set_indexed(object, true);
+                let index = &mut self.dedup.index;
+                index.take_over(&mut self.objects, before, object);
             }
-            None => self.index(content, object),
+            None => self.index(object),
         }
         self.refer(lpn, object);
         Ok((Outcome::Programmed, done))
@@ -257,14 +254,8 @@ where
     }
 
     #[inline(always)]
-    fn index(&mut self, content: C, object: u32) {
-        let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
-        self.objects.set_indexed(object, true);
-        if let Some(next) = self.dedup.index.prefetch_tail() {
-            self.objects.prefetch_object(next);
-        }
-        if let Some(evicted) = self.dedup.index.insert(fingerprint, object) {
-            self.objects.set_indexed(evicted, false);
+    fn index(&mut self, object: u32) {
+        if let Some(evicted) = self.dedup.index.insert(&mut self.objects, object) {
             // An index without entries refuses the new one: nothing had to make room.
             self.dedup.counters.evictions += u64::from(evicted != object);
         }
@@ -298,9 +289,7 @@ where
         }
         let content = self.objects.content(object);
         if self.objects.is_indexed(object) {
-            let fingerprint = content.fingerprint(self.dedup.fingerprint_bits);
-            self.dedup.index.remove(fingerprint, object);
-            self.objects.set_indexed(object, false);
+            self.dedup.index.remove(&mut self.objects, object);
         }
         self.ledger.died(content);
         self.core.invalidate(self.objects.at(object));
@@ -356,62 +345,46 @@ where
         self.objects.prefetch_map(lpn);
         self.dedup
             .index
-            .prefetch_slot(content.fingerprint(self.dedup.fingerprint_bits));
+            .prefetch_slot(self.objects.fingerprint(content));
     }
 
-    /// Asks for the index entry and the old object, once slot and map entry are near.
+    /// Asks for the object found and the old one, once slot and map entry are near.
     #[inline(always)]
-    pub fn prefetch_entry(&self, lpn: u32, content: C) {
+    pub fn prefetch_objects(&self, lpn: u32, content: C) {
         self.prefetch_object(lpn);
-        self.dedup
-            .index
-            .prefetch_entry(content.fingerprint(self.dedup.fingerprint_bits));
-    }
-
-    /// Asks for the neighbours in the LRU list and the found object, and for the block and the index
-    /// slot of the old object.
-    #[inline(always)]
-    pub fn prefetch_neighbours(&self, lpn: u32, content: C) {
-        let bits = self.dedup.fingerprint_bits;
-        let found = self
-            .dedup
-            .index
-            .prefetch_neighbours(content.fingerprint(bits));
-        if let Some(object) = found {
+        let fingerprint = self.objects.fingerprint(content);
+        if let Some(object) = self.dedup.index.likely(fingerprint) {
             self.objects.prefetch_object(object);
         }
-        if let Some(old) = self.objects.object_of(lpn) {
-            self.core.prefetch(self.objects.at(old));
-            if self.objects.is_indexed(old) {
-                let fingerprint = self.objects.content(old).fingerprint(bits);
-                self.dedup.index.prefetch_slot(fingerprint);
-            }
+    }
+
+    /// The object that dies when a page is written, unless it is written or shared meanwhile.
+    #[inline(always)]
+    fn dying(&self, lpn: u32) -> Option<u32> {
+        let old = self.objects.object_of(lpn);
+        old.filter(|&object| self.objects.is_last(object))
+    }
+
+    /// Asks for the neighbours of its block in the bucket, once the block is near.
+    #[inline(always)]
+    pub fn prefetch_neighbours(&self, lpn: u32) {
+        if let Some(old) = self.dying(lpn) {
+            let blocks = self.core.blocks();
+            blocks.prefetch_neighbours(self.objects.at(old));
         }
     }
 
-    /// Asks for the index entry of the old object, which may die.
+    /// Asks for the block and the index slot of the old object, once that is near and if it dies.
     #[inline(always)]
-    pub fn prefetch_old_entry(&self, lpn: u32) {
-        if let Some(fingerprint) = self.old_fingerprint(lpn) {
-            self.dedup.index.prefetch_entry(fingerprint);
+    pub fn prefetch_death(&self, lpn: u32) {
+        let Some(old) = self.dying(lpn) else {
+            return;
+        };
+        self.core.prefetch(self.objects.at(old));
+        if self.objects.is_indexed(old) {
+            let fingerprint = self.objects.fingerprint(self.objects.content(old));
+            self.dedup.index.prefetch_slot(fingerprint);
         }
-    }
-
-    /// Asks for that entry's neighbours.
-    #[inline(always)]
-    pub fn prefetch_old_neighbours(&self, lpn: u32) {
-        if let Some(fingerprint) = self.old_fingerprint(lpn) {
-            self.dedup.index.prefetch_neighbours(fingerprint);
-        }
-    }
-
-    #[inline(always)]
-    fn old_fingerprint(&self, lpn: u32) -> Option<u64> {
-        let old = self.objects.object_of(lpn)?;
-        let content = self.objects.content(old);
-        self.objects
-            .is_indexed(old)
-            .then(|| content.fingerprint(self.dedup.fingerprint_bits))
     }
 
     /// Asks for the map entry of a page that will be read soon.
@@ -452,9 +425,9 @@ where
     pub fn check(&self) -> Result<(), String> {
         let alive = self.objects.check()?;
         self.core.check(&self.objects, alive.iter().copied())?;
-        self.dedup.index.check()?;
+        self.dedup.index.check(&self.objects)?;
         let mut named = 0;
-        for object in self.dedup.index.objects() {
+        for object in self.dedup.index.objects(&self.objects) {
             named += 1;
             if self.objects.location(object).is_none() || !self.objects.is_indexed(object) {
                 return Err(format!(
@@ -462,7 +435,7 @@ where
                 ));
             }
             match self.candidate(self.objects.content(object)) {
-                Some((_, found)) if found == object => {}
+                Some(found) if found == object => {}
                 other => {
                     return Err(format!(
                         "object {object} is indexed but looked up as {other:?}"

@@ -148,6 +148,14 @@ where
         }
     }
 
+    /// Asks for the neighbours of its block in the bucket, once the block is near.
+    #[inline(always)]
+    pub fn prefetch_neighbours(&self, lpn: u32) {
+        if lpn < self.map.len() {
+            self.core.blocks().prefetch_neighbours(self.map.get(lpn));
+        }
+    }
+
     #[inline(always)]
     fn check_range(&self, lpn: u32) -> Result<(), FtlError<F::Error>> {
         if lpn < self.map.len() {

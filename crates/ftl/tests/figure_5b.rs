@@ -35,7 +35,7 @@ fn ilpt(device: &Device, page: Ppn) -> Vec<u32> {
 /// HPT from head to tail: value and where it lies.
 fn hpt(device: &Device) -> Vec<(PageTag, Ppn)> {
     let objects = device.objects();
-    let named = device.dedup().index.objects();
+    let named = device.dedup().index.objects(objects);
     named
         .map(|object| (objects.content(object), objects.at(object)))
         .collect()

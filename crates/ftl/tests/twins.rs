@@ -400,7 +400,7 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
     let listed: Vec<u32> = ftl
         .dedup()
         .index
-        .objects()
+        .objects(ftl.objects())
         .map(|o| ftl.objects().at(o).0)
         .collect();
     let expected: Vec<u32> = model

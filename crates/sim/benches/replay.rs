@@ -1,6 +1,7 @@
 //! Timed replay from memory through the whole host model, and the memory a device takes.
 //!
-//! `cargo bench -p flashlore-sim --bench replay [-- GIB]` (default 8 GiB raw). Uniform random 4 KiB
+//! `cargo bench -p flashlore-sim --bench replay [-- GIB [CASES]]` (default 8 GiB raw; `CASES` is a list of
+//! numbers such as `0,2`, counted from 0, for profiles of one of them). Uniform random 4 KiB
 //! writes on a full device, 64-page blocks, greedy collection in the foreground, response and service
 //! times recorded. Prints page requests a second of processor time of the one thread, what was
 //! switched on, amplification, hit rate, bytes a logical page, and a hash of the counters. Rounds of the
@@ -293,8 +294,8 @@ fn memory() {
             .write(When::now(0), lpn, PageTag(lpn), true, Tag::NONE)
             .expect("the device has room");
     }
-    let tables = system.heap_bytes() as f64 - 12.0 * f64::from(1 << 20);
-    let full = tables / exported + 12.0;
+    let tables = system.heap_bytes() as f64 - 16.0 * f64::from(1 << 20);
+    let full = tables / exported + 16.0;
     println!(
         "memory, 1 TiB raw: ca-ssd with an index of 25 % of {exported_pages} pages {full:.2} B/page \
          when every page has an object"
@@ -302,10 +303,11 @@ fn memory() {
 }
 
 fn main() {
-    let gib = std::env::args()
-        .filter_map(|a| a.parse().ok())
-        .next_back()
-        .unwrap_or(8);
+    let mut arguments = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
+    let gib = arguments.next().and_then(|a| a.parse().ok()).unwrap_or(8);
+    let chosen: Option<Vec<usize>> = arguments
+        .next()
+        .map(|list| list.split(',').filter_map(|n| n.parse().ok()).collect());
     let private = Shape {
         gib,
         spare: 33,
@@ -320,14 +322,19 @@ fn main() {
         spare: 7,
         shared: false,
     };
-    let mut cases = [
-        plain("plain", private),
-        ca_ssd("ca-ssd, 40 % repeated", private, 41),
-        ca_ssd("ca-ssd, all distinct", private, 0),
-        plain("plain", shared),
-        ca_ssd("ca-ssd, 40 % repeated", shared, 41),
-        plain("plain, tight", tight),
+    let all: [&dyn Fn() -> Box<dyn Case>; 6] = [
+        &|| plain("plain", private),
+        &|| ca_ssd("ca-ssd, 40 % repeated", private, 41),
+        &|| ca_ssd("ca-ssd, all distinct", private, 0),
+        &|| plain("plain", shared),
+        &|| ca_ssd("ca-ssd, 40 % repeated", shared, 41),
+        &|| plain("plain, tight", tight),
     ];
+    let wanted = |number| chosen.as_ref().is_none_or(|c| c.contains(&number));
+    let mut cases: Vec<_> = (0..all.len())
+        .filter(|&number| wanted(number))
+        .map(|number| all[number]())
+        .collect();
     for _ in 0..ROUNDS {
         for case in &mut cases {
             case.round();
@@ -336,5 +343,7 @@ fn main() {
     for case in &cases {
         case.report();
     }
-    memory();
+    if chosen.is_none() {
+        memory();
+    }
 }

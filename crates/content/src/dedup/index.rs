@@ -4,49 +4,61 @@
 //! or an insertion moves the entry to the head, reads never touch the order, the entry at the tail is
 //! discarded to make room, and an entry goes with the last reference to its object.
 //!
-//! Open addressing with linear probing over 8-byte slots (32-bit tag, entry number + 1; 0 is empty),
-//! deletion by shifting back, entries in a list threaded through 16-byte records. The tag alone
-//! decides the home slot, so a slot can be moved without its fingerprint. The index knows objects by
-//! handle only; the caller compares the content.
+//! Open addressing with linear probing over 8-byte slots (32-bit tag, object + 1; 0 is empty), deletion
+//! by shifting back. The tag alone decides the home slot, so a slot can be moved without its
+//! fingerprint. The index knows objects by handle only; the caller compares the content.
+//!
+//! The order is a queue of *uses*, least recent first. A use is numbered and each object remembers the
+//! number of its last one ([`Members`]); earlier ones are stale and passed over at the tail, or dropped
+//! when the queue is full. So a use touches the object and the end of the queue, never a neighbour.
 //!
 //! Invariants: every entry is in exactly one slot, reachable from its home without an empty slot
-//! between; the list holds every entry once; at most `capacity` entries.
+//! between; an object has a place iff it has an entry, and the use of that number in the queue is its;
+//! at most `capacity` entries.
 
-use flashlore_flash::prefetch::prefetch;
+use std::collections::VecDeque;
 
-const NONE: u32 = u32::MAX;
-/// Slots for 2 entries: a load of at most two thirds.
-const SLOTS_FOR_TWO: usize = 3;
+use flashlore_flash::hints::{on_large_pages, prefetch};
+
+/// A load of at most a half: what lies together is rarely more than a few slots.
+const SLOTS_FOR_ONE: usize = 2;
+/// Half the slots of a cache line.
+const HALF_LINE: usize = 4;
+/// Uses kept for an entry: dropping the stale ones looks at twice as many as it frees at worst.
+const USES_FOR_ONE: usize = 2;
 const SMALLEST: usize = 16;
+/// How many uses before its turn at the tail an object is asked for, and then its slot.
+const OBJECT_AHEAD: usize = 12;
+const SLOT_AHEAD: usize = 6;
+
+/// What the objects keep for the index.
+pub trait Members {
+    /// The lower half of an object's fingerprint.
+    fn tag(&self, object: u32) -> u32;
+    /// The number of the object's last use; `None` if it has no entry.
+    fn place(&self, object: u32) -> Option<u32>;
+    /// Notes that number.
+    fn set_place(&mut self, object: u32, place: Option<u32>);
+    /// Asks for what the other three touch.
+    fn prefetch(&self, object: u32);
+}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Slot {
     tag: u32,
-    entry_plus_1: u32,
+    object_plus_1: u32,
 }
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    object: u32,
-    tag: u32,
-    /// Towards the head (more recent).
-    newer: u32,
-    /// Towards the tail; also threads the free entries.
-    older: u32,
-}
-
-/// An entry of the index; valid until it is removed or evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryId(u32);
 
 /// The index.
 #[derive(Debug, Clone)]
 pub struct LruIndex {
     slots: Vec<Slot>,
-    entries: Vec<Entry>,
-    free: u32,
-    head: u32,
-    tail: u32,
+    /// Objects by time of use; stale where the object's place is another.
+    uses: VecDeque<u32>,
+    /// The number of the first use in the queue, modulo 2^32.
+    first: u32,
+    /// Uses that are kept until the stale ones are dropped.
+    most_uses: usize,
     len: u32,
     capacity: Option<u32>,
 }
@@ -56,12 +68,12 @@ impl LruIndex {
     /// nothing.
     pub fn new(capacity: Option<u32>) -> Self {
         let expected = capacity.unwrap_or(0) as usize;
+        let most_uses = uses_for(expected);
         LruIndex {
-            slots: vec![Slot::default(); slots_for(expected)],
-            entries: Vec::with_capacity(expected),
-            free: NONE,
-            head: NONE,
-            tail: NONE,
+            slots: empty_slots(slots_for(expected)),
+            uses: VecDeque::with_capacity(most_uses),
+            first: 0,
+            most_uses,
             len: 0,
             capacity,
         }
@@ -79,203 +91,148 @@ impl LruIndex {
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.entries.capacity() * size_of::<Entry>()
+        self.slots.capacity() * size_of::<Slot>() + self.uses.capacity() * size_of::<u32>()
     }
 
-    /// The object an entry names.
-    #[inline(always)]
-    pub fn object(&self, entry: EntryId) -> u32 {
-        self.entries[entry.0 as usize].object
-    }
-
-    /// The entry of a fingerprint; `is` says whether an object has the whole fingerprint, of which
+    /// The object with a fingerprint; `is` says whether an object has the whole fingerprint, of which
     /// the index keeps 32 bits.
     #[inline(always)]
-    pub fn find(&self, fingerprint: u64, is: impl Fn(u32) -> bool) -> Option<EntryId> {
+    pub fn find(&self, fingerprint: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = fingerprint as u32;
         let mut at = self.home(tag);
         loop {
             let slot = self.slots[at];
-            if slot.entry_plus_1 == 0 {
+            if slot.object_plus_1 == 0 {
                 return None;
             }
-            if slot.tag == tag && is(self.entries[(slot.entry_plus_1 - 1) as usize].object) {
-                return Some(EntryId(slot.entry_plus_1 - 1));
+            if slot.tag == tag && is(slot.object_plus_1 - 1) {
+                return Some(slot.object_plus_1 - 1);
             }
             at = self.after(at);
         }
     }
 
-    /// Moves an entry to the head.
+    /// Moves the entry of an object to the head.
     #[inline(always)]
-    pub fn touch(&mut self, entry: EntryId) {
-        if self.head != entry.0 {
-            self.unlink(entry.0);
-            self.link_head(entry.0);
+    pub fn touch(&mut self, members: &mut impl Members, object: u32) {
+        let newest = self.number(self.uses.len()).wrapping_sub(1);
+        if members.place(object) != Some(newest) {
+            self.use_now(members, object);
         }
     }
 
-    /// Inserts a fingerprint that has no entry, at the head. Answers the object whose entry was
-    /// discarded to make room, which with a capacity of 0 is the new one.
-    #[inline]
-    pub fn insert(&mut self, fingerprint: u64, object: u32) -> Option<u32> {
+    /// Inserts an object whose fingerprint has no entry, at the head. Answers the object whose entry
+    /// was discarded to make room, which with a capacity of 0 is the new one.
+    #[inline(always)]
+    pub fn insert(&mut self, members: &mut impl Members, object: u32) -> Option<u32> {
         let mut evicted = None;
         match self.capacity {
             Some(0) => return Some(object),
-            Some(capacity) if self.len == capacity => {
-                let tail = self.tail;
-                evicted = Some(self.entries[tail as usize].object);
-                self.delete(tail);
-            }
+            Some(capacity) if self.len == capacity => evicted = self.discard_tail(members),
             Some(_) => {}
             None => self.make_room(),
         }
-        let tag = fingerprint as u32;
-        let record = Entry {
-            object,
+        let tag = members.tag(object);
+        self.fill_slot(Slot {
             tag,
-            newer: NONE,
-            older: NONE,
-        };
-        let entry = if self.free == NONE {
-            self.entries.push(record);
-            (self.entries.len() - 1) as u32
-        } else {
-            let entry = self.free;
-            self.free = self.entries[entry as usize].older;
-            self.entries[entry as usize] = record;
-            entry
-        };
-        self.fill_slot(tag, entry);
-        self.link_head(entry);
+            object_plus_1: object + 1,
+        });
+        self.use_now(members, object);
         self.len += 1;
         evicted
     }
 
-    /// Gives an entry to another object with the same fingerprint and moves it to the head.
-    /// Answers the object it named before.
-    pub fn take_over(&mut self, entry: EntryId, object: u32) -> u32 {
-        let before = std::mem::replace(&mut self.entries[entry.0 as usize].object, object);
-        self.touch(entry);
-        before
+    /// Gives the entry of an object to another with the same fingerprint and moves it to the head.
+    pub fn take_over(&mut self, members: &mut impl Members, before: u32, object: u32) {
+        let at = self.slot_of(members.tag(before), before);
+        self.slots[at].object_plus_1 = object + 1;
+        members.set_place(before, None);
+        self.use_now(members, object);
     }
 
     /// Removes the entry of an object, which must have one.
-    #[inline]
-    pub fn remove(&mut self, fingerprint: u64, object: u32) {
-        if let Some(EntryId(entry)) = self.find(fingerprint, |o| o == object) {
-            self.delete(entry);
-        } else {
-            debug_assert!(
-                false,
-                "object {object} is marked as indexed but has no entry"
-            );
-        }
+    #[inline(always)]
+    pub fn remove(&mut self, members: &mut impl Members, object: u32) {
+        let at = self.slot_of(members.tag(object), object);
+        self.close_gap(at);
+        members.set_place(object, None);
+        self.len -= 1;
     }
 
     /// Asks for the home slot of a fingerprint.
     #[inline(always)]
     pub fn prefetch_slot(&self, fingerprint: u64) {
-        prefetch(&self.slots, self.home(fingerprint as u32));
+        self.prefetch_home(fingerprint as u32);
     }
 
-    /// Asks for the entry a fingerprint probably has, once its slot is near.
+    /// Asks for the home of a tag and what follows: a probe often runs into the next line.
     #[inline(always)]
-    pub fn prefetch_entry(&self, fingerprint: u64) {
-        if let Some(entry) = self.likely(fingerprint) {
-            prefetch(&self.entries, entry as usize);
+    fn prefetch_home(&self, tag: u32) {
+        let home = self.home(tag);
+        prefetch(&self.slots, home);
+        prefetch(&self.slots, home + HALF_LINE);
+    }
+
+    /// The object a fingerprint probably has, once its slot is near.
+    #[inline(always)]
+    pub fn likely(&self, fingerprint: u64) -> Option<u32> {
+        self.find(fingerprint, |_| true)
+    }
+
+    /// Asks for what a later eviction will touch.
+    #[inline(always)]
+    fn prefetch_tail(&self, members: &impl Members) {
+        if let Some(&object) = self.uses.get(OBJECT_AHEAD) {
+            members.prefetch(object);
         }
-    }
-
-    /// Asks for the neighbours of the entry a fingerprint probably has, once the entry is near;
-    /// answers its object.
-    #[inline(always)]
-    pub fn prefetch_neighbours(&self, fingerprint: u64) -> Option<u32> {
-        let entry = self.entries[self.likely(fingerprint)? as usize];
-        prefetch(&self.entries, entry.newer as usize);
-        prefetch(&self.entries, entry.older as usize);
-        Some(entry.object)
-    }
-
-    /// Asks for what the next evictions will touch, once the index is full: the record that is third
-    /// from the tail, and the slot of the second; answers the second's object.
-    #[inline(always)]
-    pub fn prefetch_tail(&self) -> Option<u32> {
-        if self.capacity != Some(self.len) {
-            return None;
-        }
-        let last = self.entries.get(self.tail as usize)?;
-        let second = self.entries.get(last.newer as usize)?;
-        prefetch(&self.entries, second.newer as usize);
-        prefetch(&self.slots, self.home(second.tag));
-        Some(second.object)
-    }
-
-    /// The entry with the right tag in the first slots after the home.
-    #[inline(always)]
-    fn likely(&self, fingerprint: u64) -> Option<u32> {
-        let tag = fingerprint as u32;
-        let mut at = self.home(tag);
-        loop {
-            let slot = self.slots[at];
-            if slot.entry_plus_1 == 0 {
-                return None;
-            }
-            if slot.tag == tag {
-                return Some(slot.entry_plus_1 - 1);
-            }
-            at = self.after(at);
+        if let Some(&object) = self.uses.get(SLOT_AHEAD)
+            && members.place(object) == Some(self.number(SLOT_AHEAD))
+        {
+            self.prefetch_home(members.tag(object));
         }
     }
 
     /// The objects from head to tail.
-    pub fn objects(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut at = self.head;
-        std::iter::from_fn(move || {
-            let entry = *self.entries.get(at as usize)?;
-            at = entry.older;
-            Some(entry.object)
-        })
+    pub fn objects<'a>(&'a self, members: &'a impl Members) -> impl Iterator<Item = u32> + 'a {
+        let uses = self.uses.iter().enumerate().rev();
+        uses.filter(|&(i, &object)| members.place(object) == Some(self.number(i)))
+            .map(|(_, &object)| object)
     }
 
     /// Recounts every invariant.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, members: &impl Members) -> Result<(), String> {
         if self.capacity.is_some_and(|c| self.len > c) {
             return Err(format!(
                 "index holds {} entries, capacity {:?}",
                 self.len, self.capacity
             ));
         }
-        let mut listed = vec![false; self.entries.len()];
-        let (mut at, mut newer) = (self.head, NONE);
-        while at != NONE {
-            let entry = self.entries[at as usize];
-            if std::mem::replace(&mut listed[at as usize], true) || entry.newer != newer {
-                return Err(format!("index list is broken at entry {at}"));
-            }
-            newer = at;
-            at = entry.older;
-        }
-        if newer != self.tail {
-            return Err(format!("index list ends at {newer}, tail is {}", self.tail));
-        }
-        let listed_count = listed.iter().filter(|&&l| l).count();
         let mut slots = 0;
         for (position, slot) in self.slots.iter().enumerate() {
-            if slot.entry_plus_1 == 0 {
+            if slot.object_plus_1 == 0 {
                 continue;
             }
             slots += 1;
-            let entry = (slot.entry_plus_1 - 1) as usize;
-            if !listed[entry] || self.entries[entry].tag != slot.tag {
-                return Err(format!("index slot {position} names entry {entry} wrongly"));
+            let object = slot.object_plus_1 - 1;
+            if members.tag(object) != slot.tag {
+                return Err(format!(
+                    "index slot {position} names object {object} wrongly"
+                ));
+            }
+            let used = members
+                .place(object)
+                .and_then(|place| self.uses.get(place.wrapping_sub(self.first) as usize));
+            if used != Some(&object) {
+                return Err(format!(
+                    "object {object} in index slot {position} has no place in the order"
+                ));
             }
             let mut probe = self.home(slot.tag);
             while probe != position {
-                if self.slots[probe].entry_plus_1 == 0 {
+                if self.slots[probe].object_plus_1 == 0 {
                     return Err(format!(
                         "index slot {position} cannot be reached from its home"
                     ));
@@ -283,13 +240,20 @@ impl LruIndex {
                 probe = self.after(probe);
             }
         }
-        if slots != self.len as usize || listed_count != slots {
+        let listed = self.objects(members).count();
+        if slots != self.len as usize || listed != slots {
             return Err(format!(
-                "index counts {} entries, {listed_count} are listed, {slots} have slots",
+                "index counts {} entries, {listed} are listed, {slots} have slots",
                 self.len
             ));
         }
         Ok(())
+    }
+
+    /// The number of the use at this position of the queue.
+    #[inline(always)]
+    fn number(&self, position: usize) -> u32 {
+        self.first.wrapping_add(position as u32)
     }
 
     #[inline(always)]
@@ -308,50 +272,94 @@ impl LruIndex {
         }
     }
 
-    fn fill_slot(&mut self, tag: u32, entry: u32) {
+    /// The slot of an object, which must have one.
+    #[inline(always)]
+    fn slot_of(&self, tag: u32, object: u32) -> usize {
         let mut at = self.home(tag);
-        while self.slots[at].entry_plus_1 != 0 {
+        while self.slots[at].object_plus_1 != object + 1 {
+            debug_assert!(
+                self.slots[at].object_plus_1 != 0,
+                "object {object} has a place but no slot"
+            );
             at = self.after(at);
         }
-        self.slots[at] = Slot {
-            tag,
-            entry_plus_1: entry + 1,
-        };
+        at
     }
 
-    /// Doubles the table when two thirds are full; only an unlimited index grows.
+    #[inline(always)]
+    fn fill_slot(&mut self, slot: Slot) {
+        let mut at = self.home(slot.tag);
+        while self.slots[at].object_plus_1 != 0 {
+            at = self.after(at);
+        }
+        self.slots[at] = slot;
+    }
+
+    /// Doubles the table when half of it is full; only an unlimited index grows.
     fn make_room(&mut self) {
         if slots_for(self.len as usize + 1) <= self.slots.len() {
             return;
         }
-        let doubled = vec![Slot::default(); self.slots.len() * 2];
+        let doubled = empty_slots(self.slots.len() * 2);
         let old = std::mem::replace(&mut self.slots, doubled);
         for slot in old {
-            if slot.entry_plus_1 != 0 {
-                self.fill_slot(slot.tag, slot.entry_plus_1 - 1);
+            if slot.object_plus_1 != 0 {
+                self.fill_slot(slot);
             }
         }
     }
 
-    fn delete(&mut self, entry: u32) {
-        let tag = self.entries[entry as usize].tag;
-        let mut at = self.home(tag);
-        while self.slots[at].entry_plus_1 != entry + 1 {
-            at = self.after(at);
+    /// Discards the least recently used entry; answers its object.
+    #[inline(always)]
+    fn discard_tail(&mut self, members: &mut impl Members) -> Option<u32> {
+        loop {
+            let object = self.uses.pop_front()?;
+            let number = self.first;
+            self.first = number.wrapping_add(1);
+            self.prefetch_tail(members);
+            if members.place(object) == Some(number) {
+                self.remove(members, object);
+                return Some(object);
+            }
         }
-        self.close_gap(at);
-        self.unlink(entry);
-        self.entries[entry as usize].older = self.free;
-        self.free = entry;
-        self.len -= 1;
+    }
+
+    /// The newest use is that of an object.
+    #[inline(always)]
+    fn use_now(&mut self, members: &mut impl Members, object: u32) {
+        if self.uses.len() >= self.most_uses {
+            self.drop_stale(members);
+        }
+        members.set_place(object, Some(self.number(self.uses.len())));
+        self.uses.push_back(object);
+    }
+
+    /// Drops the uses that later ones or a removal made stale.
+    #[cold]
+    fn drop_stale(&mut self, members: &mut impl Members) {
+        let mut kept = 0;
+        for position in 0..self.uses.len() {
+            if let Some(&object) = self.uses.get(position + OBJECT_AHEAD) {
+                members.prefetch(object);
+            }
+            let object = self.uses[position];
+            if members.place(object) == Some(self.number(position)) {
+                self.uses[kept] = object;
+                members.set_place(object, Some(self.number(kept)));
+                kept += 1;
+            }
+        }
+        self.uses.truncate(kept);
+        self.most_uses = self.most_uses.max(uses_for(kept));
     }
 
     /// Empties a slot and moves back those behind it that would become unreachable.
+    #[inline(always)]
     fn close_gap(&mut self, mut gap: usize) {
         let mut at = self.after(gap);
         loop {
             let slot = self.slots[at];
-            if slot.entry_plus_1 == 0 {
+            if slot.object_plus_1 == 0 {
                 break;
             }
             let home = self.home(slot.tag);
@@ -368,42 +376,49 @@ impl LruIndex {
         }
         self.slots[gap] = Slot::default();
     }
+}
 
-    #[inline(always)]
-    fn unlink(&mut self, entry: u32) {
-        let Entry { newer, older, .. } = self.entries[entry as usize];
-        match self.entries.get_mut(newer as usize) {
-            Some(e) => e.older = older,
-            None => self.head = older,
-        }
-        match self.entries.get_mut(older as usize) {
-            Some(e) => e.newer = newer,
-            None => self.tail = newer,
-        }
-    }
-
-    #[inline(always)]
-    fn link_head(&mut self, entry: u32) {
-        let head = self.head;
-        let e = &mut self.entries[entry as usize];
-        e.newer = NONE;
-        e.older = head;
-        match self.entries.get_mut(head as usize) {
-            Some(e) => e.newer = entry,
-            None => self.tail = entry,
-        }
-        self.head = entry;
-    }
+fn empty_slots(count: usize) -> Vec<Slot> {
+    on_large_pages(vec![Slot::default(); count])
 }
 
 fn slots_for(entries: usize) -> usize {
-    (entries * SLOTS_FOR_TWO / 2 + 1).max(SMALLEST)
+    (entries * SLOTS_FOR_ONE + 1).max(SMALLEST)
+}
+
+/// A use has one of 2^32 numbers.
+fn uses_for(entries: usize) -> usize {
+    (entries * USES_FOR_ONE + SMALLEST).min(u32::MAX as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Objects with these fingerprints.
+    #[derive(Default)]
+    struct Objects(Vec<(u64, Option<u32>)>);
+
+    impl Objects {
+        fn add(&mut self, fingerprint: u64) -> u32 {
+            self.0.push((fingerprint, None));
+            self.0.len() as u32 - 1
+        }
+    }
+
+    impl Members for Objects {
+        fn tag(&self, object: u32) -> u32 {
+            self.0[object as usize].0 as u32
+        }
+        fn place(&self, object: u32) -> Option<u32> {
+            self.0[object as usize].1
+        }
+        fn set_place(&mut self, object: u32, place: Option<u32>) {
+            self.0[object as usize].1 = place;
+        }
+        fn prefetch(&self, _: u32) {}
+    }
 
     /// The slow twin: newest first.
     #[derive(Default)]
@@ -428,23 +443,24 @@ mod tests {
         fn the_index_equals_a_list(steps in steps(), capacity in prop::option::of(0u32..40)) {
             let mut index = LruIndex::new(capacity);
             let mut model = Model::default();
-            let mut names: Vec<u64> = Vec::new();
+            let mut objects = Objects::default();
+            // The numbers of uses run over in the middle of the test.
+            index.first = 100u32.wrapping_neg();
             for step in steps {
                 match step {
                     Step::Write(fp) => {
                         // Tags that agree in the low bits land in the same slots.
                         let fp = fp % 7 * 0x1_0000_0000 + fp;
-                        let found = index.find(fp, |o| names[o as usize] == fp);
+                        let found = index.find(fp, |o| objects.0[o as usize].0 == fp);
                         let at = model.0.iter().position(|&(f, _)| f == fp);
-                        prop_assert_eq!(found.map(|e| index.object(e)), at.map(|i| model.0[i].1));
-                        if let (Some(entry), Some(i)) = (found, at) {
-                            index.touch(entry);
+                        prop_assert_eq!(found, at.map(|i| model.0[i].1));
+                        if let (Some(object), Some(i)) = (found, at) {
+                            index.touch(&mut objects, object);
                             let hit = model.0.remove(i);
                             model.0.insert(0, hit);
                         } else {
-                            let object = names.len() as u32;
-                            names.push(fp);
-                            let evicted = index.insert(fp, object);
+                            let object = objects.add(fp);
+                            let evicted = index.insert(&mut objects, object);
                             model.0.insert(0, (fp, object));
                             let over = capacity.is_some_and(|c| model.0.len() > c as usize);
                             let expected = if over { model.0.pop() } else { None };
@@ -455,12 +471,12 @@ mod tests {
                         let fp = fp % 7 * 0x1_0000_0000 + fp;
                         if let Some(i) = model.0.iter().position(|&(f, _)| f == fp) {
                             let (_, object) = model.0.remove(i);
-                            index.remove(fp, object);
+                            index.remove(&mut objects, object);
                         }
                     }
                 }
-                index.check().map_err(TestCaseError::fail)?;
-                let listed: Vec<u32> = index.objects().collect();
+                index.check(&objects).map_err(TestCaseError::fail)?;
+                let listed: Vec<u32> = index.objects(&objects).collect();
                 let expected: Vec<u32> = model.0.iter().map(|&(_, o)| o).collect();
                 prop_assert_eq!(listed, expected);
             }
@@ -470,11 +486,32 @@ mod tests {
     #[test]
     fn a_taken_over_entry_names_the_newer_object_at_the_head() {
         let mut index = LruIndex::new(Some(4));
-        index.insert(1, 10);
-        index.insert(2, 20);
-        let entry = index.find(1, |o| o == 10).unwrap();
-        assert_eq!(index.take_over(entry, 11), 10);
-        assert_eq!(index.objects().collect::<Vec<_>>(), [11, 20]);
-        index.check().unwrap();
+        let mut objects = Objects::default();
+        let [first, other, newer] = [1, 2, 1].map(|fingerprint| objects.add(fingerprint));
+        index.insert(&mut objects, first);
+        index.insert(&mut objects, other);
+        index.take_over(&mut objects, first, newer);
+        assert_eq!(objects.place(first), None);
+        let listed: Vec<u32> = index.objects(&objects).collect();
+        assert_eq!(listed, [newer, other]);
+        index.check(&objects).unwrap();
+    }
+
+    #[test]
+    fn touching_for_ever_keeps_the_queue_small() {
+        let mut index = LruIndex::new(Some(8));
+        let mut objects = Objects::default();
+        for fingerprint in 0..8 {
+            let object = objects.add(fingerprint);
+            index.insert(&mut objects, object);
+        }
+        let before = index.heap_bytes();
+        for round in 0..10_000 {
+            index.touch(&mut objects, round * 5 % 8);
+        }
+        index.check(&objects).unwrap();
+        assert_eq!(index.heap_bytes(), before);
+        let listed: Vec<u32> = index.objects(&objects).collect();
+        assert_eq!(listed, [3, 6, 1, 4, 7, 2, 5, 0]);
     }
 }

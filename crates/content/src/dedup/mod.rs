@@ -53,8 +53,6 @@ pub struct Dedup {
     pub counters: DedupCounters,
     /// The controller that switches hashing off, if any.
     pub bypass: Option<Bypass>,
-    /// Width of a fingerprint in bits.
-    pub fingerprint_bits: u32,
     /// Whether content is compared before it is shared.
     pub verify: bool,
 }
@@ -72,13 +70,12 @@ impl Dedup {
             index: LruIndex::new(options.index_entries),
             counters: DedupCounters::default(),
             bypass: options.bypass.map(Bypass::new),
-            fingerprint_bits: options.fingerprint_bits,
             verify: options.verify,
         }
     }
 
     /// Whether the next write is to be hashed; ask once a write.
-    #[inline]
+    #[inline(always)]
     pub fn wants_hash(&mut self) -> bool {
         match &mut self.bypass {
             None => true,
@@ -87,7 +84,7 @@ impl Dedup {
     }
 
     /// Notes whether a hashed write was a hit.
-    #[inline]
+    #[inline(always)]
     pub fn hashed(&mut self, hit: bool) {
         if let Some(bypass) = &mut self.bypass {
             bypass.hashed(hit);

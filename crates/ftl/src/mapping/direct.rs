@@ -1,7 +1,7 @@
 //! Logical page number to physical unit: four bytes a page, no object table.
 
 use flashlore_flash::Ppn;
-use flashlore_flash::prefetch::prefetch;
+use flashlore_flash::hints::{on_large_pages, prefetch};
 
 use super::Mapping;
 
@@ -14,9 +14,9 @@ pub struct Direct {
 impl Direct {
     /// Nothing is mapped.
     pub fn new(exported: u32) -> Self {
-        Direct {
-            units: vec![Ppn::NONE; exported as usize],
-        }
+        let mut units = on_large_pages(Vec::with_capacity(exported as usize));
+        units.resize(exported as usize, Ppn::NONE);
+        Direct { units }
     }
 
     /// Logical pages.

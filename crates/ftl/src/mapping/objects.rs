@@ -8,8 +8,9 @@
 //! references is on the free list and maps nowhere.
 
 use flashlore_content::Content;
+use flashlore_content::dedup::index::Members;
 use flashlore_flash::Ppn;
-use flashlore_flash::prefetch::prefetch;
+use flashlore_flash::hints::{on_large_pages, prefetch};
 
 use super::Mapping;
 
@@ -18,7 +19,7 @@ pub const NO_OBJECT: u32 = u32::MAX;
 
 const INDEXED: u32 = 1 << 31;
 
-/// One stored value: 12 bytes for a tag.
+/// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
 struct Object<C> {
     /// Where it lies; of a free handle, the next free one.
@@ -26,6 +27,8 @@ struct Object<C> {
     /// Live references, and whether the fingerprint index names the object.
     references: u32,
     content: C,
+    /// Its last use in the fingerprint index, while that names it.
+    place: u32,
 }
 
 /// The map and the object table.
@@ -35,17 +38,27 @@ pub struct Objects<C> {
     table: Vec<Object<C>>,
     free: u32,
     live: u32,
+    fingerprint_bits: u32,
 }
 
 impl<C: Content> Objects<C> {
-    /// Nothing is mapped; `most` objects can exist at a time.
-    pub fn new(exported: u32, most: u32) -> Self {
+    /// Nothing is mapped; `most` objects can exist at a time, their fingerprints are so wide.
+    pub fn new(exported: u32, most: u32, fingerprint_bits: u32) -> Self {
+        let mut map = on_large_pages(Vec::with_capacity(exported as usize));
+        map.resize(exported as usize, NO_OBJECT);
         Objects {
-            map: vec![NO_OBJECT; exported as usize],
-            table: Vec::with_capacity(most as usize),
+            map,
+            table: on_large_pages(Vec::with_capacity(most as usize)),
             free: NO_OBJECT,
             live: 0,
+            fingerprint_bits,
         }
+    }
+
+    /// The fingerprint that content has here.
+    #[inline(always)]
+    pub fn fingerprint(&self, content: C) -> u64 {
+        content.fingerprint(self.fingerprint_bits)
     }
 
     /// Logical pages.
@@ -88,6 +101,7 @@ impl<C: Content> Objects<C> {
             location: Ppn::NONE,
             references: 0,
             content,
+            place: 0,
         };
         self.live += 1;
         if self.free == NO_OBJECT {
@@ -125,6 +139,12 @@ impl<C: Content> Objects<C> {
         std::mem::replace(&mut self.map[lpn as usize], object)
     }
 
+    /// Whether an object dies with the next reference it loses.
+    #[inline(always)]
+    pub fn is_last(&self, object: u32) -> bool {
+        self.table[object as usize].references & !INDEXED == 1
+    }
+
     /// Takes a reference away; whether it was the last.
     #[inline(always)]
     pub fn release(&mut self, object: u32) -> bool {
@@ -137,17 +157,6 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn is_indexed(&self, object: u32) -> bool {
         self.table[object as usize].references & INDEXED != 0
-    }
-
-    /// Notes whether the fingerprint index names the object.
-    #[inline(always)]
-    pub fn set_indexed(&mut self, object: u32, indexed: bool) {
-        let references = &mut self.table[object as usize].references;
-        *references = if indexed {
-            *references | INDEXED
-        } else {
-            *references & !INDEXED
-        };
     }
 
     /// Asks for the map entry of a logical page.
@@ -218,6 +227,36 @@ impl<C: Content> Objects<C> {
     /// Bytes held, counting the table as far as it has been used.
     pub fn heap_bytes(&self) -> usize {
         self.map.capacity() * size_of::<u32>() + self.table.len() * size_of::<Object<C>>()
+    }
+}
+
+impl<C: Content> Members for Objects<C> {
+    #[inline(always)]
+    fn tag(&self, object: u32) -> u32 {
+        self.fingerprint(self.content(object)) as u32
+    }
+
+    #[inline(always)]
+    fn place(&self, object: u32) -> Option<u32> {
+        let record = &self.table[object as usize];
+        (record.references & INDEXED != 0).then_some(record.place)
+    }
+
+    #[inline(always)]
+    fn set_place(&mut self, object: u32, place: Option<u32>) {
+        let record = &mut self.table[object as usize];
+        match place {
+            Some(place) => {
+                record.place = place;
+                record.references |= INDEXED;
+            }
+            None => record.references &= !INDEXED,
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, object: u32) {
+        self.prefetch_object(object);
     }
 }
 

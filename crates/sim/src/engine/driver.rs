@@ -20,6 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
 
 use flashlore_content::PageTag;
+use flashlore_flash::hints::prefetch;
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 use flashlore_ftl::FtlError;
 use flashlore_trace::{Op, Request, RequestBlock};
@@ -33,13 +34,14 @@ use crate::config::Load;
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
 /// Requests looked ahead for the distances of a prefetch.
-const AHEAD: [(usize, Distance); 5] = [
+const AHEAD: [(usize, Distance); 4] = [
     (20, Distance::First),
-    (16, Distance::Second),
-    (12, Distance::Third),
-    (8, Distance::Fourth),
-    (4, Distance::Fifth),
+    (15, Distance::Second),
+    (10, Distance::Third),
+    (5, Distance::Fourth),
 ];
+/// Requests themselves are asked for so far ahead.
+const REQUESTS_AHEAD: usize = 64;
 /// Units of one request that are prefetched; later ones follow the first in memory anyway.
 const PREFETCHED_UNITS: u32 = 4;
 
@@ -145,7 +147,7 @@ pub struct Driver<'a, S> {
     free_fetches: Vec<u32>,
     /// Fetches whose end is not known.
     open_fetches: u32,
-    /// The order of changes, kept from the first change on that may fetch.
+    /// The order of changes, kept from one that may fetch until none is on its way.
     order: Order<Next>,
     ordered: bool,
     changes: u64,
@@ -236,6 +238,7 @@ impl<'a, S: System> Driver<'a, S> {
 
     #[inline(always)]
     fn prefetch(&self, block: &RequestBlock, i: usize) {
+        prefetch(&block.requests, i + REQUESTS_AHEAD);
         for (ahead, distance) in AHEAD {
             let Some(request) = block.requests.get(i + ahead) else {
                 continue;
@@ -293,6 +296,7 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     /// The next instant at which something happens by itself.
+    #[inline(always)]
     fn next_instant(&self) -> Option<Time> {
         let hash = self.hash_queue.front().map(|&(at, _)| at);
         let fetched = self.fetched.peek().map(|&Reverse((at, _))| at);
@@ -671,9 +675,13 @@ impl<'a, S: System> Driver<'a, S> {
     #[inline(always)]
     fn commit(&mut self, at: Time, change: Change) -> Result<()> {
         self.apply(at, change)?;
-        if !self.ordered {
-            return Ok(());
+        if self.ordered {
+            self.commit_in_order(at, change)?;
         }
+        Ok(())
+    }
+
+    fn commit_in_order(&mut self, at: Time, change: Change) -> Result<()> {
         while let Some(next) = self.order.commit(change.lpn) {
             match next {
                 Next::FetchOld(next) => return self.fetch_old(at, next),
@@ -685,6 +693,8 @@ impl<'a, S: System> Driver<'a, S> {
                 }
             }
         }
+        // With nothing on its way the hash unit keeps the order by itself until the next fetch.
+        self.ordered = self.system.verifies() || !self.order.is_empty();
         Ok(())
     }
 
@@ -726,12 +736,10 @@ impl<'a, S: System> Driver<'a, S> {
 
     #[inline(always)]
     fn unit_done(&mut self, slot: u32, start: Time, end: Time) {
-        let flight = self.requests.get_mut(slot);
+        // A copy is changed: reading back what was just written in part would wait for the stores.
+        let mut flight = *self.requests.get_mut(slot);
         flight.served(start, end);
-        if flight.left == 0 {
-            let flight = self.requests.remove(slot);
-            self.finish(&flight);
-        }
+        self.settle(slot, flight);
     }
 
     fn finish_at_once(&mut self, flight: InFlight) {

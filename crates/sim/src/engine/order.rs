@@ -59,6 +59,11 @@ impl<P: Copy> Order<P> {
         }
     }
 
+    /// Whether no change is under way.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// The first change of a page is committed; answers what is parked next in line.
     pub fn commit(&mut self, lpn: u32) -> Option<P> {
         let line = self.lines.get_mut(&lpn)?;
@@ -89,6 +94,8 @@ mod tests {
         assert_eq!(order.commit(7), None);
         assert!(order.is_first(7, 3));
         assert_eq!(order.commit(7), None);
+        assert!(order.is_empty());
         assert!(order.arrive(7, 4));
+        assert!(!order.is_empty());
     }
 }

@@ -74,10 +74,8 @@ pub enum Distance {
     Second,
     /// And so on.
     Third,
-    /// And so on.
-    Fourth,
     /// Last before the use.
-    Fifth,
+    Fourth,
 }
 
 /// The plain device.
@@ -145,14 +143,19 @@ impl System for Plain {
     }
     #[inline(always)]
     fn prefetch_write(&self, distance: Distance, lpn: u32, _value: PageTag) {
-        self.prefetch_read(distance, lpn);
+        match distance {
+            Distance::First => self.0.prefetch_map(lpn),
+            Distance::Second => {}
+            Distance::Third => self.0.prefetch_unit(lpn),
+            Distance::Fourth => self.0.prefetch_neighbours(lpn),
+        }
     }
     #[inline(always)]
     fn prefetch_read(&self, distance: Distance, lpn: u32) {
         match distance {
             Distance::First => self.0.prefetch_map(lpn),
             Distance::Second => self.0.prefetch_unit(lpn),
-            Distance::Third | Distance::Fourth | Distance::Fifth => {}
+            Distance::Third | Distance::Fourth => {}
         }
     }
     fn dedup(&self) -> Option<(DedupCounters, u64)> {
@@ -257,10 +260,9 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
     fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag) {
         match distance {
             Distance::First => self.0.prefetch_slot(lpn, value),
-            Distance::Second => self.0.prefetch_entry(lpn, value),
-            Distance::Third => self.0.prefetch_neighbours(lpn, value),
-            Distance::Fourth => self.0.prefetch_old_entry(lpn),
-            Distance::Fifth => self.0.prefetch_old_neighbours(lpn),
+            Distance::Second => self.0.prefetch_objects(lpn, value),
+            Distance::Third => self.0.prefetch_death(lpn),
+            Distance::Fourth => self.0.prefetch_neighbours(lpn),
         }
     }
     #[inline(always)]
@@ -268,7 +270,7 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
         match distance {
             Distance::First => self.0.prefetch_map(lpn),
             Distance::Second => self.0.prefetch_object(lpn),
-            Distance::Third | Distance::Fourth | Distance::Fifth => {}
+            Distance::Third | Distance::Fourth => {}
         }
     }
     fn dedup(&self) -> Option<(DedupCounters, u64)> {

@@ -45,6 +45,7 @@ impl RequestBlock {
     ///
     /// # Panics
     /// When the request is not one of this block.
+    #[inline(always)]
     pub fn content(&self, request: &Request) -> Option<&[u32]> {
         let first = request.first_value as usize;
         (request.first_value != NO_CONTENT)
