@@ -84,6 +84,7 @@ impl CliError {
                 | RunError::Options { .. }
                 | RunError::TooSmall { .. }
                 | RunError::NoContent { .. }
+                | RunError::AllWarmup { .. }
                 | RunError::OutOfBand { .. } => 2,
                 RunError::Trace(_)
                 | RunError::Log { .. }

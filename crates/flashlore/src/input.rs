@@ -43,6 +43,12 @@ pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
     Ok(TraceReader::open(path, read)?)
 }
 
+/// Whether two paths name one file that exists.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(a).is_some_and(|a| real(b) == Some(a))
+}
+
 impl Input {
     /// Reads what `paths` name as one workload.
     ///

@@ -11,6 +11,9 @@ use flashlore_trace::Summary;
 
 use crate::error::CliError;
 
+/// The most seeds: every run and its result is held in memory.
+const MOST_SEEDS: u64 = 10_000;
+
 /// What is to run, before the traces are known.
 pub struct Plan {
     columns: Vec<Column>,
@@ -45,6 +48,12 @@ impl Plan {
     /// A name, key or value that does not exist, a setting that nothing uses, a system named twice,
     /// devices that differ without leave.
     pub fn new(options: &PlanOptions) -> Result<Self, CliError> {
+        if options.seeds > MOST_SEEDS {
+            return Err(CliError::Usage(format!(
+                "--seeds {}: expected at most {MOST_SEEDS}",
+                options.seeds
+            )));
+        }
         let settings = Settings::parse(options.set)?;
         let mut columns: Vec<Column> = Vec::new();
         let mut unused = Unused::default();

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flashlore_sim::engine::Ticker;
@@ -9,11 +11,15 @@ use indicatif::{HumanCount, ProgressBar, ProgressFinish, ProgressState, Progress
 
 /// Requests replayed of all runs together, with their rate and the time left.
 const RUNNING: &str = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} requests, \
-                       {rate}/s, {eta} left{msg}";
+                       {rate}/s, {eta} left{prefix}{msg}";
 
 /// A ticker of one phase; clones tick the same one. It disappears with the last of them.
 #[derive(Clone)]
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// Pages written so far to prepare devices.
+    prepared: Arc<AtomicU64>,
+}
 
 impl Progress {
     /// For a phase of unknown length.
@@ -28,23 +34,30 @@ impl Progress {
             let style = ProgressStyle::with_template(RUNNING)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
                 .with_key("rate", rate);
-            let message = match runs {
+            let runs = match runs {
                 1 => String::new(),
                 _ => format!(" ({runs} runs)"),
             };
             ProgressBar::new(requests)
                 .with_style(style)
-                .with_message(message)
+                .with_prefix(runs)
         })
     }
 
     fn show(make: impl Fn() -> ProgressBar) -> Self {
         if !io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
+            return Self::of(ProgressBar::hidden());
         }
         let bar = make().with_finish(ProgressFinish::AndClear);
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self(bar)
+        Self::of(bar)
+    }
+
+    fn of(bar: ProgressBar) -> Self {
+        Self {
+            bar,
+            prepared: Arc::default(),
+        }
     }
 }
 
@@ -55,14 +68,29 @@ fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
 }
 
 impl Ticker for Progress {
+    fn prepare(&mut self, pages: u64) {
+        let pages = self.prepared.fetch_add(pages, Ordering::Relaxed) + pages;
+        self.bar
+            .set_message(format!("; {} pages to prepare", HumanCount(pages)));
+    }
+
     fn tick(&mut self, requests: u64) {
-        self.0.inc(requests);
+        self.bar.inc(requests);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn preparing_shows_in_all_clones() {
+        let mut progress = Progress::of(ProgressBar::hidden());
+        let mut other = progress.clone();
+        progress.prepare(65_536);
+        other.prepare(65_536);
+        assert_eq!(progress.bar.message(), "; 131,072 pages to prepare");
+    }
 
     #[test]
     fn the_template_is_one() {

@@ -642,11 +642,13 @@ where
         let missing = self.units_per_page - buffer.units.len() as u32;
         buffer.units.extend((0..missing).map(|_| Unit::Pad));
         self.counters.programs_padding += u64::from(missing);
-        let open = &mut p.open[stream as usize];
-        let page = self.geometry.page_of(Ppn(open.next));
-        open.next += missing;
-        let full = open.next == open.end;
+        let next = p.open[stream as usize].next;
+        let page = self.geometry.page_of(Ppn(next));
         let done = self.program_page(plane, stream, page, Tag::NONE)?;
+        // Only now: the units of a page that could not be programmed are still read from its buffer.
+        let open = &mut self.planes[plane.index()].open[stream as usize];
+        open.next = next + missing;
+        let full = open.next == open.end;
         if full {
             self.seal(plane, stream, done, at, Tag::NONE)?;
         }
@@ -823,6 +825,12 @@ fn check_spare(
             high: marks.high,
         });
     }
+    // A victim gains a page. Whoever fills what is exported thinly must always find one, so every
+    // sealed block could lack all units of a page but one.
+    let scattered = match options.thin {
+        true => geometry.units_per_page() - 1,
+        false => 0,
+    };
     let streams = match options.streams {
         Streams::Separate => 2,
         Streams::Shared => 1,
@@ -834,7 +842,8 @@ fn check_spare(
             let planes = members.len() as u32;
             let blocks = planes * geometry.blocks_per_plane();
             let kept = marks.high + 1 + planes * streams;
-            (u64::from(blocks.saturating_sub(kept)) * u64::from(data_units)).saturating_sub(1)
+            let filled = u64::from(data_units - scattered);
+            (u64::from(blocks.saturating_sub(kept)) * filled).saturating_sub(1)
         })
         .sum();
     if u64::from(options.exported) > most && !options.thin {

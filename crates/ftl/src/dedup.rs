@@ -43,6 +43,9 @@ pub struct Candidate<C> {
     content: C,
 }
 
+/// A candidate, and when it has been read.
+pub type CandidateRead<C> = (Candidate<C>, Completion);
+
 /// The deduplicating device. `L` names programs (unique, duplicate, reborn) or nobody does.
 pub struct DedupFtl<C, F: Flash, L> {
     core: Core<F>,
@@ -167,7 +170,7 @@ where
         content: C,
         read: Option<Candidate<C>>,
         tag: Tag,
-    ) -> Result<Option<(Candidate<C>, Completion)>, FtlError<F::Error>> {
+    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
         if !self.dedup.verify {
             return Ok(None);
         }

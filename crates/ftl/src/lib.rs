@@ -33,7 +33,7 @@ pub mod restore;
 pub mod wear;
 
 pub use counters::Counters;
-pub use dedup::{Candidate, DedupFtl, Outcome};
+pub use dedup::{Candidate, CandidateRead, DedupFtl, Outcome};
 pub use error::FtlError;
 pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};
 pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};

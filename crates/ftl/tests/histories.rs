@@ -1,18 +1,17 @@
 //! Random histories on a medium that keeps every page and refuses what NAND cannot do: every read
 //! returns the last content written, and `check()` recounts every invariant.
 
+mod common;
+
 use std::collections::BTreeMap;
 
+use common::devices::drawn;
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
-use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{
-    Collect, DedupFtl, FtlOptions, LayoutOptions, Level, Mode, Outcome, Placement, PlainFtl,
-    PoolScope, Rotate, Streams, Trigger, VictimChoice, Watermarks, Wear,
-};
+use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<PageTag>>;
@@ -32,121 +31,10 @@ struct Device {
     options: FtlOptions,
 }
 
-fn wide(pool: PoolScope) -> bool {
-    matches!(pool, PoolScope::Package | PoolScope::Device)
-}
-
 fn devices() -> impl Strategy<Value = Device> {
-    let shape = (
-        1u32..3,
-        1u32..3,
-        1u32..3,
-        12u32..20,
-        4u32..9,
-        prop::sample::select(vec![1u32, 4]),
-    );
-    let layout = (
-        any::<bool>(),
-        prop::sample::select(vec![
-            PoolScope::Plane,
-            PoolScope::Die,
-            PoolScope::Package,
-            PoolScope::Device,
-        ]),
-        any::<bool>(),
-        any::<bool>(),
-    );
-    let policy = (
-        prop::sample::select(vec![
-            VictimChoice::Greedy,
-            VictimChoice::CostBenefit,
-            VictimChoice::DChoices(3),
-        ]),
-        any::<bool>(),
-        prop::sample::select(vec![
-            Trigger::Allocation,
-            Trigger::Dispatch { reads: false },
-            Trigger::Dispatch { reads: true },
-        ]),
-        1u32..4,
-        0u32..3,
-    );
-    let more = (
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
-        prop::sample::select(vec![0u32, 3]),
-    );
-    (shape, layout, policy, more).prop_map(|(shape, layout, policy, more)| {
-        let (channels, dies, planes, blocks, pages, units) = shape;
-        let (fixed, pool, reversed, by_block) = layout;
-        let (victims, background, trigger, low, above) = policy;
-        let (separate, summary_page, dynamic, static_gap) = more;
-        let geometry = Geometry::new(Counts {
-            channels,
-            packages_per_channel: 1,
-            dies_per_package: dies,
-            planes_per_die: planes,
-            blocks_per_plane: blocks,
-            pages_per_block: pages,
-            page_bytes: units * 4096,
-        })
-        .unwrap();
-        let mut stripe = [Level::Channel, Level::Package, Level::Die, Level::Plane];
-        if reversed {
-            stripe.reverse();
-        }
-        let data_units = (pages - u32::from(summary_page)) * units;
-        let options = FtlOptions {
-            // Each plane keeps its watermark, its open blocks and one block to collect.
-            exported: geometry.planes() * (blocks - (low + above + 5)) * data_units,
-            thin: false,
-            barriers: false,
-            layout: LayoutOptions {
-                stripe,
-                placement: if fixed {
-                    Placement::Static
-                } else {
-                    Placement::Dynamic
-                },
-                rotate: if by_block {
-                    Rotate::Block
-                } else {
-                    Rotate::Page
-                },
-                pool: if fixed && wide(pool) {
-                    PoolScope::Die
-                } else {
-                    pool
-                },
-            },
-            streams: if separate {
-                Streams::Separate
-            } else {
-                Streams::Shared
-            },
-            summary_page,
-            collect: Collect {
-                victims,
-                mode: if background {
-                    Mode::Background
-                } else {
-                    Mode::Foreground
-                },
-                trigger,
-                watermarks: Watermarks {
-                    low,
-                    high: low + above,
-                },
-                copyback: separate,
-            },
-            wear: Wear {
-                dynamic,
-                static_gap,
-            },
-            seed: 5,
-        };
-        Device { geometry, options }
+    drawn(12..20, 4..9).prop_map(|drawn| Device {
+        geometry: drawn.geometry(),
+        options: drawn.options(),
     })
 }
 

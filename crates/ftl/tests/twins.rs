@@ -4,15 +4,15 @@
 mod common;
 
 use common::Random;
+use common::devices::{Drawn, drawn};
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
-use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op as Done, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::{
-    Collect, DedupFtl, FtlOptions, Layout, LayoutOptions, Level, Mode, Placement, PlainFtl,
-    PoolScope, Rotate, Streams, Trigger, VictimChoice, Watermarks, Wear,
+    DedupFtl, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate, Streams, Trigger,
+    VictimChoice,
 };
 use flashlore_oracle::ca_ftl::{CaFtl, CaOptions};
 use flashlore_oracle::ops::{Cause as Why, Op, ReadCause};
@@ -43,152 +43,73 @@ enum Step {
     Flush,
 }
 
-fn devices() -> impl Strategy<Value = Device> {
-    let shape = (
-        1u32..3,
-        1u32..3,
-        1u32..3,
-        18u32..26,
-        6u32..12,
-        prop::sample::select(vec![1u32, 2, 4]),
-    );
-    let layout = (
-        any::<bool>(),
-        prop::sample::select(vec![PoolScope::Plane, PoolScope::Die, PoolScope::Device]),
-        any::<bool>(),
-        any::<bool>(),
-    );
-    let policy = (
-        prop::sample::select(vec![
-            Trigger::Allocation,
-            Trigger::Dispatch { reads: false },
-            Trigger::Dispatch { reads: true },
-        ]),
-        0u32..3,
-        0u32..3,
-        any::<bool>(),
-        any::<bool>(),
-    );
-    (shape, layout, policy).prop_map(device)
-}
-
-type Shape = (u32, u32, u32, u32, u32, u32);
-type Where = (bool, PoolScope, bool, bool);
-type Policy = (Trigger, u32, u32, bool, bool);
-
-fn device((shape, place, policy): (Shape, Where, Policy)) -> Device {
-    let (channels, dies, planes, blocks, pages, units) = shape;
-    let (fixed, pool, reversed, by_block) = place;
-    let rotate = if by_block {
-        Rotate::Block
-    } else {
-        Rotate::Page
+/// The models collect greedily in the foreground and level no wear.
+fn device(drawn: Drawn) -> Device {
+    let mut drawn = Drawn {
+        victims: VictimChoice::Greedy,
+        mode: Mode::Foreground,
+        dynamic: false,
+        static_gap: 0,
+        pool: match drawn.pool {
+            PoolScope::Package => PoolScope::Device,
+            pool => pool,
+        },
+        ..drawn
     };
-    let (trigger, low, above, separate, summary_page) = policy;
-    let pool = if fixed && pool == PoolScope::Device {
-        PoolScope::Die
-    } else {
-        pool
+    let geometry = drawn.geometry();
+    drawn.low += match drawn.pool() {
+        PoolScope::Plane => 0,
+        PoolScope::Die => drawn.planes - 1,
+        PoolScope::Package | PoolScope::Device => geometry.planes() - 1,
     };
-    let geometry = Geometry::new(Counts {
-        channels,
-        packages_per_channel: 1,
-        dies_per_package: dies,
-        planes_per_die: planes,
-        blocks_per_plane: blocks,
-        pages_per_block: pages,
-        page_bytes: units * 4096,
-    })
-    .unwrap();
-    let mut stripe = [Level::Channel, Level::Package, Level::Die, Level::Plane];
-    if reversed {
-        stripe.reverse();
-    }
-    let placement = if fixed {
-        Placement::Static
-    } else {
-        Placement::Dynamic
-    };
-    let layout = LayoutOptions {
-        stripe,
-        placement,
-        pool,
-        rotate,
-    };
-    let planes_in_pool = match pool {
-        PoolScope::Plane => 1,
-        PoolScope::Die => planes,
-        PoolScope::Package | PoolScope::Device => geometry.planes(),
-    };
-    let low = low + planes_in_pool;
-    let data_units = (pages - u32::from(summary_page)) * units;
     let options = FtlOptions {
-        exported: geometry.planes() * blocks * data_units * 2 / 5,
-        thin: false,
-        barriers: false,
-        layout,
-        streams: if separate {
-            Streams::Separate
-        } else {
-            Streams::Shared
-        },
-        summary_page,
-        collect: Collect {
-            victims: VictimChoice::Greedy,
-            mode: Mode::Foreground,
-            trigger,
-            watermarks: Watermarks {
-                low,
-                high: low + above,
-            },
-            copyback: false,
-        },
-        wear: Wear {
-            dynamic: false,
-            static_gap: 0,
-        },
-        seed: 0,
+        exported: geometry.planes() * drawn.blocks * drawn.data_units() * 2 / 5,
+        ..drawn.options()
     };
-    let mut rules = Rules::new(rules::Geometry {
-        dies: geometry.dies() as usize,
-        planes_per_die: planes as usize,
-        blocks_per_plane: blocks as usize,
-        pages_per_block: pages as usize,
-        units_per_page: units as usize,
-        summary_page,
-    });
-    let lanes = Layout::new(&geometry, &layout).unwrap();
-    rules.stripe = lanes.lanes().iter().map(|p| p.index()).collect();
-    rules.pools = match pool {
-        PoolScope::Plane => rules::PoolScope::Plane,
-        PoolScope::Die => rules::PoolScope::Die,
-        PoolScope::Package | PoolScope::Device => rules::PoolScope::Device,
-    };
-    rules.streams = if separate {
-        rules::Streams::Separate
-    } else {
-        rules::Streams::Shared
-    };
-    rules.placement = if fixed {
-        rules::Placement::Static
-    } else {
-        rules::Placement::Dynamic
-    };
-    rules.rotate = if by_block {
-        rules::Rotate::Block
-    } else {
-        rules::Rotate::Page
-    };
-    rules.check = match trigger {
-        Trigger::Allocation => rules::Check::Allocation,
-        Trigger::Dispatch { reads } => rules::Check::Dispatch { reads },
-    };
-    (rules.low, rules.high) = (low as usize, (low + above) as usize);
+    let rules = rules_of(&drawn, &geometry, &options);
     Device {
         geometry,
         options,
         rules,
     }
+}
+
+/// The same settings in the words of the models.
+fn rules_of(drawn: &Drawn, geometry: &Geometry, options: &FtlOptions) -> Rules {
+    let mut rules = Rules::new(rules::Geometry {
+        dies: geometry.dies() as usize,
+        planes_per_die: drawn.planes as usize,
+        blocks_per_plane: drawn.blocks as usize,
+        pages_per_block: drawn.pages as usize,
+        units_per_page: drawn.units as usize,
+        summary_page: drawn.summary_page,
+    });
+    let lanes = Layout::new(geometry, &options.layout).unwrap();
+    rules.stripe = lanes.lanes().iter().map(|p| p.index()).collect();
+    rules.pools = match drawn.pool() {
+        PoolScope::Plane => rules::PoolScope::Plane,
+        PoolScope::Die => rules::PoolScope::Die,
+        PoolScope::Package | PoolScope::Device => rules::PoolScope::Device,
+    };
+    rules.streams = match drawn.streams {
+        Streams::Separate => rules::Streams::Separate,
+        Streams::Shared => rules::Streams::Shared,
+    };
+    rules.placement = match drawn.placement {
+        Placement::Static => rules::Placement::Static,
+        Placement::Dynamic => rules::Placement::Dynamic,
+    };
+    rules.rotate = match drawn.rotate {
+        Rotate::Block => rules::Rotate::Block,
+        Rotate::Page => rules::Rotate::Page,
+    };
+    rules.check = match drawn.trigger {
+        Trigger::Allocation => rules::Check::Allocation,
+        Trigger::Dispatch { reads } => rules::Check::Dispatch { reads },
+    };
+    let marks = options.collect.watermarks;
+    (rules.low, rules.high) = (marks.low as usize, marks.high as usize);
+    rules
 }
 
 fn steps(values: u32) -> impl Strategy<Value = Vec<Step>> {
@@ -425,13 +346,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_plain_device_does_what_a_naive_page_ftl_does(device in devices(), steps in steps(1)) {
+    fn the_plain_device_does_what_a_naive_page_ftl_does(device in drawn(18..26, 6..12).prop_map(device), steps in steps(1)) {
         plain_twins(&device, &steps)?;
     }
 
     #[test]
     fn the_deduplicating_device_does_what_a_naive_ca_ssd_does(
-        device in devices(),
+        device in drawn(18..26, 6..12).prop_map(device),
         steps in steps(400),
         entries in prop_oneof![Just(None), (0u32..200).prop_map(Some)],
         cut in any::<bool>(),
@@ -464,16 +385,42 @@ fn long_history(device: &Device, values: u32) -> Vec<Step> {
 
 /// The devices of the fixed cases: one plain and simple, one with everything at once.
 fn fixed_devices() -> [Device; 2] {
-    let simple = (
-        (1, 1, 1, 25, 8, 1),
-        (false, PoolScope::Plane, false, false),
-        (Trigger::Allocation, 0, 0, true, false),
-    );
-    let full = (
-        (2, 1, 2, 20, 6, 2),
-        (false, PoolScope::Die, true, true),
-        (Trigger::Dispatch { reads: true }, 1, 1, true, true),
-    );
+    let simple = Drawn {
+        channels: 1,
+        dies: 1,
+        planes: 1,
+        blocks: 25,
+        pages: 8,
+        units: 1,
+        placement: Placement::Dynamic,
+        pool: PoolScope::Plane,
+        reversed: false,
+        rotate: Rotate::Page,
+        victims: VictimChoice::Greedy,
+        mode: Mode::Foreground,
+        trigger: Trigger::Allocation,
+        low: 1,
+        above: 0,
+        streams: Streams::Separate,
+        summary_page: false,
+        dynamic: false,
+        static_gap: 0,
+    };
+    let full = Drawn {
+        channels: 2,
+        planes: 2,
+        blocks: 20,
+        pages: 6,
+        units: 2,
+        pool: PoolScope::Die,
+        reversed: true,
+        rotate: Rotate::Block,
+        trigger: Trigger::Dispatch { reads: true },
+        low: 2,
+        above: 1,
+        summary_page: true,
+        ..simple
+    };
     [simple, full].map(device)
 }
 

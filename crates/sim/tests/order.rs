@@ -1,9 +1,10 @@
 //! Changes to one page are committed in order of arrival, however long each fetches: with partial
-//! writes, verified duplicates, trims and a busy hash unit, private and shared channels.
+//! writes, verified duplicates, trims, a busy hash unit and page buffers, private and shared channels.
+//! A candidate that changes while it is read is read again.
 
 use std::collections::BTreeMap;
 
-use flashlore_content::{DedupOptions, NoCensus};
+use flashlore_content::{Content, DedupOptions, NoCensus, PageTag};
 use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
@@ -11,13 +12,13 @@ use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{Driver, Host};
-use flashlore_sim::engine::system::Deduplicating;
+use flashlore_sim::engine::system::{Deduplicating, Plain, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use proptest::prelude::*;
 
 const PAGES: u32 = 6;
 
-fn device(shared: bool, verify: bool) -> Deduplicating<NoCensus> {
+fn flash(shared: bool, units: u32) -> NandSim {
     let geometry = Geometry::new(Counts {
         channels: 1,
         packages_per_channel: 1,
@@ -25,7 +26,7 @@ fn device(shared: bool, verify: bool) -> Deduplicating<NoCensus> {
         planes_per_die: 1,
         blocks_per_plane: 8,
         pages_per_block: 8,
-        page_bytes: 4096,
+        page_bytes: units * 4096,
     })
     .unwrap();
     let timing = Timing {
@@ -37,14 +38,36 @@ fn device(shared: bool, verify: bool) -> Deduplicating<NoCensus> {
         concurrency: Concurrency::Die,
         erase_suspend: false,
     };
-    let options = FtlOptions::new(PAGES);
+    NandSim::new(geometry, timing)
+}
+
+fn device(shared: bool, units: u32, verify: bool, bits: u32) -> Deduplicating<NoCensus> {
     let dedup = DedupOptions {
         index_entries: None,
-        fingerprint_bits: 128,
+        fingerprint_bits: bits,
         verify,
         bypass: None,
     };
-    Deduplicating::new(NandSim::new(geometry, timing), options, dedup, NoCensus).unwrap()
+    let options = FtlOptions::new(PAGES);
+    Deduplicating::new(flash(shared, units), options, dedup, NoCensus).unwrap()
+}
+
+const HOST: Host = Host {
+    load: Load::Open { time_scale: 1.0 },
+    link_request: 0,
+    link_sector: 0,
+    hash: 32,
+    flush_after: 1000,
+};
+
+/// Replays a trace to its end; every request is answered.
+fn replay<S: System>(system: &mut S, block: &RequestBlock) {
+    let count = block.requests.len();
+    let mut driver = Driver::new(system, HOST, Measured::default());
+    driver.begin_measuring();
+    driver.replay(block, 0, count).unwrap();
+    driver.drain().unwrap();
+    assert_eq!(driver.measured.response.all().count(), count as u64);
 }
 
 fn requests() -> impl Strategy<Value = Vec<(u64, u32, u32, u8, bool)>> {
@@ -61,9 +84,10 @@ proptest! {
     fn the_last_change_to_arrive_is_the_one_that_stays(
         requests in requests(),
         shared in any::<bool>(),
-        verify in any::<bool>(),
+        units in prop::sample::select(vec![1u32, 4]),
+        (verify, bits) in prop::sample::select(vec![(false, 128), (true, 128), (true, 1)]),
     ) {
-        let mut system = device(shared, verify);
+        let mut system = device(shared, units, verify, bits);
         let mut block = RequestBlock::default();
         let mut expected: BTreeMap<u32, u32> = BTreeMap::new();
         let mut now = 0;
@@ -95,20 +119,7 @@ proptest! {
                 tail_partial: false,
             });
         }
-        let host = Host {
-            load: Load::Open { time_scale: 1.0 },
-            link_request: 0,
-            link_sector: 0,
-            hash: 32,
-            flush_after: 1000,
-        };
-        let count = block.requests.len();
-        let mut driver = Driver::new(&mut system, host, Measured::default());
-        driver.begin_measuring();
-        driver.replay(&block, 0, count).unwrap();
-        driver.drain().unwrap();
-        let measured = &driver.measured;
-        prop_assert_eq!(measured.response.all().count(), count as u64);
+        replay(&mut system, &block);
         let ftl = system.ftl();
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..PAGES {
@@ -116,5 +127,72 @@ proptest! {
             let found = (object != u32::MAX).then(|| ftl.objects().content(object).0);
             prop_assert_eq!(found, expected.get(&lpn).copied(), "page {}", lpn);
         }
+    }
+}
+
+fn write(block: &mut RequestBlock, time_ns: u64, lpn: u32, values: &[u32]) {
+    let first_value = block.values.len() as u32;
+    block.values.extend(values);
+    block.requests.push(Request {
+        time_ns,
+        lpn,
+        units: values.len() as u32,
+        first_value,
+        op: Op::Write,
+        head_partial: false,
+        tail_partial: false,
+    });
+}
+
+#[test]
+fn requests_that_fill_flash_pages_are_answered() {
+    let mut block = RequestBlock::default();
+    for (time, lpn, units) in [
+        (0, 0, 4),
+        (10, 0, 6),
+        (20, 1, 3),
+        (5000, 0, 5),
+        (9000, 2, 1),
+    ] {
+        write(&mut block, time, lpn, &[1, 2, 3, 4, 5, 6][..units]);
+    }
+    for shared in [false, true] {
+        replay(&mut device(shared, 4, false, 128), &block);
+        let mut plain = Plain::new(flash(shared, 4), FtlOptions::new(PAGES)).unwrap();
+        replay(&mut plain, &block);
+        assert_eq!(plain.core().counters().programs_host, 19);
+    }
+}
+
+/// A write reads the page that may hold its value. Meanwhile another value of the same fingerprint
+/// takes the index entry over: the page that it names now is read too, and differs.
+#[test]
+fn a_candidate_that_is_replaced_while_it_is_read_is_read_again() {
+    let two = two_values_of_one_fingerprint();
+    for shared in [false, true] {
+        let mut block = RequestBlock::default();
+        write(&mut block, 0, 0, &[two[0]]);
+        // The hash of the other value takes the entry over while the third write reads its candidate.
+        write(&mut block, 10_000, 1, &[two[1]]);
+        write(&mut block, 10_000, 2, &[two[0]]);
+        let mut system = device(shared, 1, true, 1);
+        replay(&mut system, &block);
+        let counters = system.core().counters();
+        assert_eq!(counters.page_reads_verify, 3);
+        let (dedup, _) = system.dedup().unwrap();
+        // What was read for the third write is no longer indexed, what is indexed differs.
+        assert_eq!((dedup.hits, dedup.misses, dedup.collisions), (0, 3, 2));
+        assert_eq!(dedup.corrupted, 0);
+    }
+}
+
+/// With fingerprints of one bit, two of three values agree.
+fn two_values_of_one_fingerprint() -> [u32; 2] {
+    let bit = |value| PageTag(value).fingerprint(1);
+    let other = if bit(1) == bit(2) { 2 } else { 3 };
+    if bit(1) == bit(other) {
+        [1, other]
+    } else {
+        [2, 3]
     }
 }

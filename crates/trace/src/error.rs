@@ -147,6 +147,8 @@ pub struct Fault {
     pub found: String,
     /// What the format demands.
     pub expected: &'static str,
+    /// Whether the value was understood and is out of bounds, which speaks for the format.
+    pub(crate) understood: bool,
 }
 
 impl Fault {
@@ -156,6 +158,16 @@ impl Fault {
             field,
             found: excerpt(found),
             expected,
+            understood: false,
+        }
+    }
+
+    /// A fault about a field that should be a number, which is understood if it is one, but too
+    /// large.
+    pub(crate) fn number(field: &'static str, found: &[u8], expected: &'static str) -> Self {
+        Fault {
+            understood: !found.is_empty() && found.iter().all(u8::is_ascii_digit),
+            ..Self::bytes(field, found, expected)
         }
     }
 
@@ -169,6 +181,7 @@ impl Fault {
             field,
             found: found.to_string(),
             expected,
+            understood: true,
         }
     }
 }

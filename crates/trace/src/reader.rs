@@ -35,6 +35,7 @@ const KEPT_MESSAGES: usize = 5;
 
 /// How a trace is to be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReadOptions {
     /// The format; `None` recognises it by content.
     pub format: Option<Format>,

@@ -433,3 +433,57 @@ fn packed(text: &[u8]) -> [(Compression, Vec<u8>); 3] {
         (Compression::Zstd, zstd.finish().unwrap()),
     ]
 }
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    for text in [
+        "128166372003061629,hm,1,Read,0,4096,13\n",
+        "5 0 8 8 0\r\n9 0 8 8 1\r\n",
+        "0,8,4096,r,0.5\n",
+    ] {
+        let marked = [b"\xef\xbb\xbf", text.as_bytes()].concat();
+        assert_eq!(
+            read_bytes(&marked, &strict()).unwrap(),
+            read_bytes(text.as_bytes(), &strict()).unwrap()
+        );
+    }
+    assert!(complaint(b"\xef\xbb\xbf").contains("the input is empty"));
+    // In the second line it is damage.
+    let found = complaint(b"0,8,4096,r,0.5\n\xef\xbb\xbf0,8,4096,r,0.5\n");
+    assert!(found.contains("line 2: asu is '\\xef"), "{found}");
+}
+
+#[test]
+fn what_is_wrong_with_a_first_record_is_said() {
+    let d = "0123456789abcdef0123456789abcdef";
+    let cases = [
+        (format!("1 1 p 0 0 W 8 0 {d}"), "size is 0"),
+        (
+            format!("1 1 p 36028797018963968 8 W 8 0 {d}"),
+            "lba is '36028797018963968', expected a whole number of 512-byte sectors",
+        ),
+        (
+            format!("1 1 p 36028797018963967 8 W 8 0 {d}"),
+            "offset is 18446744073709551104, expected offset + size",
+        ),
+        (
+            format!("1 1 p 0 8 W 8 0 {d}0"),
+            "digest is 33 characters long for 8 sectors",
+        ),
+        ("9,hm,1,Read,0,0,13".to_owned(), "size is 0"),
+        (
+            "9,hm,1,Read,18446744073709551616,512,13".to_owned(),
+            "offset is '18446744073709551616', expected a whole number of bytes",
+        ),
+        ("0,8,0,r,0.5".to_owned(), "size is 0"),
+        ("0,99999999999999999999,8,r,0.5".to_owned(), "lba is '999"),
+        ("0.5 0 8 0 0".to_owned(), "size is 0"),
+        ("5 0 8 0 0".to_owned(), "size is 0"),
+        ("5 0 99999999999999999999 8 0".to_owned(), "lba is '999"),
+    ];
+    for (line, wanted) in cases {
+        let found = complaint(line.as_bytes());
+        assert!(found.starts_with("bytes, line 1: "), "{found}");
+        assert!(found.contains(wanted), "{found}\n  lacks {wanted}");
+    }
+}

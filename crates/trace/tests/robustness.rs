@@ -2,12 +2,22 @@
 
 mod exercise;
 
+use std::io::Cursor;
 use std::path::Path;
 
 use exercise::exercise;
+use flashlore_trace::formats::native::NativeWriter;
+use flashlore_trace::{Batch, Op, ReadOptions, Record, TraceReader};
 
 /// Mutations of each file of the corpus.
 const ROUNDS: usize = 40;
+
+/// Forgeries of a native trace.
+const FORGERIES: usize = 4000;
+
+/// Where the checksum of a native trace stands and what it covers begins.
+const SUM_AT: usize = 12;
+const SEALED_AT: usize = 44;
 
 /// A xorshift generator: mutations need variety, not quality.
 struct Generator(u64);
@@ -99,4 +109,65 @@ fn mutated_seeds_break_nothing() {
         "mutations spoil nearly everything: {accepted} of {tried}"
     );
     assert!(accepted < tried, "mutations spoil nothing");
+}
+
+/// A native trace whose value ids do not compress: their pages hold them bare, where a mutation
+/// reaches the decoder.
+fn native(random: &mut Generator) -> Vec<u8> {
+    let mut writer = NativeWriter::new(Cursor::new(Vec::new())).unwrap();
+    for number in 0..300u64 {
+        let content: Vec<u32> = (0..1 + number % 3)
+            .map(|_| random.below(1 << 31) as u32)
+            .collect();
+        let record = Record {
+            time_ns: number * 1000 + random.below(1000) as u64,
+            device: random.below(3) as u32,
+            op: [Op::Read, Op::Write][random.below(2)],
+            offset: random.below(1 << 40) as u64 * 512,
+            length: content.len() as u64 * 4096,
+            content: (number % 5 > 0).then_some(&content),
+        };
+        writer.push(&record).unwrap();
+    }
+    let names = flashlore_trace::DeviceNames::new(flashlore_trace::devices::NameStyle::Number);
+    writer.finish(&names, 0).unwrap().into_inner()
+}
+
+fn read_all(bytes: Vec<u8>) -> Result<u64, String> {
+    let mut reader = TraceReader::from_bytes("forged", bytes, &ReadOptions::default())
+        .map_err(|error| error.to_string())?;
+    let mut batch = Batch::default();
+    while reader
+        .next_batch(&mut batch)
+        .map_err(|error| error.to_string())?
+    {}
+    Ok(reader.stats().records)
+}
+
+#[test]
+fn a_forged_native_trace_is_an_error_and_no_panic() {
+    let mut random = Generator(0x9e37_79b9_7f4a_7c15);
+    let sound = native(&mut random);
+    assert_eq!(read_all(sound.clone()), Ok(300));
+    let (mut refused, mut panics) = (0, 0);
+    for _ in 0..FORGERIES {
+        let mut bytes = sound.clone();
+        for _ in 0..1 + random.below(3) {
+            let at = SEALED_AT + random.below(bytes.len() - SEALED_AT);
+            match random.below(3) {
+                0 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+                1 => bytes[at] = bytes[SEALED_AT + random.below(bytes.len() - SEALED_AT)],
+                _ => bytes[at] ^= 1 << random.below(8),
+            }
+        }
+        let sum = blake3::hash(&bytes[SEALED_AT..]);
+        bytes[SUM_AT..SEALED_AT].copy_from_slice(sum.as_bytes());
+        if let Err(message) = read_all(bytes) {
+            assert!(message.starts_with("forged"), "{message}");
+            refused += 1;
+            panics += usize::from(message.contains("it is damaged: the Parquet decoder failed"));
+        }
+    }
+    assert!(refused > FORGERIES / 4, "{refused} of {FORGERIES} refused");
+    assert!(panics > 0, "no forgery made the decoder panic");
 }

@@ -1,5 +1,6 @@
 //! Stored pages that turned out to be unreadable, with every address that holds them.
 
+use flashlore_flash::Ppn;
 use flashlore_medium::Medium;
 
 use crate::nand::NandError;
@@ -48,21 +49,27 @@ impl<M: Medium> Volume<M> {
         let lost = std::mem::take(&mut self.layer.core_mut().flash_mut().lost);
         for owner in lost {
             if let Some(unit) = self.layer.unit_of_owner(owner) {
-                let why = "its content was lost before it was copied here".to_string();
-                self.note_finding(unit.0, why);
+                let (ppn, why) = (unit.0, "its content was lost before it was copied here");
+                self.note_finding(unit, &NandError::Rot { ppn, why });
             }
         }
         std::mem::take(&mut self.findings)
     }
 
     /// Notes an unreadable unit with all its addresses, if it is not known yet.
-    pub(crate) fn note_finding(&mut self, unit: u32, why: String) {
-        if self.known_bad.insert(unit) {
+    pub(crate) fn note_finding(&mut self, unit: Ppn, error: &NandError) {
+        let nand = self.layer.core_mut().flash_mut();
+        nand.note_bad(unit);
+        if self.reported.insert(nand.place_of(unit)) {
             let addresses = (0..self.exported())
-                .filter(|&lpn| self.location(lpn).is_some_and(|ppn| ppn.0 == unit))
+                .filter(|&lpn| self.location(lpn) == Some(unit))
                 .collect();
+            let why = match error {
+                NandError::Rot { why, .. } => (*why).to_string(),
+                other => other.to_string(),
+            };
             self.findings.push(Finding {
-                unit,
+                unit: unit.0,
                 why,
                 addresses,
             });
@@ -82,10 +89,8 @@ impl<M: Medium> Volume<M> {
                 continue;
             }
             read += 1;
-            match self.layer.core().flash().read_unit(ppn) {
-                Ok(_) => {}
-                Err(NandError::Rot { why, .. }) => self.note_finding(ppn.0, why.to_string()),
-                Err(error) => self.note_finding(ppn.0, error.to_string()),
+            if let Err(error) = self.layer.core().flash().read_unit(ppn) {
+                self.note_finding(ppn, &error);
             }
         }
         ScrubProgress {

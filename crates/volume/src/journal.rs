@@ -6,10 +6,13 @@
 use flashlore_content::VolumeKey;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
+use crate::format::journal::ENTRY_BYTES;
 use crate::format::{Areas, Batch, Entry, Identity};
 
 /// Entries of a batch at most.
 pub(crate) const MOST_ENTRIES: usize = 2048;
+/// What a batch takes of its segment at most: one in so many bytes.
+const BATCH_SHARE: u64 = 8;
 
 /// Where the journal goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(crate) struct Journal {
     key: VolumeKey,
     alignment: usize,
     capacity: u64,
+    /// Entries that fill a batch.
+    full: usize,
 }
 
 /// Why a batch was not written.
@@ -60,6 +65,7 @@ impl Journal {
             key: id.key,
             alignment: id.alignment as usize,
             capacity: id.journal_bytes,
+            full: MOST_ENTRIES.min((id.journal_bytes / BATCH_SHARE) as usize / ENTRY_BYTES),
         }
     }
 
@@ -76,16 +82,17 @@ impl Journal {
 
     /// Whether a batch should be written before more entries gather.
     pub fn is_due(&self) -> bool {
-        self.entries.len() >= MOST_ENTRIES
+        self.entries.len() >= self.full
     }
 
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Bytes of the segment in use.
-    pub fn used(&self) -> u64 {
-        self.position.offset
+    /// Whether half of the segment is in use: what one call may add must always fit.
+    pub fn is_half_full(&self) -> bool {
+        let waiting = Batch::bytes(self.entries.len(), self.alignment) as u64;
+        (self.position.offset + waiting) * 2 > self.capacity
     }
 
     /// Writes what has gathered, or an empty batch that only says how much is durable.

@@ -41,6 +41,9 @@ pub struct ObjectRow {
     pub digest: Digest,
 }
 
+/// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
+pub(crate) const UNSHAREABLE: Digest = Digest(0);
+
 /// A translation layer over a medium.
 pub(crate) trait Layer<M: Medium>: Send {
     fn core(&self) -> &Core<Nand<M>>;
@@ -190,12 +193,12 @@ enum Verdict {
 
 impl<C: Kept, M: Medium> Deduplicating<C, M> {
     /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
-    /// compared there.
+    /// compared there. What is known to be unreadable is not trusted.
     fn judge(&mut self, object: u32, unit: &StoredUnit) -> Result<Verdict, LayerError> {
-        if !C::VERIFY {
+        let ppn = self.ftl.objects().at(object);
+        if !C::VERIFY && !self.core().flash().is_bad(ppn) {
             return Ok(Verdict::Same);
         }
-        let ppn = self.ftl.objects().at(object);
         match self.ftl.read_object(object) {
             Ok(stored) if stored.bytes == unit.bytes => Ok(Verdict::Same),
             Ok(_) => Ok(Verdict::Different),
@@ -316,10 +319,15 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
                 digest: Digest(0),
             };
         }
+        let location = objects.at(handle);
+        let shareable = C::VERIFY || !self.core().flash().is_bad(location);
         ObjectRow {
-            location: objects.at(handle),
+            location,
             birth: births.get(handle as usize).copied().unwrap_or(0),
-            digest: objects.content(handle).digest(),
+            digest: match shareable {
+                true => objects.content(handle).digest(),
+                false => UNSHAREABLE,
+            },
         }
     }
 

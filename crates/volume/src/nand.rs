@@ -74,6 +74,13 @@ pub(crate) struct BlockLife {
 /// system and coming again.
 const KEPT_BLOCKS: usize = 8;
 
+/// A unit in one opening of its block: never the same again once the block is erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    opening: u64,
+    ppn: Ppn,
+}
+
 /// Flash on a medium.
 pub struct Nand<M> {
     pub(crate) medium: M,
@@ -110,6 +117,8 @@ pub struct Nand<M> {
     blank: StoredUnit,
     /// Owners of units that could not be read when they were copied.
     pub(crate) lost: Vec<u32>,
+    /// Units that are known to be unreadable.
+    bad: HashSet<Place>,
     failed: Option<String>,
 }
 
@@ -169,6 +178,7 @@ impl<M: Medium> Nand<M> {
             buffer: AlignedBuf::new(),
             blank,
             lost: Vec::new(),
+            bad: HashSet::new(),
             failed: None,
         }
     }
@@ -330,6 +340,9 @@ impl<M: Medium> Nand<M> {
         };
         let bytes = placed.encode(&self.id.key, ppn);
         self.buffer[at..at + RECORD_BYTES].copy_from_slice(&bytes);
+        if record.kind == Kind::Lost {
+            self.bad.insert(Place { opening, ppn });
+        }
         self.located.mark(owner);
         if record.birth > self.since {
             let block = self.geometry.block_of(ppn);
@@ -355,7 +368,8 @@ impl<M: Medium> Nand<M> {
         let source = &self.copying[&page.0];
         let found = read_slot(source, &self.areas, slot, &self.id, from);
         match found {
-            Slot::Record(placed) => {
+            // Of an earlier opening: what was to be programmed here never was.
+            Slot::Record(placed) if placed.opening == self.opening_of(from) => {
                 let mut record = placed.record;
                 let unit = &source[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
                 let intact = unit
@@ -369,7 +383,7 @@ impl<M: Medium> Nand<M> {
                 }
                 Ok(record)
             }
-            Slot::Empty | Slot::Broken => {
+            Slot::Record(_) | Slot::Empty | Slot::Broken => {
                 self.lost.push(owner);
                 Ok(self.lost_record(owner, from))
             }
@@ -395,12 +409,9 @@ impl<M: Medium> Nand<M> {
         }
     }
 
-    /// A page that cannot be read counts as one without records.
     fn load_for_copying(&mut self, page: PageId) {
         let mut bytes = AlignedBuf::zeroed(self.areas.page_stride as usize);
-        if self.medium.read(self.areas.page(page), &mut bytes).is_err() {
-            bytes.fill(0);
-        }
+        self.units().read_page(page, &mut bytes);
         self.copying.insert(page.0, bytes);
     }
 
@@ -425,6 +436,23 @@ impl<M: Medium> Nand<M> {
             medium: &self.medium,
             areas: &self.areas,
             id: &self.id,
+        }
+    }
+
+    /// Notes that a unit cannot be read.
+    pub(crate) fn note_bad(&mut self, ppn: Ppn) {
+        self.bad.insert(self.place_of(ppn));
+    }
+
+    /// Whether it is known that a unit cannot be read.
+    pub(crate) fn is_bad(&self, ppn: Ppn) -> bool {
+        self.bad.contains(&self.place_of(ppn))
+    }
+
+    pub(crate) fn place_of(&self, ppn: Ppn) -> Place {
+        Place {
+            opening: self.opening_of(ppn),
+            ppn,
         }
     }
 

@@ -218,7 +218,7 @@ impl<M: Medium + 'static> Volume<M> {
             stamp,
             checkpoint_after: CHECKPOINT_AFTER,
             findings: Vec::new(),
-            known_bad: std::collections::HashSet::new(),
+            reported: std::collections::HashSet::new(),
         };
         if crowded {
             volume.checkpoint()?;

@@ -13,7 +13,7 @@ use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
 use crate::format::{Entry, EpochStart, Identity, Policy, Root};
-use crate::layer::ObjectRow;
+use crate::layer::{ObjectRow, UNSHAREABLE};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::EPOCH_SHIFT;
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
@@ -92,7 +92,7 @@ impl Evidence {
             found.iter().partition(|u| u.record.birth == 0);
         for unit in named {
             let at = best.entry(unit.record.birth).or_insert(unit);
-            if at.quality <= unit.quality {
+            if at.rank() < unit.rank() {
                 *at = unit;
             }
         }
@@ -251,7 +251,8 @@ impl<'a> State<'a> {
         if id.policy == Policy::Plain {
             self.place_pages(evidence, &mut replayed)?;
         } else {
-            self.place_objects(evidence, &mut replayed)?;
+            let trusted = id.policy == Policy::DedupTrusted;
+            self.place_objects(evidence, trusted, &mut replayed)?;
         }
         Ok(replayed)
     }
@@ -275,7 +276,12 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    fn place_objects(self, evidence: &Evidence, out: &mut Replayed) -> Result<(), VolumeError> {
+    fn place_objects(
+        self,
+        evidence: &Evidence,
+        trusted: bool,
+        out: &mut Replayed,
+    ) -> Result<(), VolumeError> {
         out.map = self.old;
         out.objects = self.tables.objects.clone();
         let mut used = vec![false; out.objects.len()];
@@ -288,6 +294,9 @@ impl<'a> State<'a> {
             };
             if used[handle as usize] && unit.quality > Quality::Broken {
                 out.objects[handle as usize].location = unit.ppn;
+                if trusted && unit.quality < Quality::Good {
+                    out.objects[handle as usize].digest = UNSHAREABLE;
+                }
                 out.changed_objects.push(handle);
             }
         }
@@ -306,7 +315,10 @@ impl<'a> State<'a> {
                     out.objects[handle as usize] = ObjectRow {
                         location: unit.ppn,
                         birth,
-                        digest: unit.record.digest,
+                        digest: match unit.quality {
+                            Quality::Lost | Quality::Broken if trusted => UNSHAREABLE,
+                            _ => unit.record.digest,
+                        },
                     };
                     made.insert(birth, handle);
                     out.changed_objects.push(handle);

@@ -13,7 +13,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::format::{Areas, Entry, Identity, Kind, Record, Slot};
 use crate::load::{BlockRow, BlockState};
-use crate::unit::read_slot;
+use crate::unit::{Units, read_slot};
 
 /// How well a unit was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,16 @@ pub(crate) struct FoundUnit {
     pub ppn: Ppn,
     pub record: Record,
     pub quality: Quality,
+    /// The opening of its block.
+    pub opening: u64,
+}
+
+impl FoundUnit {
+    /// Which of two copies of a birth counts: the better one, then the one that was made later. So
+    /// blocks that had been collected stay empty.
+    pub fn rank(&self) -> (Quality, u64, Ppn) {
+        (self.quality, self.opening, self.ppn)
+    }
 }
 
 /// A block that was programmed since the checkpoint.
@@ -86,7 +96,7 @@ pub(crate) fn active_blocks(
 }
 
 /// Reads the pages of the active blocks that the checkpoint does not know, and notes how far each
-/// block is taken. A page that cannot be read counts as one without records.
+/// block is taken. A unit that cannot be read counts as broken, a record as missing.
 pub(crate) fn scan<M: Medium>(
     medium: &M,
     id: &Identity,
@@ -94,15 +104,14 @@ pub(crate) fn scan<M: Medium>(
     geometry: &Geometry,
     active: &mut BTreeMap<u32, ActiveBlock>,
 ) -> Vec<FoundUnit> {
+    let units = Units { medium, areas, id };
     let mut found = Vec::new();
     let mut bytes = AlignedBuf::zeroed(areas.page_stride as usize);
     for (&number, block) in active {
         let first = geometry.first_page(BlockId(number)).0;
         for index in block.known..geometry.pages_per_block() {
             let page = PageId(first + index);
-            if medium.read(areas.page(page), &mut bytes).is_err() {
-                continue;
-            }
+            units.read_page(page, &mut bytes);
             let before = found.len();
             scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found);
             if found.len() > before {
@@ -144,6 +153,7 @@ fn scan_page(
             ppn,
             record: placed.record,
             quality,
+            opening,
         });
     }
 }

@@ -39,6 +39,24 @@ impl<M: Medium> Units<'_, M> {
         Ok(StoredUnit { record, bytes })
     }
 
+    /// Reads a flash page with its records. Of a page that cannot be read whole, each unit and each
+    /// part of the record area that cannot be read is zero.
+    pub fn read_page(&self, page: PageId, bytes: &mut [u8]) {
+        let start = self.areas.page(page);
+        if self.medium.read(start, bytes).is_ok() {
+            return;
+        }
+        let (data, records) = bytes.split_at_mut(self.areas.page_data);
+        let units = data.chunks_mut(PAGE_BYTES);
+        let mut at = start;
+        for piece in units.chain(records.chunks_mut(self.id.alignment as usize)) {
+            if self.medium.read(at, piece).is_err() {
+                piece.fill(0);
+            }
+            at += piece.len() as u64;
+        }
+    }
+
     /// Reads the record of a unit; one of another opening counts as missing.
     pub fn record(&self, ppn: Ppn, opening: u64) -> Result<Slot, NandError> {
         let slot = (ppn.0 % self.id.units_per_page) as usize;

@@ -21,7 +21,7 @@ use crate::error::VolumeError;
 use crate::findings::Finding;
 use crate::format::{Entry, Identity, Kind, Record};
 use crate::layer::{Change, Layer};
-use crate::nand::{NandError, StoredUnit};
+use crate::nand::{NandError, Place, StoredUnit};
 use crate::tables::TableStore;
 
 /// The state of a volume in numbers.
@@ -52,7 +52,8 @@ pub struct Volume<M: Medium> {
     /// Events since the checkpoint after which the next one is due.
     pub(crate) checkpoint_after: u64,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) known_bad: HashSet<u32>,
+    /// Units that are among the findings, or were.
+    pub(crate) reported: HashSet<Place>,
 }
 
 impl<M: Medium> Volume<M> {
@@ -169,12 +170,13 @@ impl<M: Medium> Volume<M> {
         match self.layer.read(lpn) {
             Ok(Some(unit)) => *page = *unit.bytes,
             Ok(None) => *page = [0; PAGE_BYTES],
-            Err(error) => {
-                if let FtlError::Device(NandError::Rot { ppn, why }) = &error {
-                    self.note_finding(*ppn, why.to_string());
+            Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
+                if let Some(unit) = self.layer.location(lpn) {
+                    self.note_finding(unit, &source);
                 }
-                return Err(VolumeError::of(error, lpn));
+                return Err(VolumeError::Unreadable { lpn, source });
             }
+            Err(error) => return Err(VolumeError::of(error, lpn)),
         }
         Ok(())
     }
@@ -235,7 +237,7 @@ impl<M: Medium> Volume<M> {
         let nand = self.layer.core().flash();
         nand.writable()?;
         let long = nand.young_count() >= self.checkpoint_after;
-        if long || nand.journal.used() * 2 > nand.id.journal_bytes {
+        if long || nand.journal.is_half_full() {
             self.checkpoint()?;
         }
         Ok(())

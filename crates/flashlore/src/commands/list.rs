@@ -14,7 +14,9 @@ pub fn systems(args: &ListArgs) -> Result<(), CliError> {
     let Some(name) = &args.name else {
         return print(&list(system_presets()));
     };
-    let settings = Settings::parse(&args.set)?;
+    let settings = settings(&args.set, "a system", |key| {
+        !key.starts_with("device.") && !key.starts_with("host.")
+    })?;
     print(&all_used(load_system(name, &settings)?)?.to_toml())
 }
 
@@ -27,8 +29,23 @@ pub fn devices(args: &ListArgs) -> Result<(), CliError> {
             list(device_presets())
         ));
     };
-    let settings = Settings::parse(&args.set)?;
+    let settings = settings(&args.set, "a device", |key| key.starts_with("device."))?;
     print(&all_used(load_device(name, &settings)?)?.to_toml())
+}
+
+/// Settings of what is printed, and of nothing else.
+fn settings(
+    texts: &[String],
+    what: &str,
+    belongs: impl Fn(&str) -> bool,
+) -> Result<Settings, CliError> {
+    let settings = Settings::parse(texts)?;
+    match settings.keys().into_iter().find(|key| !belongs(key)) {
+        Some(key) => Err(CliError::Usage(format!(
+            "--set {key}: expected a key of {what}, which is all that is printed"
+        ))),
+        None => Ok(settings),
+    }
 }
 
 fn list(presets: &[Preset]) -> String {

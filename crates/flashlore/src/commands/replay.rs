@@ -9,7 +9,7 @@ use flashlore_trace::{Join, ReadOptions, WorkloadOptions};
 
 use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
 use crate::error::CliError;
-use crate::input::Input;
+use crate::input::{Input, same_file};
 use crate::output::{print, style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
@@ -41,6 +41,9 @@ pub fn simulate(args: &SimulateArgs) -> Result<(), CliError> {
 
 fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliError> {
     let workloads = workloads(traces, args.trace.join.is_some())?;
+    if let Some(log) = &args.results.request_log {
+        refuse_trace(log, traces)?;
+    }
     let options = WorkloadOptions {
         read: ReadOptions {
             format: args.trace.format,
@@ -95,6 +98,18 @@ pub fn print_results(
         print(&ResultsFile::new(runs).to_json())
     } else {
         print(&table(&runs))
+    }
+}
+
+/// Refuses to write over a trace.
+fn refuse_trace(log: &Path, traces: &[PathBuf]) -> Result<(), CliError> {
+    match traces.iter().find(|trace| same_file(trace, log)) {
+        Some(trace) => Err(CliError::Usage(format!(
+            "--request-log {}: this is the trace {}; name another file",
+            log.display(),
+            trace.display()
+        ))),
+        None => Ok(()),
     }
 }
 

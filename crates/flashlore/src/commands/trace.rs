@@ -7,7 +7,7 @@ use flashlore_trace::{ConvertOptions, ConvertReport, Format, Info, ReadOptions};
 
 use crate::cli::{ConvertArgs, InfoArgs};
 use crate::error::CliError;
-use crate::input::open;
+use crate::input::{open, same_file};
 use crate::output::print;
 use crate::progress::Progress;
 
@@ -30,8 +30,7 @@ pub fn info(args: &InfoArgs) -> Result<(), CliError> {
 /// Writes a trace in another format.
 pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     let to = output_format(args)?;
-    let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok());
-    if same(&args.input, &args.output).is_some_and(|(input, output)| input == output) {
+    if same_file(&args.input, &args.output) {
         return Err(CliError::Usage(format!(
             "{} is both input and output; name another file for the output",
             args.input.display()

@@ -136,12 +136,17 @@ fn contradictions() {
             "compare",
             "t.fiu",
             "--set",
-            "host.seed=9223372036854775807",
+            "host.seed=18446744073709551615",
             "--seeds",
-            "18446744073709551615",
+            "2",
         ],
         2,
         &["64 bits"],
+    );
+    refused(
+        &["compare", "t.fiu", "--seeds", "18446744073709551615"],
+        2,
+        &["--seeds", "expected at most 10000"],
     );
     refused(
         &["compare", "t.fiu", "--device-filter", "9,9"],
@@ -160,6 +165,81 @@ fn contradictions() {
     assert!(usage(&["compare"]).contains("TRACE"));
     assert!(usage(&["simulate", "t.fiu"]).contains("--system"));
     assert!(usage(&["compair"]).contains("compare"));
+}
+
+#[test]
+fn a_warm_up_of_everything() {
+    // Ten requests, of which 99 % are ten.
+    let place = place();
+    place.write("short.fiu", &fiu_of(10, 0));
+    let args = ["compare", "short.fiu", "--set", "host.warmup=0.99"];
+    let message = place.run(&args).fails(2);
+    assert!(
+        message.contains("a warm-up of 0.99 leaves none of the 10 requests"),
+        "{message}"
+    );
+    place
+        .run(&["compare", "short.fiu", "--set", "host.warmup=0.9"])
+        .ok();
+    refused(
+        &[
+            "compare",
+            "t.fiu",
+            "--set",
+            "host.limit=1",
+            "--set",
+            "host.warmup=50%",
+        ],
+        2,
+        &["none of the 1 requests"],
+    );
+}
+
+#[test]
+fn names_that_name_nothing() {
+    let place = place();
+    place
+        .write("s.toml", "base = \"ca-ssd\"\nname = \" \"\n")
+        .write("d.toml", "base = \"ca-ssd-4g\"\nname = \"\"\n")
+        .write("lines.toml", "base = \"plain\"\nname = \"a\\nb\"\n");
+    for (args, file) in [
+        (["--systems", "s.toml"], "s.toml:2"),
+        (["--device", "d.toml"], "d.toml:2"),
+    ] {
+        let message = place.run(&["compare", "t.fiu", args[0], args[1]]).fails(2);
+        assert!(
+            message.contains(file) && message.contains("expected a name"),
+            "{message}"
+        );
+    }
+    let message = place
+        .run(&["compare", "t.fiu", "--systems", "lines.toml"])
+        .fails(2);
+    assert!(message.contains("printable characters"), "{message}");
+}
+
+#[test]
+fn every_seed_of_64_bits_runs() {
+    let seed = u64::MAX.to_string();
+    let set = format!("host.seed={seed}");
+    let args = [
+        "simulate", "t.fiu", "--system", "plain", "--set", &set, "--out", "o",
+    ];
+    let place = place();
+    assert_eq!(place.run(&args).code, 0);
+    let results = std::fs::read_to_string(place.path("o/results.json")).unwrap();
+    assert!(results.contains(&format!("\"seed\": {seed}")), "{results}");
+    place.run(&["rerun", "o/results.json"]).ok();
+    refused(
+        &[
+            "compare",
+            "t.fiu",
+            "--set",
+            "host.seed=18446744073709551616",
+        ],
+        2,
+        &["host.seed", "a whole number from 0 to 2^64 - 1"],
+    );
 }
 
 #[test]
@@ -226,4 +306,9 @@ fn places_that_cannot_be_written() {
         1,
         &["no/log"],
     );
+    let place = place();
+    let args = ["simulate", "t.fiu", "--system", "plain", "--request-log"];
+    let message = place.run(&[&args[..], &["./t.fiu"]].concat()).fails(2);
+    assert!(message.contains("this is the trace t.fiu"), "{message}");
+    assert_eq!(std::fs::read_to_string(place.path("t.fiu")).unwrap(), fiu());
 }

@@ -39,6 +39,14 @@ fn lists_refuse_what_they_do_not_know() {
     let message = run(&["systems", "plain", "--set", "dedup.index_entries=3"]).fails(2);
     assert!(message.contains("dedup.index_entries"), "{message}");
     assert_eq!(run(&["systems", "--set", "dedup.verify=true"]).code, 2);
+    for (list, key) in [("systems", "host.seed"), ("devices", "dedup.verify")] {
+        let name = if list == "systems" { "plain" } else { "auto" };
+        let message = run(&[list, name, "--set", &format!("{key}=1")]).fails(2);
+        assert!(
+            message.contains(&format!("--set {key}: expected a key of a")),
+            "{message}"
+        );
+    }
 }
 
 #[test]

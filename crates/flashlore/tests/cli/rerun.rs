@@ -117,6 +117,28 @@ fn a_changed_result_is_named() {
 }
 
 #[test]
+fn unknown_keys_are_refused() {
+    let place = place();
+    let text = fs::read_to_string(place.path("results.json")).unwrap();
+    for pointer in [
+        "",
+        "/runs/0",
+        "/runs/0/gc",
+        "/runs/0/workload/read",
+        "/runs/0/configuration/host",
+    ] {
+        let mut results: serde_json::Value = serde_json::from_str(&text).unwrap();
+        results.pointer_mut(pointer).unwrap()["surprise"] = 1.into();
+        place.write("more.json", &results.to_string());
+        let message = place.run(&["rerun", "more.json"]).fails(1);
+        assert!(
+            message.contains("unknown field `surprise`"),
+            "{pointer}: {message}"
+        );
+    }
+}
+
+#[test]
 fn files_that_are_no_results_are_refused() {
     let place = Place::new();
     place

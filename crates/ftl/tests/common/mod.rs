@@ -1,6 +1,8 @@
-//! What several test files of this crate share: small devices with simple settings, and a seeded
-//! source of random numbers.
+//! What several test files of this crate share: small devices with simple settings, devices
+//! drawn at random, and a seeded source of random numbers.
 #![allow(dead_code)]
+
+pub mod devices;
 
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Time};

@@ -6,7 +6,7 @@
 
 use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing};
 use super::error::ConfigError;
-use super::load::{Checked, Fault, check_durations};
+use super::load::{Checked, Fault, check_durations, check_name};
 use super::presets::Kind;
 use super::units::Size;
 
@@ -139,6 +139,7 @@ impl Checked for DeviceConfig {
     const KIND: Kind = Kind::Device;
 
     fn check(&self) -> Result<(), Fault> {
+        check_name(&self.name)?;
         check_geometry(self)?;
         check_rest(self)?;
         if self.geometry.blocks_per_plane.is_none() {

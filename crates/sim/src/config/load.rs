@@ -101,6 +101,18 @@ pub(super) fn check_durations(
     }
 }
 
+/// Refuses names that tables and messages cannot show.
+pub(super) fn check_name(name: &str) -> Result<(), Fault> {
+    if name.trim().is_empty() {
+        return Err(Fault::new("name", "expected a name, found none"));
+    }
+    if name.chars().any(char::is_control) {
+        let message = format!("expected a name of printable characters, found {name:?}");
+        return Err(Fault::new("name", message));
+    }
+    Ok(())
+}
+
 /// A kind of configuration that can be loaded.
 pub(super) trait Checked: Serialize + DeserializeOwned {
     const KIND: Kind;
@@ -187,9 +199,22 @@ fn typed<T: DeserializeOwned>(tree: &Tree) -> Result<T, TypeFault> {
         let key = path.split('[').next().unwrap_or("").to_string();
         TypeFault {
             key,
-            message: error.into_inner().to_string(),
+            message: in_words(error.into_inner().to_string()),
         }
     })
+}
+
+/// A message that ends with a type of Rust, with words for it.
+fn in_words(message: String) -> String {
+    let types = [
+        ("expected u64", "expected a whole number from 0 to 2^64 - 1"),
+        ("expected u32", "expected a whole number from 0 to 2^32 - 1"),
+        ("expected f64", "expected a number"),
+    ];
+    match types.iter().find(|(name, _)| message.ends_with(name)) {
+        Some((name, words)) => format!("{}{words}", &message[..message.len() - name.len()]),
+        None => message,
+    }
 }
 
 fn invalid(kind: Kind, tree: &Tree, key: &str, message: String) -> ConfigError {
@@ -207,6 +232,7 @@ impl Checked for SystemConfig {
     const KIND: Kind = Kind::System;
 
     fn check(&self) -> Result<(), Fault> {
+        check_name(&self.name)?;
         let dedup = &self.dedup;
         check_durations([("dedup.hash_time", dedup.hash_time)])?;
         if !(1..=128).contains(&dedup.fingerprint_bits) {

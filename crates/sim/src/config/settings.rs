@@ -69,6 +69,17 @@ impl Settings {
         Ok(())
     }
 
+    /// The keys given, in full.
+    pub fn keys(&self) -> Vec<String> {
+        let of = |kind: Kind| {
+            self.layer(kind)
+                .iter()
+                .map(move |(key, _)| kind.full_key(key))
+        };
+        let kinds = [Kind::Device, Kind::System, Kind::Host];
+        kinds.into_iter().flat_map(of).collect()
+    }
+
     /// The options that address `kind`.
     pub(super) fn layer(&self, kind: Kind) -> &Layer {
         match kind {
@@ -114,10 +125,15 @@ fn unknown(path: &str, origin: &Origin) -> ConfigError {
     }
 }
 
-/// A TOML value, or else a bare text; the items of a list may be bare too.
+/// A TOML value, or else a bare text; the items of a list may be bare too. TOML's numbers end below
+/// 2^63, but a seed may be any number of 64 bits.
 fn parse_value(text: &str) -> Result<Value, String> {
     if let Ok(value) = text.parse::<toml_edit::Value>() {
         return value_to_json(&value);
+    }
+    match text.parse::<u64>() {
+        Ok(number) if i64::try_from(number).is_err() => return Ok(Value::from(number)),
+        _ => {}
     }
     match text
         .strip_prefix('[')
@@ -166,6 +182,12 @@ mod tests {
             serde_json::json!(["plane", "die"])
         );
         assert_eq!(parse_value("greedy").unwrap(), "greedy");
+        assert_eq!(parse_value("9223372036854775808").unwrap(), 1u64 << 63);
+        assert_eq!(parse_value("18446744073709551615").unwrap(), u64::MAX);
+        assert_eq!(
+            parse_value("18446744073709551616").unwrap(),
+            "18446744073709551616"
+        );
         assert_eq!(parse_value("\"4GiB\"").unwrap(), "4GiB");
         assert_eq!(parse_value("0.05").unwrap(), 0.05);
         assert!(

@@ -7,7 +7,7 @@ use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 
 use super::driver::DriveError;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Share};
 
 /// A run that cannot begin or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,17 @@ pub enum RunError {
     NoContent {
         /// The system.
         system: String,
+    },
+    /// The warm-up takes every request.
+    #[error(
+        "a warm-up of {share} leaves none of the {requests} requests to measure; use a smaller \
+         host.warmup or a longer trace"
+    )]
+    AllWarmup {
+        /// Share of the requests that warm up.
+        share: Share,
+        /// Requests replayed.
+        requests: u64,
     },
     /// The request log cannot be written.
     #[error("request log: {source}")]

@@ -78,11 +78,11 @@ impl Measured {
             timeline.at(request.arrival).respond(response);
         }
         if self.log.is_some() {
-            self.write_log(request);
+            self.write_log(request, link);
         }
     }
 
-    fn write_log(&mut self, r: &InFlight) {
+    fn write_log(&mut self, r: &InFlight, link: Time) {
         let Some(log) = &mut self.log else { return };
         let op = match r.op {
             Op::Read => "R",
@@ -93,7 +93,11 @@ impl Measured {
         let line = writeln!(
             log,
             "{},{op},{},{},{},{}",
-            r.number, r.arrival, r.start, r.end, r.units
+            r.number,
+            r.arrival,
+            r.start,
+            r.end + link,
+            r.units
         );
         if let Err(error) = line {
             self.log_error.get_or_insert(error);
@@ -167,5 +171,55 @@ fn shallow(c: &Counters) -> Counters {
         programs_summary: c.programs_summary,
         erases: c.erases,
         ..Counters::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    struct Sent(Sender<Vec<u8>>);
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_log_ends_requests_when_the_response_is_given() {
+        let (sender, received) = channel();
+        let mut measured = Measured::new(MeasureOptions {
+            timeline_ns: None,
+            request_log: Some(Box::new(Sent(sender))),
+        });
+        let request = InFlight {
+            arrival: 1_000,
+            start: 4_000,
+            end: 9_000,
+            left: 0,
+            units: 2,
+            number: 5,
+            op: Op::Write,
+            measured: true,
+        };
+        measured.record(&request, 700);
+        measured.finish().unwrap();
+        let response_us = measured.response.write.stats().max;
+        let service_us = measured.service.write.stats().max;
+        drop(measured);
+        let text: Vec<u8> = received.iter().flatten().collect();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().nth(1), Some("5,W,1000,4000,9700,2"));
+        // The figures of the results are differences of the log's columns.
+        assert_eq!(response_us, Some(8.7));
+        assert_eq!(service_us, Some(5.7));
     }
 }

@@ -12,8 +12,9 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::error::RunError;
+use super::run::Ticker;
 use super::system::System;
-use crate::config::{DeviceConfig, Overwrite};
+use crate::config::{Overwrite, RunConfig};
 
 /// The amplification has settled when it differs by less than this share between two rounds ...
 const SETTLED: f64 = 0.005;
@@ -22,28 +23,60 @@ const SETTLED_ROUNDS: u32 = 2;
 /// So many rounds are enough whatever happens.
 const MOST_ROUNDS: u32 = 60;
 
+/// Pages written between two reports of progress.
+const REPORTED_PAGES: u32 = 1 << 16;
+
+/// Counts the pages that preparing writes, and reports them.
+pub struct Written<'a, 'ticker> {
+    ticker: Option<&'a mut (dyn Ticker + 'ticker)>,
+    unreported: u32,
+}
+
+impl<'a, 'ticker> Written<'a, 'ticker> {
+    /// None so far.
+    pub fn new(ticker: Option<&'a mut (dyn Ticker + 'ticker)>) -> Self {
+        Self {
+            ticker,
+            unreported: 0,
+        }
+    }
+
+    #[inline]
+    fn page(&mut self) {
+        self.unreported += 1;
+        if self.unreported == REPORTED_PAGES {
+            self.unreported = 0;
+            if let Some(ticker) = &mut self.ticker {
+                ticker.prepare(REPORTED_PAGES.into());
+            }
+        }
+    }
+}
+
 /// Prepares a device that is empty.
 ///
 /// # Errors
 /// A device that cannot take what is asked.
 pub fn prepare<S: System>(
     system: &mut S,
-    device: &DeviceConfig,
+    config: &RunConfig,
     summary: &Summary,
-    prefill_in_index: bool,
-    seed: u64,
+    mut written: Written<'_, '_>,
 ) -> Result<(), RunError> {
+    let state = &config.device.precondition;
     let failed = |source| RunError::Prepare { source };
     let exported = system.core().options().exported;
-    let pages = (f64::from(exported) * device.precondition.fill.get()).round() as u32;
+    let pages = (f64::from(exported) * state.fill.get()).round() as u32;
     for lpn in exported - pages..exported {
         system.fill(lpn).map_err(failed)?;
+        written.page();
     }
-    if device.precondition.overwrite == Overwrite::Steady {
-        overwrite(system, exported, seed).map_err(failed)?;
+    if state.overwrite == Overwrite::Steady {
+        overwrite(system, exported, config.host.seed, &mut written).map_err(failed)?;
     }
-    if device.precondition.prefill_from_trace {
-        prefill(system, summary, prefill_in_index).map_err(failed)?;
+    if state.prefill_from_trace {
+        let in_index = config.system.dedup.prefill_in_index;
+        prefill(system, summary, in_index, &mut written).map_err(failed)?;
     }
     system.core_mut().flush(0).map_err(failed)?;
     system.settle(0).map_err(failed)?;
@@ -58,7 +91,12 @@ pub fn prepare<S: System>(
 type Done = Result<(), flashlore_ftl::FtlError<std::convert::Infallible>>;
 
 /// Overwrites addresses drawn uniformly until the amplification of two rounds agrees.
-fn overwrite<S: System>(system: &mut S, exported: u32, seed: u64) -> Done {
+fn overwrite<S: System>(
+    system: &mut S,
+    exported: u32,
+    seed: u64,
+    written: &mut Written<'_, '_>,
+) -> Done {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut before = 0.0;
     let mut settled = 0;
@@ -67,6 +105,7 @@ fn overwrite<S: System>(system: &mut S, exported: u32, seed: u64) -> Done {
         for _ in 0..exported {
             let lpn = (u128::from(random.next_u64()) * u128::from(exported)) >> 64;
             system.fill(lpn as u32)?;
+            written.page();
         }
         let (programs_now, writes_now) = totals(system);
         let amplification = (programs_now - programs) as f64 / (writes_now - writes) as f64;
@@ -86,7 +125,12 @@ fn totals<S: System>(system: &S) -> (u64, u64) {
 }
 
 /// Writes what the trace expects to find.
-fn prefill<S: System>(system: &mut S, summary: &Summary, in_index: bool) -> Done {
+fn prefill<S: System>(
+    system: &mut S,
+    summary: &Summary,
+    in_index: bool,
+    written: &mut Written<'_, '_>,
+) -> Done {
     for (lpn, value) in summary.prefill_units() {
         match value {
             Some(value) => {
@@ -95,6 +139,7 @@ fn prefill<S: System>(system: &mut S, summary: &Summary, in_index: bool) -> Done
             }
             None => system.fill(lpn)?,
         }
+        written.page();
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::build;
 use super::driver::{Driver, Host};
 use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
-use super::precondition::prepare;
+use super::precondition::{Written, prepare};
 use super::system::{Deduplicating, Plain, System};
 use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
@@ -26,12 +26,15 @@ use crate::results::{
 pub struct RunOptions<'a> {
     /// What to record besides latencies.
     pub measure: MeasureOptions,
-    /// Told now and then how many requests have been replayed.
+    /// Told now and then how far the run is.
     pub progress: Option<&'a mut dyn Ticker>,
 }
 
 /// Told how far a run is.
 pub trait Ticker {
+    /// So many more pages were written while the device is prepared.
+    fn prepare(&mut self, pages: u64);
+
     /// So many more requests are done.
     fn tick(&mut self, requests: u64);
 }
@@ -88,6 +91,13 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
             last: summary.lpn_count - 1,
         });
     }
+    let (total, warmup) = lengths(config, summary);
+    if warmup == total {
+        return Err(RunError::AllWarmup {
+            share: config.host.warmup,
+            requests: total,
+        });
+    }
     let writes = summary.counts.writes.pages > 0;
     if !config.system.dedup.enabled {
         return Ok(());
@@ -98,6 +108,13 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
         });
     }
     check_out_of_band(config)
+}
+
+/// How many requests are replayed, and how many of them warm up.
+fn lengths(config: &RunConfig, summary: &Summary) -> (u64, u64) {
+    let total = summary.requests.min(config.host.limit.unwrap_or(u64::MAX));
+    let warmup = (total as f64 * config.host.warmup.get()).round() as u64;
+    (total, warmup)
 }
 
 /// The paper keeps the digest of every page in its out-of-band area; 0 bytes there means unstated.
@@ -135,17 +152,16 @@ fn replay<S: System>(
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
     let begun = Instant::now();
-    let seed = config.host.seed;
-    let in_index = config.system.dedup.prefill_in_index;
-    prepare(system, &config.device, source.summary(), in_index, seed)?;
-    let total = source
-        .summary()
-        .requests
-        .min(config.host.limit.unwrap_or(u64::MAX));
-    let warmup = (total as f64 * config.host.warmup.get()).round() as u64;
+    let mut progress = options.progress;
+    prepare(
+        system,
+        config,
+        source.summary(),
+        Written::new(progress.as_deref_mut()),
+    )?;
+    let (total, warmup) = lengths(config, source.summary());
     let replaying = Instant::now();
     let mut driver = Driver::new(system, host_of(config), Measured::new(options.measure));
-    let mut progress = options.progress;
     let mut base = Base::default();
     let mut block = RequestBlock::default();
     source.rewind()?;

@@ -12,7 +12,7 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::{Candidate, DedupFtl, FtlError, FtlOptions, PlainFtl};
+use flashlore_ftl::{Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PlainFtl};
 
 type Result<T> = std::result::Result<T, FtlError<Infallible>>;
 
@@ -41,7 +41,7 @@ pub trait System {
         value: PageTag,
         read: Option<Candidate<PageTag>>,
         tag: Tag,
-    ) -> Result<Option<(Candidate<PageTag>, Completion)>>;
+    ) -> Result<Option<CandidateRead<PageTag>>>;
     /// Commits the write of a unit.
     fn write(
         &mut self,
@@ -127,7 +127,7 @@ impl System for Plain {
         _: PageTag,
         _: Option<Candidate<PageTag>>,
         _: Tag,
-    ) -> Result<Option<(Candidate<PageTag>, Completion)>> {
+    ) -> Result<Option<CandidateRead<PageTag>>> {
         Ok(None)
     }
     #[inline(always)]
@@ -232,7 +232,7 @@ impl<L: Ledger<PageTag>> System for Deduplicating<L> {
         value: PageTag,
         read: Option<Candidate<PageTag>>,
         tag: Tag,
-    ) -> Result<Option<(Candidate<PageTag>, Completion)>> {
+    ) -> Result<Option<CandidateRead<PageTag>>> {
         self.0.fetch_candidate(at, value, read, tag)
     }
     #[inline(always)]

@@ -17,6 +17,7 @@ pub struct Estimate {
 
 /// What several seeds of one configuration give.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SeedSummary {
     /// Name of the system.
     pub system: String,

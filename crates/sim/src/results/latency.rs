@@ -135,6 +135,7 @@ impl Default for Latency {
 /// Reported figures of a set of latencies, in microseconds; all but the count are absent (`null`)
 /// when there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LatencyStats {
     /// Latencies recorded.
     pub count: u64,

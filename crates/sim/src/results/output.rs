@@ -31,6 +31,7 @@ pub struct RunOutput {
 
 /// The top level of `--json` and `results.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResultsFile {
     /// Version of Flashlore that wrote it.
     pub version: String,
@@ -83,7 +84,7 @@ impl ResultsFile {
     /// Reads what [`Self::to_json`] wrote; `name` is for the error.
     ///
     /// # Errors
-    /// A text that is not JSON, or lacks fields.
+    /// A text that is not JSON, lacks fields or has others.
     pub fn from_json(text: &str, name: &str) -> Result<Self, ResultsError> {
         serde_json::from_str(text).map_err(|source| ResultsError::Parse {
             name: name.to_string(),

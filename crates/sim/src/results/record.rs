@@ -13,6 +13,7 @@ use crate::config::RunConfig;
 
 /// The record of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunResult {
     /// Name of the system.
     pub system: String,
@@ -63,6 +64,7 @@ pub struct RunResult {
 
 /// A file that was replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TraceFile {
     /// Its path, as given.
     pub path: String,
@@ -94,6 +96,7 @@ impl TraceFile {
 
 /// What the host asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// Requests of all kinds.
     pub requests: u64,
@@ -109,6 +112,7 @@ pub struct Host {
 
 /// What the flash device did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Flash {
     /// Flash pages read.
     pub page_reads: u64,
@@ -123,6 +127,7 @@ pub struct Flash {
 /// `unique`, `duplicate` and `reborn` split `host`, which only the oracle can do
 /// (`dedup.oracle`): without it they are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Programs {
     /// Written whole for the host.
     pub host: u64,
@@ -176,6 +181,7 @@ fn ratio(numerator: u64, denominator: u64) -> Option<f64> {
 
 /// Garbage collection.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Gc {
     /// Blocks collected.
     pub victims: u64,
@@ -211,6 +217,7 @@ impl Gc {
 
 /// Deduplication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Dedup {
     /// Writes whose content was in the index.
     pub hits: u64,
@@ -239,6 +246,7 @@ impl Dedup {
 
 /// Latencies by kind of request, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ResponseByKind {
     /// Of reads.
     pub read: LatencyStats,
@@ -261,6 +269,7 @@ impl ResponseByKind {
 
 /// Erases per block.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EraseSpread {
     /// Of the least worn block.
     pub min: u64,
@@ -299,6 +308,7 @@ impl EraseSpread {
 
 /// Busy shares of simulated time, 0 to 1.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Utilization {
     /// Of each channel; 0 where each die has its own, whose transfers count with the die.
     pub channel: Vec<f64>,
@@ -334,6 +344,7 @@ impl Utilization {
 
 /// The run itself. Only `simulated_s` repeats exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunSpeed {
     /// Seconds of real time.
     pub wall_s: f64,

@@ -5,6 +5,10 @@
 //! milliseconds have a decimal point. Such an input is DiskSim when at least half of the times have
 //! one, or when SSDsim understands nothing of it; else it is SSDsim, and a damaged record is reported
 //! as one instead of making the times a million times longer. The other formats exclude each other.
+//!
+//! Where no line is understood, a format still fits if it takes the first line apart and only finds a
+//! value out of bounds there, as a size of 0. Reading then says what is wrong with that record, which
+//! helps more than that nothing is known.
 
 use super::fields::Cursor;
 use super::{Format, RawRecord, native};
@@ -23,7 +27,7 @@ const CANDIDATES: [Format; 5] = [
 ];
 
 /// The format of an input that begins with `head`; `complete` says that nothing follows. `None` when
-/// no format understands any of the first lines.
+/// no format fits any of the first lines.
 pub fn detect(head: &[u8], complete: bool) -> Option<Format> {
     if head.starts_with(&native::MAGIC) {
         return Some(Format::Native);
@@ -40,7 +44,12 @@ pub fn detect(head: &[u8], complete: bool) -> Option<Format> {
             (best, most) = (Some(format), understood);
         }
     }
-    best
+    best.or_else(|| {
+        let first = lines.first()?;
+        CANDIDATES
+            .into_iter()
+            .find(|format| finds_out_of_bounds(*format, first))
+    })
 }
 
 /// The first lines that are not blank; a last line without its end counts if nothing follows.
@@ -55,6 +64,15 @@ fn sample(head: &[u8], complete: bool) -> Vec<&[u8]> {
         .filter(|line| !line.is_empty())
         .take(SAMPLE_LINES)
         .collect()
+}
+
+/// Whether a format understands a line but for a value that is out of bounds.
+fn finds_out_of_bounds(format: Format, line: &[u8]) -> bool {
+    let Some(parse) = format.line_parser() else {
+        return false;
+    };
+    let mut names = DeviceNames::new(format.name_style());
+    parse(line, &mut names, &mut RawRecord::default()).is_err_and(|fault| fault.understood)
 }
 
 fn count_understood(format: Format, lines: &[&[u8]]) -> usize {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Cursor, uint};
+use super::fields::{Cursor, bytes, uint};
 use super::raw::{RawRecord, check};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
@@ -41,8 +41,8 @@ pub(crate) fn parse(
     };
     let disk_number = u16::try_from(uint("disk", disk)?)
         .map_err(|_| Fault::bytes("disk", disk, "a number below 65536"))?;
-    out.offset = uint("offset", fields.comma())?;
-    out.length = uint("size", fields.comma())?;
+    out.offset = bytes("offset", fields.comma())?;
+    out.length = bytes("size", fields.comma())?;
     uint("response time", fields.comma())?;
     fields.finish("seven fields")?;
     check(out.op, out.offset, out.length)?;

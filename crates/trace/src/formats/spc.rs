@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Cursor, decimal_ns, sectors, uint, uint32};
+use super::fields::{Cursor, bytes, decimal_ns, sectors, uint32};
 use super::raw::{RawRecord, check};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
@@ -22,7 +22,7 @@ pub(crate) fn parse(
     let mut fields = Cursor::new(line);
     out.device = uint32("asu", fields.comma())?;
     out.offset = sectors("lba", fields.comma())?;
-    out.length = uint("size", fields.comma())?;
+    out.length = bytes("size", fields.comma())?;
     let op = fields.comma();
     out.op = match op {
         b"r" | b"R" => Op::Read,

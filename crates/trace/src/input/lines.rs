@@ -2,7 +2,8 @@
 //!
 //! Archives: published traces come as tar files, and users cut those with line tools. A tar header in
 //! front (with the extended headers before it) is skipped, and so is a header of which only the end
-//! is left, glued to the first record. After a header, lines of zero bytes only are padding.
+//! is left, glued to the first record. After a header, lines of zero bytes only are padding. Then a
+//! byte order mark of UTF-8 is skipped, which some editors and spreadsheets put in front of a text.
 //! Elsewhere a zero byte is left in its line, which the format then rejects.
 
 use memchr::{memchr, memmem, memrchr};
@@ -20,6 +21,9 @@ const BUFFER_BYTES: usize = 4 * HEAD_BYTES;
 const TAR_MAGIC: &[u8] = b"ustar";
 const TAR_MAGIC_AT: usize = 257;
 
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Size of a tar header, and what everything in a tar file is padded to.
 const TAR_BLOCK: usize = 512;
 
@@ -35,7 +39,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Reads the head of the input and skips an archive header.
+    /// Reads the head of the input and skips an archive header and a byte order mark.
     pub(crate) fn new(input: Input) -> Result<Lines> {
         let mut lines = Lines {
             input,
@@ -49,12 +53,15 @@ impl Lines {
         while lines.end < HEAD_BYTES && !lines.at_end {
             lines.refill()?;
         }
-        if lines.end == 0 {
+        lines.skip_archive_header();
+        if lines.head().0.starts_with(BYTE_ORDER_MARK) {
+            lines.start += BYTE_ORDER_MARK.len();
+        }
+        if lines.head().0.is_empty() {
             return Err(Error::Empty {
                 path: lines.input.path().to_owned(),
             });
         }
-        lines.skip_archive_header();
         Ok(lines)
     }
 

@@ -28,6 +28,7 @@ pub enum Join {
 
 /// How traces become a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WorkloadOptions {
     /// How each trace is read.
     pub read: ReadOptions,

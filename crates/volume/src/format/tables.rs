@@ -4,7 +4,7 @@
 //! | table | row |
 //! |---|---|
 //! | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
-//! | objects | unit (4), digest tag (4), birth (8); trusted digests: unit (4), zero (4), birth (8), digest (16) |
+//! | objects | unit (4), digest tag (4), birth (8); trusted digests: unit (4), zero (4), birth (8), digest (16), zero if it cannot be read |
 //! | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), opening (8), pages taken (4), zero (4) |
 //!
 //! | offset | bytes | field of a page |

@@ -20,10 +20,10 @@
 //!
 //! A seal stands between the leading `PAR1` and the first row group, where other readers of Parquet
 //! do not look: the eight bytes `FLSEAL01` and the BLAKE3 of everything after the seal. It is checked
-//! before anything else is parsed, so a damaged file is an error and not a guess. It also stands before
-//! the Parquet decoder, which panics at some malformed pages: only a file forged with a fitting seal
-//! reaches that. Both reading and writing hold one row group at most.
+//! before anything else is parsed, so a damaged file is an error and not a guess. What
+//! passes may still be forged: panics of the Parquet decoder become errors (`guard`). Both reading and writing hold one row group at most.
 
+mod guard;
 mod reader;
 mod seal;
 mod writer;

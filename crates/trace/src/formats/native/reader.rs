@@ -8,6 +8,7 @@ use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use super::guard::guarded;
 use super::seal::{self, Verified};
 use super::{
     KEY_HOSTS, KEY_ORIGIN, KEY_RECORDS, KEY_STYLE, KEY_VALUES, KEY_VERSION, PRESENT, VERSION,
@@ -54,6 +55,25 @@ struct Columns {
     content: Option<ColumnReader>,
 }
 
+impl Columns {
+    fn open(
+        file: &dyn FileReader,
+        group: usize,
+        has_content: bool,
+    ) -> std::result::Result<Columns, ParquetError> {
+        let group = file.get_row_group(group)?;
+        let column = |index| group.get_column_reader(index);
+        Ok(Columns {
+            time: column(0)?,
+            device: column(1)?,
+            op: column(2)?,
+            offset: column(3)?,
+            length: column(4)?,
+            content: has_content.then(|| column(5)).transpose()?,
+        })
+    }
+}
+
 /// Buffers that keep their memory.
 #[derive(Default)]
 struct Scratch {
@@ -81,17 +101,14 @@ impl NativeReader {
                 source,
             })?
             .map_err(&foreign)?;
-        let opened: std::result::Result<Box<dyn FileReader>, ParquetError> = match bytes {
-            NativeSourceBytes::File(file) => {
-                SerializedFileReader::new(file).map(|reader| Box::new(reader) as _)
-            }
-            NativeSourceBytes::Memory(bytes) => {
-                SerializedFileReader::new(bytes).map(|reader| Box::new(reader) as _)
-            }
-        };
-        let file = opened.map_err(|e| foreign(e.to_string()))?;
-        check_extents(&*file, verified.bytes).map_err(foreign)?;
-        let metadata = Metadata::of(&*file).map_err(foreign)?;
+        let stored = verified.bytes;
+        let (file, metadata) = guarded(|| {
+            let file = open_file(bytes).map_err(|e| e.to_string())?;
+            check_extents(&*file, stored)?;
+            let metadata = Metadata::of(&*file)?;
+            Ok((file, metadata))
+        })
+        .map_err(foreign)?;
         Ok(NativeReader {
             path,
             file,
@@ -151,7 +168,7 @@ impl NativeReader {
                 }
                 return Ok(false);
             }
-            let filled = self.fill(batch).map_err(|what| self.foreign(what))?;
+            let filled = guarded(|| self.fill(batch)).map_err(|what| self.foreign(what))?;
             if filled > 0 {
                 self.check_batch(batch)?;
                 self.read += filled as u64;
@@ -165,22 +182,10 @@ impl NativeReader {
         if self.next_group == self.file.num_row_groups() {
             return Ok(false);
         }
-        let opened = self.file.get_row_group(self.next_group).and_then(|group| {
-            let column = |index| group.get_column_reader(index);
-            Ok(Columns {
-                time: column(0)?,
-                device: column(1)?,
-                op: column(2)?,
-                offset: column(3)?,
-                length: column(4)?,
-                content: if self.values > 0 {
-                    Some(column(5)?)
-                } else {
-                    None
-                },
-            })
+        let opened = guarded(|| {
+            Columns::open(&*self.file, self.next_group, self.values > 0).map_err(|e| e.to_string())
         });
-        self.columns = Some(opened.map_err(|e| self.foreign(e.to_string()))?);
+        self.columns = Some(opened.map_err(|what| self.foreign(what))?);
         self.next_group += 1;
         Ok(true)
     }
@@ -256,6 +261,13 @@ impl NativeReader {
             what,
         }
     }
+}
+
+fn open_file(bytes: NativeSourceBytes) -> std::result::Result<Box<dyn FileReader>, ParquetError> {
+    Ok(match bytes {
+        NativeSourceBytes::File(file) => Box::new(SerializedFileReader::new(file)?),
+        NativeSourceBytes::Memory(bytes) => Box::new(SerializedFileReader::new(bytes)?),
+    })
 }
 
 /// The next values of a 64-bit column.

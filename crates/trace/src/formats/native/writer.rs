@@ -168,22 +168,22 @@ fn levels(batch: &Batch) -> Levels {
     (definition, repetition)
 }
 
-/// Encodings by measurement: see `benches/parse.rs`.
+/// Columns of many different numbers are stored as differences, those of few numbers by dictionary.
+/// `docs/traces.md` has the sizes and speeds of the alternatives.
 fn properties() -> WriterProperties {
-    let column = |name: &str| ColumnPath::from(name);
     let content = ColumnPath::from(vec!["content".into(), "list".into(), "element".into()]);
-    WriterProperties::builder()
+    let differences = ["time_ns".into(), "offset".into(), content];
+    let mut properties = WriterProperties::builder()
         .set_created_by("Flashlore".to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_dictionary_enabled(true)
-        .set_column_dictionary_enabled(column("time_ns"), false)
-        .set_column_encoding(column("time_ns"), Encoding::DELTA_BINARY_PACKED)
-        .set_column_dictionary_enabled(column("offset"), false)
-        .set_column_encoding(column("offset"), Encoding::PLAIN)
-        .set_column_dictionary_enabled(content.clone(), false)
-        .set_column_encoding(content, Encoding::PLAIN)
-        .build()
+        .set_dictionary_enabled(true);
+    for column in differences {
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
 }
 
 fn as_io(error: ParquetError) -> io::Error {

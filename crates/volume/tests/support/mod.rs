@@ -1,0 +1,164 @@
+//! What the tests of the volume share: small identities, pages by number, a generator of draws, and
+//! histories with the states a recovery from them may answer.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_medium::Medium;
+use flashlore_volume::{Identity, Policy, Volume, VolumeError};
+
+/// All policies.
+pub const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
+
+/// What tests vary of an identity.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub exported: u32,
+    pub blocks: u32,
+    pub pages_per_block: u32,
+    pub units_per_page: u32,
+    pub alignment: u32,
+    pub index_entries: u32,
+    pub journal_bytes: u64,
+}
+
+impl Shape {
+    pub fn identity(self, policy: Policy) -> Identity {
+        Identity {
+            policy,
+            uuid: [1; 16],
+            key: VolumeKey([9; 32]),
+            created: 5,
+            exported: self.exported,
+            blocks: self.blocks,
+            pages_per_block: self.pages_per_block,
+            units_per_page: self.units_per_page,
+            alignment: self.alignment,
+            index_entries: self.index_entries,
+            journal_bytes: self.journal_bytes,
+        }
+    }
+}
+
+const SPREAD: u32 = 0x9E37_79B1;
+/// Its inverse modulo 2^32.
+const GATHER: u32 = 0x0E8B_2F51;
+
+/// The page with this number; number 0 is all zeros.
+pub fn page(value: u32) -> PageBytes {
+    let mut page = [0; PAGE_BYTES];
+    if value != 0 {
+        for (i, chunk) in page.chunks_exact_mut(4).enumerate() {
+            chunk.copy_from_slice(&(value.wrapping_mul(SPREAD) ^ i as u32).to_le_bytes());
+        }
+    }
+    page
+}
+
+/// The number of a page, `None` if [`page`] never made it.
+pub fn value_of(bytes: &PageBytes) -> Option<u32> {
+    let first = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let value = first.wrapping_mul(GATHER);
+    (page(value) == *bytes).then_some(value)
+}
+
+/// Draws that repeat for a seed.
+pub struct Draw(u64);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 32) % u64::from(limit)) as u32
+    }
+}
+
+/// One call of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Write { lpn: u32, value: u32 },
+    Trim { lpn: u32 },
+    Flush,
+    Checkpoint,
+}
+
+impl Step {
+    pub fn run<M: Medium>(self, volume: &mut Volume<M>) -> Result<(), VolumeError> {
+        match self {
+            Step::Write { lpn, value } => volume.write(100, lpn, &page(value)),
+            Step::Trim { lpn } => volume.trim(lpn),
+            Step::Flush => volume.flush(),
+            Step::Checkpoint => volume.checkpoint(),
+        }
+    }
+
+    /// Whether everything before it is durable once it is acknowledged.
+    pub fn is_durable(self) -> bool {
+        matches!(self, Step::Flush | Step::Checkpoint)
+    }
+}
+
+/// What every address holds, by the number of the page; 0 where nothing was written.
+pub type Contents = Vec<u32>;
+
+/// The contents after a step.
+pub fn after(contents: &Contents, step: Step) -> Contents {
+    let mut next = contents.clone();
+    match step {
+        Step::Write { lpn, value } => next[lpn as usize] = value,
+        Step::Trim { lpn } => next[lpn as usize] = 0,
+        Step::Flush | Step::Checkpoint => {}
+    }
+    next
+}
+
+/// How often a drawn history does what, in per cent; the rest are writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Mix {
+    pub trims: u32,
+    pub flushes: u32,
+    pub checkpoints: u32,
+    /// Different values that are written.
+    pub values: u32,
+}
+
+/// A drawn history over addresses below `exported`.
+pub fn history(seed: u64, steps: u32, exported: u32, mix: Mix) -> Vec<Step> {
+    let mut draw = Draw::new(seed);
+    (0..steps).map(|_| step(&mut draw, exported, mix)).collect()
+}
+
+/// One drawn step.
+pub fn step(draw: &mut Draw, exported: u32, mix: Mix) -> Step {
+    let (kind, lpn) = (draw.below(100), draw.below(exported));
+    if kind < mix.trims {
+        Step::Trim { lpn }
+    } else if kind < mix.trims + mix.flushes {
+        Step::Flush
+    } else if kind < mix.trims + mix.flushes + mix.checkpoints {
+        Step::Checkpoint
+    } else {
+        let value = 1 + draw.below(mix.values);
+        Step::Write { lpn, value }
+    }
+}
+
+/// Reads an address: the number of its page, or the error.
+pub fn read<M: Medium>(volume: &mut Volume<M>, lpn: u32) -> Result<u32, VolumeError> {
+    let mut bytes = [0xEE; PAGE_BYTES];
+    volume.read(lpn, &mut bytes)?;
+    Ok(value_of(&bytes).unwrap_or_else(|| panic!("page {lpn} holds what nobody wrote")))
+}
+
+/// Reads every address; each must be readable.
+pub fn contents<M: Medium>(volume: &mut Volume<M>) -> Contents {
+    let exported = volume.exported();
+    (0..exported)
+        .map(|lpn| read(volume, lpn).unwrap_or_else(|e| panic!("page {lpn}: {e}")))
+        .collect()
+}
