@@ -120,11 +120,11 @@ pub fn search(
 pub fn every_cut(setup: &Setup, ops: &[Op]) -> Tally {
     let effort = Effort {
         cuts: usize::MAX,
-        images: 4 * Style::SEARCH.len(),
+        images: 2 * Style::SEARCH.len(),
         failed_syncs: 4,
         recovery_cuts: usize::MAX,
-        recut: 25,
-        go_on: 25,
+        recut: 10,
+        go_on: 10,
     };
     search(setup, &ops.into(), effort, 1, &Distinct::default())
         .unwrap_or_else(|failure| panic!("{}\n{}", failure.how, failure.scenario.as_test()))

@@ -109,6 +109,13 @@ impl Session {
         self.verify()
     }
 
+    /// Another process opens what the first one left, the medium keeps its cache, and does
+    /// operations.
+    pub fn restart(&mut self, ops: &[Op]) -> Result<(), Stop> {
+        self.volume = None;
+        self.run(ops)
+    }
+
     /// After a failed sync an open volume acknowledges nothing any more, but can be read: it holds
     /// its state before or after the operation that failed.
     fn refuses(&mut self, before: &[Value]) -> Result<Stop, Stop> {
