@@ -39,7 +39,11 @@ impl Twin {
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
             Twin::Dedup(ftl) => {
-                ftl.fetch_candidate(0, content, Tag::NONE).unwrap();
+                let read = ftl.fetch_candidate(0, content, None, Tag::NONE).unwrap();
+                if let Some((candidate, _)) = read {
+                    let again = ftl.fetch_candidate(0, content, Some(candidate), Tag::NONE);
+                    assert!(again.unwrap().is_none());
+                }
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
         }
