@@ -60,11 +60,11 @@ fn a_short_search_finds_no_broken_promise() {
 fn a_long_search_finds_no_broken_promise() {
     let campaign = Campaign {
         first_seed: number("FLASHLORE_CRASH_SEED", 1),
-        histories: 1_000,
+        histories: number("FLASHLORE_CRASH_HISTORIES", 1_000),
         states: number("FLASHLORE_CRASH_STATES", 100_000) as usize,
         effort: Effort {
             cuts: usize::MAX,
-            images: 4,
+            images: 1,
             failed_syncs: 5,
             recovery_cuts: usize::MAX,
             recut: 10,
