@@ -9,8 +9,8 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
-tests="failures differential reopen crash_search bit_flips"
-seconds=240
+tests="differential failures reopen crash_search bit_flips"
+seconds=120
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target/planted}"
 export RUST_BACKTRACE=0
