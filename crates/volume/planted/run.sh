@@ -11,7 +11,7 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
-tests="reopen differential failures crash_search bit_flips"
+tests="crash_search failures differential bit_flips reopen"
 seconds=300
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target/planted}"

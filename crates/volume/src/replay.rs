@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Entry, EpochStart, Identity, Policy, Root};
+use crate::format::{Entry, EpochStart, Identity, Policy, Root, Superblock};
 use crate::layer::{ObjectRow, UNSHAREABLE};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::EPOCH_SHIFT;
@@ -62,17 +62,17 @@ struct Evidence {
 /// # Errors
 /// Something that was durable once is missing.
 pub(crate) fn replay(
-    id: &Identity,
+    superblock: &Superblock,
     geometry: &Geometry,
     root: &Root,
-    epochs: &[EpochStart],
     tables: Tables,
     tail: &JournalTail,
     active: &BTreeMap<u32, ActiveBlock>,
     found: &[FoundUnit],
 ) -> Result<Replayed, VolumeError> {
+    let id = &superblock.identity;
     let evidence = Evidence::gather(root, tail, found);
-    let (order, sequence) = order(root.sequence, epochs, &evidence)?;
+    let (order, sequence) = order(root.sequence, &superblock.epochs, &evidence)?;
     let mut state = State::new(id, root, &tables);
     for &event in &order {
         state.apply(event, &evidence)?;

@@ -19,8 +19,8 @@ use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 
 /// The simulated twin: content is the digest of the bytes, so the index sees the same fingerprints.
 enum Twin {
-    Plain(PlainFtl<MemoryFlash<Digest>>),
-    Dedup(DedupFtl<Digest, MemoryFlash<Digest>, NoCensus>),
+    Plain(Box<PlainFtl<MemoryFlash<Digest>>>),
+    Dedup(Box<DedupFtl<Digest, MemoryFlash<Digest>, NoCensus>>),
 }
 
 impl Twin {
@@ -28,8 +28,11 @@ impl Twin {
         let flash = MemoryFlash::new(geometry(id).unwrap());
         let options = ftl_options(id);
         match id.policy {
-            Policy::Plain => Twin::Plain(PlainFtl::new(flash, options).unwrap()),
-            _ => Twin::Dedup(DedupFtl::new(flash, options, dedup_options(id), NoCensus).unwrap()),
+            Policy::Plain => Twin::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),
+            _ => {
+                let ftl = DedupFtl::new(flash, options, dedup_options(id), NoCensus);
+                Twin::Dedup(Box::new(ftl.unwrap()))
+            }
         }
     }
 
