@@ -21,10 +21,11 @@ test:
 bench:
 	$(CARGO) bench --workspace
 
-# Arbitrary bytes through the trace formats. Needs `cargo install cargo-fuzz`; the variable lets a
+# Arbitrary bytes through the trace formats, then over a volume. Needs `cargo install cargo-fuzz`; the variable lets a
 # stable compiler build the sanitizers.
 fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run detect -- -max_total_time=$(FUZZ_SECONDS)
+	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run volume -- -max_total_time=$(FUZZ_SECONDS)
 
 # The checks that take minutes: tests marked as ignored.
 paper-check:

@@ -172,7 +172,7 @@ fn recoveries(setting: &Setting<'_>) {
         }
         volume.flush().expect("flushes");
         drop(volume);
-        let medium = FileMedium::open(&file(setting.directory), setting.mode).expect("the file");
+        let medium = FileMedium::open(file(setting.directory), setting.mode).expect("the file");
         let clock = Instant::now();
         let (_, recovery) = Volume::open(medium).expect("recovers");
         println!(

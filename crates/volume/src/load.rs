@@ -13,6 +13,12 @@ use crate::format::tables::{NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, deco
 use crate::format::{Areas, Batch, Entry, Identity, Policy, Root, Superblock, Table};
 use crate::journal::{MOST_ENTRIES, Position};
 use crate::layer::ObjectRow;
+use crate::nand::EPOCH_SHIFT;
+
+/// Numbers beyond this are not reached by counting.
+const MOST_NUMBER: u64 = 1 << 63;
+/// The last epoch whose events can be numbered.
+const MOST_EPOCH: u32 = (1 << (64 - EPOCH_SHIFT - 1)) - 1;
 
 /// A row of the block table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +95,13 @@ pub fn superblock<M: Medium>(medium: &M) -> Result<Superblock, VolumeError> {
             Err(reason) => why.push(reason),
         }
     }
+    if let Some(found) = &best
+        && (found.write >= MOST_NUMBER || found.epoch >= MOST_EPOCH)
+    {
+        return Err(VolumeError::Damaged(
+            "it has been opened more often than epochs can be numbered".to_string(),
+        ));
+    }
     best.ok_or_else(|| match why.as_slice() {
         [.., Unusable::Version(found)] | [Unusable::Version(found), ..] => VolumeError::Version {
             found: *found,
@@ -117,6 +130,7 @@ pub fn root<M: Medium>(medium: &M, areas: &Areas, key: &VolumeKey) -> Result<Roo
             continue;
         }
         if let Some(found) = Root::decode(&bytes, key, at, areas.directories)
+            && found.checkpoint.max(found.sequence) < MOST_NUMBER
             && best
                 .as_ref()
                 .is_none_or(|b| b.checkpoint < found.checkpoint)
@@ -168,6 +182,7 @@ pub fn tables<M: Medium>(
             loaded.take(table, id, count, rows);
         }
     }
+    loaded.refuse_impossible(id)?;
     Ok(loaded)
 }
 
@@ -197,6 +212,27 @@ fn page<'a, M: Medium>(
 }
 
 impl Tables {
+    /// Checksums hold, so only a program that is wrong can have written such rows.
+    fn refuse_impossible(&self, id: &Identity) -> Result<(), VolumeError> {
+        let objects = self.objects.len() as u32;
+        let nameless = |&row: &u32| row != u32::MAX && row >= objects;
+        if id.policy != Policy::Plain
+            && let Some(row) = self.map.iter().copied().find(nameless)
+        {
+            return Err(VolumeError::Damaged(format!(
+                "the map names object {row}, there are {objects}"
+            )));
+        }
+        let long = |b: &BlockRow| b.taken > id.pages_per_block;
+        if let Some(number) = self.blocks.iter().position(long) {
+            return Err(VolumeError::Damaged(format!(
+                "block {number} has more pages taken than the {} it has",
+                id.pages_per_block
+            )));
+        }
+        Ok(())
+    }
+
     fn take(&mut self, table: Table, id: &Identity, count: u32, rows: Option<&[u8]>) {
         let size = table.row_bytes(id);
         let row = |i: u32| rows.map(|r| Reader::new(&r[i as usize * size..]));
@@ -271,6 +307,16 @@ pub fn journal<M: Medium>(
         };
         if batch.segment != root.checkpoint || batch.chain != tail.position.chain {
             break;
+        }
+        for entry in &batch.entries {
+            if let Entry::Open { block, .. } = *entry
+                && block >= id.blocks
+            {
+                return Err(VolumeError::Damaged(format!(
+                    "the journal opens block {block}, there are {}",
+                    id.blocks
+                )));
+            }
         }
         tail.durable = tail.durable.max(batch.durable);
         let length = Batch::bytes(batch.entries.len(), id.alignment as usize);

@@ -170,8 +170,15 @@ pub(crate) fn read_image<M: Medium>(medium: &M) -> Result<Image, VolumeError> {
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
     let found = scan(medium, id, &areas, &geometry, &mut active);
     let Tables { slots, blocks, .. } = tables.clone();
-    let epochs = &superblock.epochs;
-    let state = replay(id, &geometry, &root, epochs, tables, &tail, &active, &found)?;
+    let state = replay(
+        &superblock,
+        &geometry,
+        &root,
+        tables,
+        &tail,
+        &active,
+        &found,
+    )?;
     let recovery = Recovery {
         events: state.events,
         blocks: active.len() as u32,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Entry, EpochStart, Identity, Policy, Root};
+use crate::format::{Entry, EpochStart, Identity, Policy, Root, Superblock};
 use crate::layer::{ObjectRow, UNSHAREABLE};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::EPOCH_SHIFT;
@@ -62,17 +62,17 @@ struct Evidence {
 /// # Errors
 /// Something that was durable once is missing.
 pub(crate) fn replay(
-    id: &Identity,
+    superblock: &Superblock,
     geometry: &Geometry,
     root: &Root,
-    epochs: &[EpochStart],
     tables: Tables,
     tail: &JournalTail,
     active: &BTreeMap<u32, ActiveBlock>,
     found: &[FoundUnit],
 ) -> Result<Replayed, VolumeError> {
+    let id = &superblock.identity;
     let evidence = Evidence::gather(root, tail, found);
-    let (order, sequence) = order(root.sequence, epochs, &evidence)?;
+    let (order, sequence) = order(root.sequence, &superblock.epochs, &evidence)?;
     let mut state = State::new(id, root, &tables);
     for &event in &order {
         state.apply(event, &evidence)?;
@@ -367,8 +367,8 @@ fn young(
     young
 }
 
-/// Everything referenced lies in a page that was taken, and nothing lies where a block was opened
-/// anew.
+/// Everything referenced lies in a page that was taken, on a unit of its own, and nothing lies where a
+/// block was opened anew.
 fn check_locations(
     id: &Identity,
     geometry: &Geometry,
@@ -381,7 +381,8 @@ fn check_locations(
     } else {
         replayed.changed_objects.iter().copied().collect()
     };
-    let check = |row: u32, ppn: Ppn| -> Result<(), VolumeError> {
+    let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
+    let mut check = |row: u32, ppn: Ppn| -> Result<(), VolumeError> {
         let lost = |what: &str| {
             Err(VolumeError::Damaged(format!(
                 "row {row} lies on unit {}, {what}",
@@ -391,6 +392,11 @@ fn check_locations(
         if ppn.0 >= geometry.units() {
             return lost("which does not exist");
         }
+        let (word, bit) = (&mut owned[ppn.index() / 64], 1 << (ppn.0 % 64));
+        if *word & bit != 0 {
+            return lost("where another row lies");
+        }
+        *word |= bit;
         let block: BlockId = geometry.block_of(ppn);
         let page = geometry.page_of(ppn).0 - geometry.first_page(block).0;
         match active.get(&block.0) {

@@ -129,7 +129,7 @@ impl<M: Medium> Volume<M> {
 
     fn unit(&mut self, now: u64, lpn: u32, page: &PageBytes) -> StoredUnit {
         // Strictly later than everything before, whatever the clock does.
-        self.stamp = now.max(self.stamp + 1);
+        self.stamp = now.max(self.stamp.saturating_add(1));
         let nand = self.layer.core().flash();
         StoredUnit {
             record: Record {

@@ -19,8 +19,8 @@ use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 
 /// The simulated twin: content is the digest of the bytes, so the index sees the same fingerprints.
 enum Twin {
-    Plain(PlainFtl<MemoryFlash<Digest>>),
-    Dedup(DedupFtl<Digest, MemoryFlash<Digest>, NoCensus>),
+    Plain(Box<PlainFtl<MemoryFlash<Digest>>>),
+    Dedup(Box<DedupFtl<Digest, MemoryFlash<Digest>, NoCensus>>),
 }
 
 impl Twin {
@@ -28,8 +28,11 @@ impl Twin {
         let flash = MemoryFlash::new(geometry(id).unwrap());
         let options = ftl_options(id);
         match id.policy {
-            Policy::Plain => Twin::Plain(PlainFtl::new(flash, options).unwrap()),
-            _ => Twin::Dedup(DedupFtl::new(flash, options, dedup_options(id), NoCensus).unwrap()),
+            Policy::Plain => Twin::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),
+            _ => {
+                let ftl = DedupFtl::new(flash, options, dedup_options(id), NoCensus);
+                Twin::Dedup(Box::new(ftl.unwrap()))
+            }
         }
     }
 
@@ -39,7 +42,11 @@ impl Twin {
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
             Twin::Dedup(ftl) => {
-                ftl.fetch_candidate(0, content, None, Tag::NONE).unwrap();
+                let read = ftl.fetch_candidate(0, content, None, Tag::NONE).unwrap();
+                if let Some((candidate, _)) = read {
+                    let again = ftl.fetch_candidate(0, content, Some(candidate), Tag::NONE);
+                    assert!(again.unwrap().is_none());
+                }
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
         }

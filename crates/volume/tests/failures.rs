@@ -282,7 +282,7 @@ impl Filled {
     fn spoil(&self, unit: Ppn) {
         let at = self.areas.unit(unit) + 1024;
         self.medium.inner().flip(at, 1).unwrap();
-        let unreadable = vec![at..at + 512];
+        let unreadable = std::iter::once(at..at + 512).collect();
         self.medium.set_faults(Faults {
             unreadable,
             ..Faults::default()

@@ -57,13 +57,15 @@ pub enum AreasError {
     Alignment(u32),
     /// A journal segment is too small for what one checkpoint interval may need.
     #[error(
-        "a journal segment has {found} bytes, expected at least {least} and a multiple of 4096"
+        "a journal segment has {found} bytes, expected {least} to {most} and a multiple of 4096"
     )]
     Journal {
         /// Bytes found.
         found: u64,
         /// Bytes needed.
         least: u64,
+        /// Bytes allowed.
+        most: u64,
     },
     /// No pages are exported.
     #[error("the volume exports {0} pages, expected 1 to 2^32 - 3")]
@@ -72,6 +74,8 @@ pub enum AreasError {
 
 /// The least bytes of a journal segment.
 pub const LEAST_JOURNAL: u64 = 64 << 10;
+/// The most bytes of a journal segment: 1 TiB.
+pub const MOST_JOURNAL: u64 = 1 << 40;
 
 impl Areas {
     /// The areas of a volume.
@@ -83,10 +87,12 @@ impl Areas {
         if !id.alignment.is_power_of_two() || !(SECTOR as u32..=4096).contains(&id.alignment) {
             return Err(AreasError::Alignment(id.alignment));
         }
-        if id.journal_bytes < LEAST_JOURNAL || !id.journal_bytes.is_multiple_of(PART) {
+        let journal = LEAST_JOURNAL..=MOST_JOURNAL;
+        if !journal.contains(&id.journal_bytes) || !id.journal_bytes.is_multiple_of(PART) {
             return Err(AreasError::Journal {
                 found: id.journal_bytes,
                 least: LEAST_JOURNAL,
+                most: MOST_JOURNAL,
             });
         }
         if id.exported == 0 || id.exported > u32::MAX - 2 {

@@ -10,6 +10,9 @@ pub mod root;
 pub mod superblock;
 pub mod tables;
 
+#[cfg(test)]
+mod tests;
+
 pub use areas::{Areas, AreasError};
 pub use journal::{Batch, Entry};
 pub use record::{Kind, PlacedRecord, Record, Slot};

@@ -1,0 +1,228 @@
+//! What is encoded is decoded the same; anything else is refused and nothing panics.
+
+use flashlore_content::{Digest, VolumeKey};
+use flashlore_flash::Ppn;
+use flashlore_ftl::alloc::Stream;
+use proptest::prelude::*;
+
+use super::journal::{Batch, Entry};
+use super::record::{Kind, PlacedRecord, RECORD_BYTES, Record, Slot};
+use super::root::{FIXED_BYTES, Root};
+use super::superblock::{EpochStart, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES, Superblock};
+use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
+use super::{Areas, Table};
+
+fn key() -> impl Strategy<Value = VolumeKey> {
+    any::<[u8; 32]>().prop_map(VolumeKey)
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    prop_oneof![
+        Just(Policy::Plain),
+        Just(Policy::Dedup),
+        Just(Policy::DedupTrusted)
+    ]
+}
+
+fn identity() -> impl Strategy<Value = Identity> {
+    let sizes = (any::<[u32; 6]>(), any::<[u64; 2]>());
+    (policy(), any::<[u8; 16]>(), key(), sizes).prop_map(|(policy, uuid, key, (a, b))| Identity {
+        policy,
+        uuid,
+        key,
+        created: b[0],
+        exported: a[0],
+        blocks: a[1],
+        pages_per_block: a[2],
+        units_per_page: a[3],
+        alignment: a[4],
+        index_entries: a[5],
+        journal_bytes: b[1],
+    })
+}
+
+fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
+    let start = any::<(u32, u64)>().prop_map(|(epoch, after)| EpochStart { epoch, after });
+    prop::collection::vec(start, 0..=MOST_EPOCHS)
+}
+
+fn entry() -> impl Strategy<Value = Entry> {
+    let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
+    prop_oneof![
+        any::<(u32, u64, u64)>().prop_map(|(lpn, sequence, birth)| Entry::Share {
+            lpn,
+            sequence,
+            birth
+        }),
+        any::<(u32, u64)>().prop_map(|(lpn, sequence)| Entry::Trim { lpn, sequence }),
+        any::<(u32, u64)>().prop_map(|(lpn, birth)| Entry::Dead { lpn, birth }),
+        (any::<(u32, u64, u32)>(), stream).prop_map(|((block, opening, erases), stream)| {
+            Entry::Open {
+                block,
+                stream,
+                opening,
+                erases,
+            }
+        }),
+    ]
+}
+
+fn batch() -> impl Strategy<Value = Batch> {
+    let entries = prop::collection::vec(entry(), 0..60);
+    let head = any::<(u64, u64, u64, u32)>();
+    (head, entries).prop_map(|((segment, durable, chain, epoch), entries)| Batch {
+        segment,
+        durable,
+        chain,
+        epoch,
+        entries,
+    })
+}
+
+fn placed() -> impl Strategy<Value = PlacedRecord> {
+    let kind = prop_oneof![Just(Kind::Data), Just(Kind::Lost)];
+    let numbers = any::<(u32, u64, u64, u128, u64, u32)>();
+    (kind, numbers).prop_map(
+        |(kind, (lpn, birth, stamp, digest, opening, epoch))| PlacedRecord {
+            record: Record {
+                kind,
+                lpn,
+                birth,
+                stamp,
+                digest: Digest(digest),
+            },
+            opening,
+            epoch,
+        },
+    )
+}
+
+fn flip(bytes: &mut [u8], bit: usize) {
+    let at = bit / 8 % bytes.len();
+    bytes[at] ^= 1 << (bit % 8);
+}
+
+proptest! {
+    #[test]
+    fn superblocks_come_back(
+        identity in identity(), write: u64, epoch: u32, epochs in epochs(), bit: usize,
+    ) {
+        let superblock = Superblock { identity, write, epoch, epochs };
+        let mut bytes = superblock.encode();
+        prop_assert_eq!(Superblock::decode(&bytes), Ok(superblock));
+        flip(&mut bytes, bit);
+        prop_assert!(Superblock::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn roots_come_back_at_their_place_alone(
+        key in key(), numbers: (u64, u32, u64, u64), offset: u64,
+        directories in prop::collection::vec(any::<u32>(), 0..300), bit: usize,
+    ) {
+        let (checkpoint, epoch, sequence, stamp) = numbers;
+        let root = Root { checkpoint, epoch, sequence, stamp, directories };
+        let count = root.directories.len();
+        let mut bytes = vec![0; FIXED_BYTES + 4 * count];
+        root.encode(&key, offset, &mut bytes);
+        let decode = |bytes: &[u8], at| Root::decode(bytes, &key, at, count as u32);
+        prop_assert_eq!(decode(&bytes, offset), Some(root));
+        prop_assert_eq!(decode(&bytes, offset ^ 4096), None);
+        flip(&mut bytes, bit);
+        prop_assert_eq!(decode(&bytes, offset), None);
+    }
+
+    #[test]
+    fn table_pages_come_back_under_their_number_in_their_slot_alone(
+        key in key(), slot: u32, number: u32, checkpoint: u64,
+        rows in prop::collection::vec(any::<u8>(), 0..4064), bit: usize,
+    ) {
+        let mut bytes = vec![1; TABLE_PAGE_BYTES];
+        let fill = |space: &mut [u8]| space[..rows.len()].copy_from_slice(&rows);
+        encode_page(&key, slot, number, checkpoint, fill, &mut bytes);
+        let decode = |bytes: &[u8], slot, number| decode_page(&key, slot, number, bytes).map(<[u8]>::to_vec);
+        let found = decode(&bytes, slot, number).unwrap();
+        prop_assert_eq!(&found[..rows.len()], &rows[..]);
+        prop_assert!(found[rows.len()..].iter().all(|&b| b == 0));
+        prop_assert_eq!(decode(&bytes, slot ^ 1, number), None);
+        prop_assert_eq!(decode(&bytes, slot, number ^ 1), None);
+        let at = bit / 8 % TABLE_PAGE_BYTES;
+        flip(&mut bytes, bit);
+        prop_assert_eq!(decode(&bytes, slot, number), None, "byte {}", at);
+    }
+
+    #[test]
+    fn batches_come_back_at_their_offset_alone(
+        key in key(), batch in batch(), offset: u64, alignment in prop_oneof![Just(512), Just(4096)],
+        bit: usize,
+    ) {
+        let length = Batch::bytes(batch.entries.len(), alignment);
+        prop_assert_eq!(length % alignment, 0);
+        let mut bytes = vec![1; length];
+        let check = batch.encode(&key, offset, &mut bytes);
+        let used = 64 + 24 * batch.entries.len();
+        prop_assert_eq!(Batch::decode(&bytes, &key, offset), Some((batch, check)));
+        prop_assert_eq!(Batch::decode(&bytes, &key, offset ^ 512), None);
+        flip(&mut bytes[..used], bit);
+        prop_assert_eq!(Batch::decode(&bytes, &key, offset), None);
+    }
+
+    #[test]
+    fn records_come_back_on_their_unit_alone(
+        key in key(), placed in placed(), ppn: u32, bit: usize,
+    ) {
+        let mut bytes = placed.encode(&key, Ppn(ppn));
+        prop_assert_eq!(Slot::decode(&bytes, &key, Ppn(ppn)), Slot::Record(placed));
+        prop_assert_eq!(Slot::decode(&bytes, &key, Ppn(ppn ^ 1)), Slot::Broken);
+        flip(&mut bytes, bit);
+        prop_assert_eq!(Slot::decode(&bytes, &key, Ppn(ppn)), Slot::Broken);
+        prop_assert_eq!(Slot::decode(&[0; RECORD_BYTES], &key, Ppn(ppn)), Slot::Empty);
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused(
+        key in key(), bytes in prop::collection::vec(any::<u8>(), 0..5000), place: u64, magic in 0usize..5,
+    ) {
+        // With the magic of each structure, so that more than it is looked at.
+        let magics: [&[u8]; 5] = [b"", b"FLSHLORE", b"FLRT", b"FLTP", b"FLJB"];
+        let mut bytes = bytes;
+        let count = magics[magic].len().min(bytes.len());
+        bytes[..count].copy_from_slice(&magics[magic][..count]);
+        prop_assert_eq!(Batch::decode(&bytes, &key, place), None);
+        bytes.resize(SUPERBLOCK_BYTES, 0xA5);
+        prop_assert_eq!(Root::decode(&bytes, &key, place, 1000), None);
+        prop_assert_eq!(decode_page(&key, place as u32, place as u32, &bytes), None);
+        prop_assert!(Superblock::decode(bytes.first_chunk().unwrap()).is_err());
+        for record in bytes.chunks_exact(RECORD_BYTES) {
+            let empty = record.iter().all(|&b| b == 0);
+            let slot = Slot::decode(record, &key, Ppn(place as u32));
+            prop_assert_eq!(slot, if empty { Slot::Empty } else { Slot::Broken });
+        }
+    }
+
+    #[test]
+    fn areas_of_any_identity_are_in_order_or_an_error(identity in identity(), small: bool) {
+        let mut id = identity;
+        if small {
+            id.exported = id.exported % 100_000 + 1;
+            id.blocks = id.blocks % 10_000 + 1;
+            id.pages_per_block = id.pages_per_block % 256 + 2;
+            id.units_per_page = id.units_per_page % 16 + 1;
+            id.alignment = 512 << (id.alignment % 4);
+            id.journal_bytes = (id.journal_bytes % 1000 + 16) * 4096;
+        }
+        let Ok(areas) = Areas::new(&id) else {
+            prop_assert!(!small);
+            return Ok(());
+        };
+        let starts = [
+            areas.superblock(0), areas.superblock(1), areas.root(0), areas.root(1),
+            areas.journal(0), areas.journal(1), areas.slot(0), areas.slot(areas.slots),
+            areas.page(flashlore_flash::PageId(id.blocks * id.pages_per_block)),
+        ];
+        prop_assert!(starts.is_sorted());
+        prop_assert!(starts[8] <= areas.len);
+        prop_assert!(starts.iter().all(|s| s % u64::from(id.alignment) == 0));
+        let rows: u32 = Table::ALL.iter().map(|t| t.pages(&id)).sum();
+        prop_assert_eq!(rows, areas.table_pages);
+    }
+}

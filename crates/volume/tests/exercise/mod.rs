@@ -1,0 +1,189 @@
+//! Bytes laid over a small valid volume, which is then checked, shown and opened. Nothing of it may
+//! panic. Shared by a test and the fuzzer.
+//!
+//! The first byte names the policy (bits 0 and 1) and whether checksums are made to hold again (bit 2).
+//! Then follow patches: which part (1 byte), where in it (2 bytes), how many bytes (1 byte), the bytes.
+
+use std::sync::{Arc, OnceLock};
+
+use flashlore_content::{PAGE_BYTES, VolumeKey};
+use flashlore_flash::{PageId, Ppn};
+use flashlore_medium::MemoryMedium;
+use flashlore_volume::dump::{DumpParts, dump};
+use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
+use flashlore_volume::format::record::RECORD_BYTES;
+use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
+use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
+use flashlore_volume::format::{Areas, Identity, Policy};
+use flashlore_volume::{Volume, bytes_needed, check, create};
+
+/// A part of a volume that is checked as a whole.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Superblock(u64),
+    Root(u64),
+    Journal(u64),
+    Table(u32),
+    Record(u32),
+    Data(u32),
+}
+
+fn identity(policy: Policy) -> Identity {
+    Identity {
+        policy,
+        uuid: [1; 16],
+        key: VolumeKey([9; 32]),
+        created: 5,
+        exported: 20,
+        blocks: 10,
+        pages_per_block: 3,
+        units_per_page: 2,
+        alignment: 512,
+        index_entries: 20,
+        journal_bytes: 64 << 10,
+    }
+}
+
+/// A volume with a checkpoint, events after it, and two epochs.
+fn image(policy: Policy) -> &'static (Areas, Vec<u8>) {
+    static IMAGES: [OnceLock<(Areas, Vec<u8>)>; 3] = [const { OnceLock::new() }; 3];
+    IMAGES[policy as usize].get_or_init(|| {
+        let id = identity(policy);
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&*medium, &id).unwrap();
+        for life in 0..3 {
+            let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+            for n in 0..30u32 {
+                let lpn = (n * 7 + life) % 20;
+                volume.write(1, lpn, &[(n % 9) as u8; PAGE_BYTES]).unwrap();
+                if n % 6 == 0 {
+                    volume.trim((lpn + 3) % 20).unwrap();
+                    volume.flush().unwrap();
+                }
+                if life == 1 && n == 15 {
+                    volume.checkpoint().unwrap();
+                }
+            }
+            volume.flush().unwrap();
+        }
+        let medium = Arc::into_inner(medium).unwrap();
+        (Areas::new(&id).unwrap(), medium.into_bytes())
+    })
+}
+
+impl Part {
+    fn choose(number: u8, areas: &Areas) -> Part {
+        let number = u32::from(number);
+        match number {
+            0 | 1 => Part::Superblock(u64::from(number)),
+            2 | 3 => Part::Root(u64::from(number)),
+            4 | 5 => Part::Journal(u64::from(number)),
+            6..64 => Part::Table((number - 6) % areas.slots),
+            64..160 => Part::Record((number - 64) % 60),
+            _ => Part::Data((number - 160) % 60),
+        }
+    }
+
+    fn place(self, areas: &Areas) -> std::ops::Range<usize> {
+        let (at, len) = match self {
+            Part::Superblock(copy) => (areas.superblock(copy), SUPERBLOCK_BYTES),
+            Part::Root(parity) => (areas.root(parity), areas.root_bytes as usize),
+            Part::Journal(parity) => (areas.journal(parity), 8192),
+            Part::Table(slot) => (areas.slot(slot), TABLE_PAGE_BYTES),
+            Part::Record(unit) => {
+                let within = u64::from(unit % 2) * RECORD_BYTES as u64;
+                (areas.records(PageId(unit / 2)) + within, RECORD_BYTES)
+            }
+            Part::Data(unit) => (areas.unit(Ppn(unit)), PAGE_BYTES),
+        };
+        at as usize..at as usize + len
+    }
+
+    /// Makes the checksum hold.
+    fn seal(self, bytes: &mut [u8], areas: &Areas) {
+        let key = VolumeKey([9; 32]);
+        let at = self.place(areas).start as u64;
+        match self {
+            Part::Superblock(_) => {
+                let mut own = [0; 32];
+                own.copy_from_slice(&bytes[32..64]);
+                let end = SUPERBLOCK_BYTES - 8;
+                put(bytes, end, VolumeKey(own).checksum(0, &[&bytes[..end]]));
+            }
+            Part::Root(_) => put(bytes, 56, key.checksum(at, &[&bytes[..56], &bytes[64..]])),
+            Part::Journal(_) => seal_batches(bytes, &key),
+            Part::Table(slot) => {
+                let check = key.checksum(u64::from(slot), &[&bytes[..24], &bytes[32..]]);
+                put(bytes, 24, check);
+            }
+            Part::Record(unit) => put(bytes, 56, key.checksum(u64::from(unit), &[&bytes[..56]])),
+            Part::Data(_) => {}
+        }
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, check: u64) {
+    bytes[at..at + 8].copy_from_slice(&check.to_le_bytes());
+}
+
+/// Each batch with its checksum, chained to the one before.
+fn seal_batches(bytes: &mut [u8], key: &VolumeKey) {
+    let (mut at, mut chain) = (0, 0u64);
+    while let Some(batch) = bytes.get_mut(at..).filter(|b| b.len() >= HEADER_BYTES) {
+        let count = u32::from_le_bytes([batch[4], batch[5], batch[6], batch[7]]) as usize;
+        let end = HEADER_BYTES.saturating_add(count.saturating_mul(ENTRY_BYTES));
+        if batch[..4] != *b"FLJB" || end > batch.len() {
+            return;
+        }
+        put(batch, 24, chain);
+        chain = key.checksum(at as u64, &[&batch[..56], &batch[HEADER_BYTES..end]]);
+        put(batch, 56, chain);
+        at += end.next_multiple_of(512);
+    }
+}
+
+/// Lays the patches over the image of the policy they name.
+fn patched(input: &[u8]) -> Vec<u8> {
+    let first = input.first().copied().unwrap_or(0);
+    let policies = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
+    let (areas, bytes) = image(policies[usize::from(first & 3) % 3]);
+    let mut bytes = bytes.clone();
+    let mut rest = input.get(1..).unwrap_or(&[]);
+    while let [part, low, high, count, tail @ ..] = rest {
+        let part = Part::choose(*part, areas);
+        let place = &mut bytes[part.place(areas)];
+        let (new, after) = tail.split_at(tail.len().min(usize::from(*count)));
+        let at = usize::from(u16::from_le_bytes([*low, *high])) % place.len();
+        for (old, new) in place[at..].iter_mut().zip(new) {
+            *old = *new;
+        }
+        if first & 4 != 0 {
+            part.seal(place, areas);
+        }
+        rest = after;
+    }
+    bytes
+}
+
+/// Checks, shows and opens; answers whether it could be opened.
+pub fn exercise(input: &[u8]) -> bool {
+    let medium = MemoryMedium::from_bytes(patched(input));
+    let _ = check(&medium, true);
+    let parts = DumpParts {
+        heads: true,
+        tables: true,
+        journal: true,
+        records: true,
+    };
+    let _ = dump(&medium, parts, &mut std::io::sink());
+    let Ok((mut volume, _)) = Volume::open(medium) else {
+        return false;
+    };
+    let mut page = [0; PAGE_BYTES];
+    for lpn in 0..volume.exported().min(1000) {
+        let _ = volume.read(lpn, &mut page);
+    }
+    volume.scrub(0, 1000);
+    volume.take_findings();
+    true
+}
