@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use common::devices::drawn;
 use flashlore_content::dedup::BypassOptions;
-use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
+use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
@@ -247,4 +247,36 @@ fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
         ftl.dedup_counters().corrupted > 0,
         "three values in one bit must collide"
     );
+}
+
+#[test]
+fn a_candidate_is_read_again_when_it_is_another_one_by_the_time_of_the_commit() {
+    let geometry = Geometry::single_plane(8, 8, 4096).unwrap();
+    let dedup = DedupOptions {
+        index_entries: None,
+        fingerprint_bits: 1,
+        verify: true,
+        bypass: None,
+    };
+    let ledger = ValueLedger::default();
+    let mut ftl = DedupFtl::new(medium(&geometry), FtlOptions::new(16), dedup, ledger).unwrap();
+    let bit = |value: u32| PageTag(value).fingerprint(1);
+    let mut alike = (0..).filter(|&value| bit(value) == bit(0)).map(PageTag);
+    let (value, other) = (alike.next().unwrap(), alike.next().unwrap());
+    let now = When::now(0);
+    ftl.write(now, 0, value, Tag::NONE).unwrap();
+    let fetch = |ftl: &mut DedupFtl<_, _, _>, read| {
+        let read = ftl.fetch_candidate(0, value, read, Tag::NONE).unwrap();
+        read.map(|(candidate, _)| candidate)
+    };
+    let first = fetch(&mut ftl, None);
+    assert_eq!(fetch(&mut ftl, first), None, "it is the same still");
+    // The entry names another page of the same fingerprint from now on.
+    ftl.write(now, 1, other, Tag::NONE).unwrap();
+    let second = fetch(&mut ftl, first);
+    assert!(second.is_some() && second != first);
+    assert_eq!(fetch(&mut ftl, second), None);
+    assert_eq!(ftl.core().counters().page_reads_verify, 2);
+    let (outcome, _) = ftl.write(now, 2, value, Tag::NONE).unwrap();
+    assert_eq!(outcome, Outcome::Programmed);
 }
