@@ -8,3 +8,4 @@ mod lists;
 mod program;
 mod rerun;
 mod trace;
+mod volume;

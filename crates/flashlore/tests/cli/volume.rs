@@ -1,0 +1,178 @@
+//! Volumes: made, filled, checked, read, and what is said when something does not hold.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use crate::program::{Place, Ran};
+
+const PAGE: usize = 4096;
+
+/// A raw image of 1 MiB: 100 pages of which every third is the same, the rest zero.
+fn image() -> Vec<u8> {
+    let mut image = vec![0; 1 << 20];
+    for (number, page) in image.chunks_exact_mut(PAGE).take(100).enumerate() {
+        let value = if number % 3 == 0 { 1 } else { number as u8 + 2 };
+        page.fill(value);
+    }
+    image
+}
+
+/// A volume with that image in it.
+fn filled(system: &str) -> Place {
+    let place = Place::new();
+    fs::write(place.path("image.raw"), image()).unwrap();
+    let create = ["create", "disk", "--size", "1MiB", "--system", system];
+    quiet(place.run(&create));
+    let told = quiet(place.run(&["import", "disk", "image.raw"]));
+    let stored = if system == "plain" { 100 } else { 67 };
+    assert!(
+        told.contains(&format!("{stored} pages are stored")),
+        "{told}"
+    );
+    place
+}
+
+/// Standard error of a success without output.
+fn quiet(ran: Ran) -> String {
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    ran.stderr
+}
+
+#[test]
+fn an_image_goes_in_and_comes_out() {
+    for system in ["plain", "ca-ssd", "ca-ssd-trusted"] {
+        let place = filled(system);
+        let report = place.run(&["check", "disk"]).ok();
+        assert!(report.starts_with("100 pages hold something"), "{report}");
+        let json = place.run(&["check", "disk", "--json"]).json();
+        assert_eq!(json["clean"], true);
+        assert_eq!(json["mapped"], 100);
+        quiet(place.run(&["export", "disk", "out.raw"]));
+        assert_eq!(fs::read(place.path("out.raw")).unwrap(), image());
+        let scrubbed = place.run(&["scrub", "disk"]).ok();
+        assert_eq!(scrubbed, "100 addresses read, 0 findings\n");
+        let message = place.run(&["export", "disk", "out.raw"]).fails(1);
+        assert!(message.contains("out.raw"), "{message}");
+    }
+}
+
+#[test]
+fn rot_is_found_and_named() {
+    let place = filled("ca-ssd");
+    let path = place.path("disk/volume.flashlore");
+    let file = fs::OpenOptions::new().read(true).write(true).open(path);
+    let file = file.unwrap();
+    // The page that every third address shares lies where 4096 ones lie.
+    let bytes = fs::read(place.path("disk/volume.flashlore")).unwrap();
+    let at = bytes
+        .chunks_exact(PAGE)
+        .position(|p| p.iter().all(|&b| b == 1));
+    file.write_all_at(&[0], (at.unwrap() * PAGE + 17) as u64)
+        .unwrap();
+
+    let affected = place.run(&["check", "disk", "--affected"]);
+    assert_eq!(affected.code, 1);
+    let expected: String = (0..100).step_by(3).map(|lpn| format!("{lpn}\n")).collect();
+    assert_eq!(affected.stdout, expected);
+    let report = place.run(&["check", "disk"]);
+    assert_eq!(report.code, 1);
+    assert!(
+        report
+            .stdout
+            .contains("the checksum of its data does not hold; affects logical pages 0, 3,"),
+        "{}",
+        report.stdout
+    );
+    let scrubbed = place.run(&["scrub", "disk", "--json"]);
+    assert_eq!(scrubbed.code, 1);
+    assert!(
+        scrubbed.stdout.contains("\"addresses\":[0,3,6"),
+        "{}",
+        scrubbed.stdout
+    );
+    let message = place.run(&["export", "disk", "out.raw"]).fails(1);
+    assert!(
+        message.contains("logical page 0 cannot be read"),
+        "{message}"
+    );
+    assert!(
+        !place.path("out.raw").exists(),
+        "nothing half-written stays"
+    );
+    // Written again, it reads again, for all who share it.
+    quiet(place.run(&["import", "disk", "image.raw"]));
+    quiet(place.run(&["export", "disk", "out.raw"]));
+    assert_eq!(fs::read(place.path("out.raw")).unwrap(), image());
+}
+
+#[test]
+fn a_dump_shows_every_part() {
+    let place = filled("ca-ssd");
+    let parts = "heads,tables,journal,records";
+    let dump = place.run(&["dump", "disk", "--part", parts]).ok();
+    for words in [
+        "superblock 0: write",
+        "policy Dedup",
+        "root 0: checkpoint",
+        "map: page 99 object",
+        "object 0: unit",
+        "block 0: ",
+        "batch 0: segment",
+        "data of page 1 birth",
+    ] {
+        assert!(dump.contains(words), "{words:?} is missing in: {dump}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let place = filled("ca-ssd");
+    let refused = |args: &[&str], code: i32, parts: &[&str]| {
+        let message = place.run(args).fails(code);
+        for part in parts {
+            assert!(message.contains(part), "{part:?} is missing in: {message}");
+        }
+    };
+    refused(
+        &["create", "disk", "--size", "1MiB"],
+        1,
+        &["volume.flashlore"],
+    );
+    refused(
+        &["create", "new", "--size", "5000"],
+        2,
+        &["multiple of 4096"],
+    );
+    refused(&["create", "new", "--size", "1PiB"], 2, &["size"]);
+    refused(&["check", "nowhere"], 1, &["nowhere"]);
+    refused(&["import", "disk", "missing.raw"], 1, &["missing.raw"]);
+    fs::create_dir(place.path("other")).unwrap();
+    place.write("other/volume.flashlore", &"x".repeat(1 << 16));
+    refused(&["check", "other"], 1, &["no Flashlore volume"]);
+    refused(&["dump", "other"], 1, &["no Flashlore volume"]);
+    fs::write(place.path("large.raw"), vec![0; (1 << 20) + PAGE]).unwrap();
+    refused(
+        &["import", "disk", "large.raw"],
+        2,
+        &["large.raw", "1048576"],
+    );
+}
+
+#[test]
+fn a_full_volume_says_so_and_stays_whole() {
+    let place = Place::new();
+    let different: Vec<u8> = (0..8 << 20)
+        .map(|i| ((i / PAGE) * 31 + i % 251) as u8)
+        .collect();
+    let numbered: Vec<u8> = different
+        .chunks_exact(PAGE)
+        .zip(0u32..)
+        .flat_map(|(page, n)| [&n.to_le_bytes()[..], &page[4..]].concat())
+        .collect();
+    fs::write(place.path("image.raw"), numbered).unwrap();
+    let create = ["create", "disk", "--size", "8MiB", "--capacity", "2MiB"];
+    quiet(place.run(&create));
+    let message = place.run(&["import", "disk", "image.raw"]).fails(1);
+    assert!(message.contains("no space"), "{message}");
+    place.run(&["check", "disk"]).ok();
+}

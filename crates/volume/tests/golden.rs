@@ -1,0 +1,126 @@
+//! An image of every format version so far, kept as a fixture, still opens and reads.
+//!
+//! The image of the present version is written anew by
+//! `FLASHLORE_WRITE_GOLDEN=1 cargo test -p flashlore-volume --test golden`, which is needed only
+//! together with a new version number: the image of a version never changes.
+
+use std::path::PathBuf;
+
+use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_medium::MemoryMedium;
+use flashlore_volume::{Identity, Policy, Volume, bytes_needed, check, create};
+
+const PAGES: u32 = 48;
+
+fn identity(policy: Policy) -> Identity {
+    Identity {
+        policy,
+        uuid: *b"golden image v1.",
+        key: VolumeKey(*b"a key that everybody may know...".first_chunk().unwrap()),
+        created: 1_700_000_000_000_000_000,
+        exported: PAGES,
+        blocks: 14,
+        pages_per_block: 4,
+        units_per_page: 2,
+        alignment: 512,
+        index_entries: 32,
+        journal_bytes: 64 << 10,
+    }
+}
+
+fn page(value: u32) -> PageBytes {
+    let mut page = [value as u8; PAGE_BYTES];
+    page[..4].copy_from_slice(&value.to_le_bytes());
+    page
+}
+
+/// What the checkpoint of the image holds: one page in five is the same.
+fn before(lpn: u32) -> u32 {
+    if lpn.is_multiple_of(5) { 7 } else { 100 + lpn }
+}
+
+/// What the image holds: some of it in the checkpoint, some in pages and journal after it.
+fn expected(lpn: u32) -> u32 {
+    match lpn {
+        3 | 40.. => 0,
+        30..40 => 1000 + lpn,
+        4 => 7,
+        _ => before(lpn),
+    }
+}
+
+fn write(policy: Policy) -> Vec<u8> {
+    let id = identity(policy);
+    let medium = std::sync::Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(std::sync::Arc::clone(&medium)).unwrap();
+    for lpn in 0..40 {
+        volume
+            .write(id.created + u64::from(lpn), lpn, &page(before(lpn)))
+            .unwrap();
+    }
+    volume.close().unwrap();
+    let (mut volume, _) = Volume::open(std::sync::Arc::clone(&medium)).unwrap();
+    for lpn in 30..40 {
+        volume.write(id.created, lpn, &page(1000 + lpn)).unwrap();
+    }
+    volume.trim(3).unwrap();
+    volume.write(id.created, 4, &page(7)).unwrap();
+    volume.flush().unwrap();
+    drop(volume);
+    std::sync::Arc::into_inner(medium).unwrap().into_bytes()
+}
+
+fn file(policy: Policy) -> PathBuf {
+    let name = format!("v1-{policy:?}.image.zst").to_lowercase();
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
+
+#[test]
+fn images_of_this_version_open_and_read() {
+    for policy in POLICIES {
+        let packed = std::fs::read(file(policy)).unwrap();
+        let medium = MemoryMedium::from_bytes(zstd::decode_all(&packed[..]).unwrap());
+        let report = check(&medium, true).unwrap();
+        assert!(report.is_clean(), "{report:?}");
+        assert!(report.recovery.events >= 12, "{report:?}");
+        let (mut volume, _) = Volume::open(medium).unwrap();
+        volume.check().unwrap();
+        for lpn in 0..PAGES {
+            let mut found = [1; PAGE_BYTES];
+            volume.read(lpn, &mut found).unwrap();
+            assert_eq!(found, page(expected(lpn)), "{policy:?} page {lpn}");
+        }
+        volume.write(0, 0, &page(5)).unwrap();
+        volume.close().unwrap();
+    }
+}
+
+/// Not a comparison of bytes: what is written may differ within a version, what is read may not.
+#[test]
+fn what_is_written_today_reads_the_same() {
+    for policy in POLICIES {
+        let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(write(policy))).unwrap();
+        for lpn in 0..PAGES {
+            let mut found = [1; PAGE_BYTES];
+            volume.read(lpn, &mut found).unwrap();
+            assert_eq!(found, page(expected(lpn)), "{policy:?} page {lpn}");
+        }
+    }
+}
+
+#[test]
+fn images_are_written_on_request() {
+    if std::env::var_os("FLASHLORE_WRITE_GOLDEN").is_none() {
+        return;
+    }
+    for policy in POLICIES {
+        let path = file(policy);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, zstd::encode_all(&write(policy)[..], 19).unwrap()).unwrap();
+    }
+}
