@@ -27,6 +27,8 @@ struct Observer {
     /// The block whose cold data are to be moved next, or are being moved.
     expected: Option<u32>,
     moved: u32,
+    /// Units copied because they are cold, and because their block is collected.
+    copies: (u64, u64),
     looked: u32,
 }
 
@@ -40,6 +42,7 @@ impl Observer {
             until_look: 1,
             expected: None,
             moved: 0,
+            copies: (0, 0),
             looked: 0,
         }
     }
@@ -59,6 +62,8 @@ impl Observer {
             Op::Program { ppn, from, .. } => {
                 let block = ppn.0 / PAGES;
                 let cold = from.is_some_and(|from| self.expected == Some(from.0 / PAGES));
+                self.copies.0 += u64::from(cold);
+                self.copies.1 += u64::from(from.is_some() && !cold);
                 if self.free.contains(&block) && cold {
                     let most = self.free.iter().map(|&b| self.worn(b)).max().unwrap();
                     assert_eq!(
@@ -141,7 +146,9 @@ fn the_coldest_block_is_moved_when_the_wear_differs_by_more_than_the_gap() {
             let (ftl, observer) = run(blocks, gap);
             let moved = observer.moved;
             assert!(50 < moved && moved < observer.looked, "{moved} moves");
-            assert_eq!(ftl.core().counters().wear_victims, u64::from(moved));
+            let c = ftl.core().counters();
+            assert_eq!(c.wear_victims, u64::from(moved));
+            assert_eq!((c.programs_wear, c.programs_gc), observer.copies);
         }
     }
 }
