@@ -435,21 +435,7 @@ where
         stream: Stream,
         at: Time,
     ) -> Result<(), FtlError<F::Error>> {
-        // The next one in turn; static wear levelling may take any.
-        let looked_at = if stream == Stream::Wear {
-            usize::MAX
-        } else {
-            1
-        };
-        let free = &self.planes[plane.index()].free;
-        if !self.unsettled.is_empty()
-            && free
-                .iter()
-                .take(looked_at)
-                .any(|b| self.unsettled.contains(&b))
-        {
-            self.barrier(at)?;
-        }
+        self.settle_before_opening(plane, stream, at)?;
         let blocks = &self.blocks;
         let free = &mut self.planes[plane.index()].free;
         let taken = match stream {
@@ -470,6 +456,30 @@ where
         let pool = self.layout.pool_of(plane);
         self.pools[pool].free -= 1;
         self.note_watermark(pool);
+        Ok(())
+    }
+
+    /// A power loss undoes the erases since the last barrier, and not the openings. So a block that was
+    /// free at the barrier is left for the collection that follows a power loss: before the last one is
+    /// taken there is a barrier. Where blocks are not taken in the order in which they became free,
+    /// there is one whenever one of them was freed since.
+    fn settle_before_opening(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        if self.unsettled.is_empty() {
+            return Ok(());
+        }
+        let pool = self.layout.pool_of(plane);
+        let freed = self.unsettled.iter();
+        let unsettled = freed.filter(|b| usize::from(self.blocks.record(**b).pool) == pool);
+        let unsettled = unsettled.count();
+        let any_may_be_taken = stream == Stream::Wear || self.options.wear.dynamic;
+        if unsettled + 1 >= self.pools[pool].free as usize || any_may_be_taken && unsettled > 0 {
+            self.barrier(at)?;
+        }
         Ok(())
     }
 

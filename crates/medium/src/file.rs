@@ -100,7 +100,19 @@ impl FileMedium {
             io::ErrorKind::ResourceBusy => Cause::InUse,
             _ => Cause::Io(error),
         })?;
-        Self::prepare(file, path, mode)
+        let medium = Self::prepare(file, path, mode)?;
+        medium.forget_the_cache().map_err(Cause::Io)?;
+        Ok(medium)
+    }
+
+    /// What is read from now on is what the device holds. After a failed sync the kernel may keep
+    /// pages that never reached the device and count them as written; the process that saw the failure
+    /// may be gone.
+    fn forget_the_cache(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        // Where the file system knows no such advice, nothing better can be done.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+        Ok(())
     }
 
     /// Locks an open file, finds out its size, and switches to direct I/O if wanted.

@@ -2,15 +2,15 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`format`] | the bytes: superblock, root, tables, journal, records |
+//! | [`mod@format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
 //! | [`load`] | what the last checkpoint holds |
-//! | [`check`] | checking a volume that is not open |
+//! | [`mod@check`] | checking a volume that is not open |
 //! | [`findings`] | unreadable pages with their addresses; scrubbing |
-//! | [`dump`] | what lies on a medium, in words |
+//! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
 //! Inside: `journal` and `tables` write, `scan` and `replay` recover, `layer` hides which policy is on.

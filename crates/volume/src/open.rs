@@ -236,6 +236,8 @@ impl<M: Medium + 'static> Volume<M> {
 
 /// Makes it durable that events go on after the last one that counts, in a new epoch.
 fn open_epoch<M: Medium>(medium: &M, image: &Image, epoch: u32) -> Result<(), VolumeError> {
+    // What was read may lie in a cache alone: the process before may have ended without a barrier.
+    medium.sync()?;
     let after = image.state.sequence;
     let mut superblock = image.superblock.clone();
     superblock

@@ -72,10 +72,22 @@ pub(crate) fn replay(
 ) -> Result<Replayed, VolumeError> {
     let id = &superblock.identity;
     let evidence = Evidence::gather(root, tail, found);
-    let (order, sequence) = order(root.sequence, &superblock.epochs, &evidence)?;
-    let mut state = State::new(id, root, &tables);
-    for &event in &order {
-        state.apply(event, &evidence)?;
+    let mut order = order(root.sequence, &superblock.epochs, &evidence)?;
+    let state = loop {
+        let mut state = State::new(id, root, &tables);
+        for &event in &order {
+            state.apply(event, &evidence)?;
+        }
+        let Some(birth) = state.without_content(&evidence) else {
+            break state;
+        };
+        order.truncate(order.partition_point(|&event| event < birth));
+    };
+    let sequence = order.last().copied().unwrap_or(root.sequence);
+    if superblock.epochs.iter().any(|e| e.after > sequence) {
+        return Err(VolumeError::Damaged(format!(
+            "the content of an event after {sequence} was durable once and is missing"
+        )));
     }
     let mut replayed = state.finish(id, &evidence)?;
     replayed.sequence = sequence;
@@ -132,12 +144,8 @@ impl Evidence {
     }
 }
 
-/// The numbers of the events that count, in order, and the last of them or the checkpoint's.
-fn order(
-    start: u64,
-    epochs: &[EpochStart],
-    evidence: &Evidence,
-) -> Result<(Vec<u64>, u64), VolumeError> {
+/// The numbers of the events that count, in order.
+fn order(start: u64, epochs: &[EpochStart], evidence: &Evidence) -> Result<Vec<u64>, VolumeError> {
     let mut order = Vec::new();
     let mut at = start;
     loop {
@@ -158,7 +166,7 @@ fn order(
                 "event {next} was durable once and is missing"
             )));
         }
-        return Ok((order, at));
+        return Ok(order);
     }
 }
 
@@ -232,6 +240,20 @@ impl<'a> State<'a> {
     fn set(&mut self, lpn: u32, birth: u64) {
         self.new.insert(lpn, birth);
         self.old[lpn as usize] = NOWHERE;
+    }
+
+    /// The first birth that is referenced, was not durable for certain, and is known from its death
+    /// alone: the journal reached the medium, the page did not, nor did what followed it. Such an
+    /// event did not happen yet.
+    fn without_content(&self, evidence: &Evidence) -> Option<u64> {
+        let whole = |birth: &u64| {
+            let unit = evidence.best.get(birth);
+            unit.is_some_and(|unit| unit.quality > Quality::Broken)
+        };
+        let births = self.new.values().copied();
+        births
+            .filter(|birth| *birth > evidence.durable && !whole(birth))
+            .min()
     }
 
     /// Places everything that is referenced in the end.

@@ -92,7 +92,7 @@ fn medium(args: &VolumeArgs) -> Result<FileMedium, CliError> {
     } else {
         Mode::Buffered
     };
-    FileMedium::open(&volume_file(&args.directory), mode)
+    FileMedium::open(volume_file(&args.directory), mode)
         .map_err(|e| failed(&args.directory)(e.into()))
 }
 
