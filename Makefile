@@ -4,7 +4,7 @@ CARGO ?= cargo
 # How long `make fuzz` looks for a finding.
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test bench fuzz paper-check
+.PHONY: demo test bench fuzz paper-check planted
 
 # The captures inside the program on every system: a table within a minute of the build.
 demo:
@@ -21,11 +21,15 @@ test:
 bench:
 	$(CARGO) bench --workspace
 
-# Arbitrary bytes through the trace formats, then over a volume. Needs `cargo install cargo-fuzz`; the variable lets a
-# stable compiler build the sanitizers.
+# Arbitrary bytes through the trace formats, then over a volume. Needs `cargo install cargo-fuzz`;
+# the variable lets a stable compiler build the sanitizers.
 fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run detect -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run volume -- -max_total_time=$(FUZZ_SECONDS)
+
+# Bugs planted in the volume one after the other: each must be found by a test.
+planted:
+	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored.
 paper-check:

@@ -149,7 +149,10 @@ fn what_cannot_be_is_refused() {
     fs::create_dir(place.path("other")).unwrap();
     place.write("other/volume.flashlore", &"x".repeat(1 << 16));
     refused(&["check", "other"], 1, &["no Flashlore volume"]);
-    refused(&["dump", "other"], 1, &["no Flashlore volume"]);
+    let dump = place.run(&["dump", "other"]);
+    assert_eq!(dump.code, 1);
+    assert!(dump.stdout.contains("superblock 1: not usable, NotAVolume"));
+    assert!(dump.stderr.contains("no Flashlore volume"), "{}", dump.stderr);
     fs::write(place.path("large.raw"), vec![0; (1 << 20) + PAGE]).unwrap();
     refused(
         &["import", "disk", "large.raw"],
