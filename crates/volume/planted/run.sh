@@ -12,7 +12,7 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
-tests="${PLANTED_TESTS:-failures differential reopen crash_search bit_flips}"
+tests="${PLANTED_TESTS:-journal_chain failures differential reopen crash_search bit_flips}"
 seconds=300
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target/planted}"

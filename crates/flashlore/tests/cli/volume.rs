@@ -152,7 +152,11 @@ fn what_cannot_be_is_refused() {
     let dump = place.run(&["dump", "other"]);
     assert_eq!(dump.code, 1);
     assert!(dump.stdout.contains("superblock 1: not usable, NotAVolume"));
-    assert!(dump.stderr.contains("no Flashlore volume"), "{}", dump.stderr);
+    assert!(
+        dump.stderr.contains("no Flashlore volume"),
+        "{}",
+        dump.stderr
+    );
     fs::write(place.path("large.raw"), vec![0; (1 << 20) + PAGE]).unwrap();
     refused(
         &["import", "disk", "large.raw"],
