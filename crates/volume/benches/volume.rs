@@ -17,7 +17,7 @@ use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
 /// Writes between two flushes.
 const FLUSH_EVERY: u32 = 1000;
 
-fn identity(policy: Policy, exported: u32) -> Identity {
+fn identity(policy: Policy, exported: u32, spare: u32) -> Identity {
     let block_units = 64 * 16;
     Identity {
         policy,
@@ -25,8 +25,8 @@ fn identity(policy: Policy, exported: u32) -> Identity {
         key: VolumeKey([3; 32]),
         created: 0,
         exported,
-        // A tenth of spare space, and what collection needs.
-        blocks: (exported + exported / 10) / block_units + 8,
+        // The spare space, and what collection needs.
+        blocks: (exported + exported / 100 * spare) / block_units + 8,
         pages_per_block: 64,
         units_per_page: 16,
         alignment: 4096,
@@ -63,6 +63,8 @@ struct Setting<'a> {
     exported: u32,
     writes: u32,
     policy: Policy,
+    /// Physical pages beyond the exported ones, in percent of these.
+    spare: u32,
     /// Of 100 writes, how many repeat an earlier page.
     duplicates: u64,
     mode: Mode,
@@ -75,14 +77,15 @@ fn file(directory: &Path) -> PathBuf {
 fn fresh(setting: &Setting<'_>) -> Volume<FileMedium> {
     let path = file(setting.directory);
     let _ = std::fs::remove_file(&path);
-    let id = identity(setting.policy, setting.exported);
+    let id = identity(setting.policy, setting.exported, setting.spare);
     let medium = FileMedium::create(&path, bytes_needed(&id).expect("sizes"), setting.mode)
         .expect("a file for the volume");
     create(&medium, &id).expect("a volume");
     Volume::open(medium).expect("opens").0
 }
 
-/// Fills the volume in order, then overwrites at random; the second part is timed.
+/// Fills the volume in order and overwrites as many pages at random, so that collection has settled;
+/// the random overwrites after that are timed.
 fn random_writes(setting: &Setting<'_>) {
     let mut volume = fresh(setting);
     let mut page = [0; PAGE_BYTES];
@@ -95,11 +98,16 @@ fn random_writes(setting: &Setting<'_>) {
     volume.checkpoint().expect("checkpoint");
     // Content is made before the clock runs: several rounds of one pool of pages would be duplicates.
     let mut draw = Draw(88_172_645_463_325_252);
-    let before = volume.counters().clone();
+    let mut before = volume.counters().clone();
     let (mut wall, mut processor) = (Duration::ZERO, Duration::ZERO);
+    let warm_up = setting.exported / FLUSH_EVERY * FLUSH_EVERY;
     let mut batch = Vec::with_capacity(FLUSH_EVERY as usize);
     let mut done = 0;
-    while done < setting.writes {
+    while done < warm_up + setting.writes {
+        if done == warm_up {
+            (wall, processor) = (Duration::ZERO, Duration::ZERO);
+            before = volume.counters().clone();
+        }
         batch.clear();
         for _ in 0..FLUSH_EVERY {
             let lpn = (draw.next() % u64::from(setting.exported)) as u32;
@@ -128,13 +136,14 @@ fn random_writes(setting: &Setting<'_>) {
     let host = after.host_writes - before.host_writes;
     let programs = after.programs() - before.programs();
     println!(
-        "{:?} {:?}, {:>2} % duplicates: {:>7.0} writes/s ({:>7.0} a processor second), \
+        "{:?} {:?}, {} % spare, {:>2} % duplicates: {:>7.0} writes/s ({:>7.0} a processor second), \
          {:.2} programs a write, {} collections",
         setting.policy,
         setting.mode,
+        setting.spare,
         setting.duplicates,
-        f64::from(done) / wall.as_secs_f64(),
-        f64::from(done) / processor.as_secs_f64(),
+        f64::from(done - warm_up) / wall.as_secs_f64(),
+        f64::from(done - warm_up) / processor.as_secs_f64(),
         programs as f64 / host as f64,
         after.victims - before.victims,
     );
@@ -203,23 +212,28 @@ fn main() {
         Some(size) => size.parse().expect("a size in MiB"),
         None => 1024,
     };
-    let setting = |policy, duplicates, mode| Setting {
+    let setting = |policy, spare, duplicates, mode| Setting {
         directory: &directory,
         exported: mib * 256,
         writes: mib * 256 / 2,
         policy,
+        spare,
         duplicates,
         mode,
     };
-    for mode in [Mode::Buffered, Mode::Direct] {
-        random_writes(&setting(Policy::Plain, 0, mode));
-        random_writes(&setting(Policy::Dedup, 0, mode));
-        random_writes(&setting(Policy::Dedup, 50, mode));
-        random_writes(&setting(Policy::DedupTrusted, 50, mode));
+    for (mode, spare) in [
+        (Mode::Buffered, 50),
+        (Mode::Buffered, 10),
+        (Mode::Direct, 10),
+    ] {
+        random_writes(&setting(Policy::Plain, spare, 0, mode));
+        random_writes(&setting(Policy::Dedup, spare, 0, mode));
+        random_writes(&setting(Policy::Dedup, spare, 50, mode));
+        random_writes(&setting(Policy::DedupTrusted, spare, 50, mode));
     }
     for policy in [Policy::Plain, Policy::Dedup] {
         for part in [4, 2, 1] {
-            let mut setting = setting(policy, 0, Mode::Buffered);
+            let mut setting = setting(policy, 10, 0, Mode::Buffered);
             setting.exported /= part;
             recoveries(&setting);
         }
