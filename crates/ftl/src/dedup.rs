@@ -188,8 +188,9 @@ where
         Ok(Some((candidate, done)))
     }
 
+    /// The object that may hold this content.
     #[inline(always)]
-    fn candidate(&self, content: C) -> Option<u32> {
+    pub fn candidate(&self, content: C) -> Option<u32> {
         let objects = &self.objects;
         let fingerprint = objects.fingerprint(content);
         let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
@@ -218,22 +219,36 @@ where
         if let Some(object) = found
             && (same || !self.dedup.verify)
         {
-            self.core.counters.host_writes += 1;
             self.dedup.counters.corrupted += u64::from(!same);
-            self.dedup.counters.hits += 1;
-            self.dedup.hashed(true);
-            self.dedup.index.touch(&mut self.objects, object);
-            return Ok((self.share(lpn, object), Completion::instant(when.at)));
+            return Ok((self.hit(lpn, object), Completion::instant(when.at)));
         }
-        let (object, done) = self.store(when, lpn, content, content.into(), tag)?;
-        self.note_miss(object, found);
-        self.refer(lpn, object);
+        let (_, done) = self.miss(when, lpn, content, content.into(), found, tag)?;
         Ok((Outcome::Programmed, done))
     }
 
-    /// A new object enters the index; `taken` is the entry of another one with its fingerprint.
+    /// A hashed write shares what is stored.
     #[inline(always)]
-    fn note_miss(&mut self, object: u32, taken: Option<u32>) {
+    fn hit(&mut self, lpn: u32, object: u32) -> Outcome {
+        self.core.counters.host_writes += 1;
+        self.dedup.counters.hits += 1;
+        self.dedup.hashed(true);
+        self.dedup.index.touch(&mut self.objects, object);
+        self.share(lpn, object)
+    }
+
+    /// A hashed write is stored, its object enters the index; `taken` is another one with its
+    /// fingerprint, whose entry it takes over.
+    #[inline(always)]
+    fn miss(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        page: F::Page,
+        taken: Option<u32>,
+        tag: Tag,
+    ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let (object, done) = self.store(when, lpn, content, page, tag)?;
         self.dedup.counters.misses += 1;
         self.dedup.hashed(false);
         match taken {
@@ -244,6 +259,8 @@ where
             }
             None => self.index(object),
         }
+        self.refer(lpn, object);
+        Ok((object, done))
     }
 
     /// Writes a logical page without hashing it: its object stays unknown to the index.

@@ -33,6 +33,6 @@ pub use input::Compression;
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
 pub use workload::{
-    ContentModel, Join, MAX_UNITS, NativeSource, Request, RequestBlock, RequestSource, Summary,
-    Workload, WorkloadOptions,
+    Access, AccessSummary, ContentModel, Join, MAX_UNITS, NativeSource, Request, RequestBlock,
+    RequestSource, Summary, Workload, WorkloadOptions, for_each_access,
 };

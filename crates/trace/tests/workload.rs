@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use common::*;
 use flashlore_trace::{
     ContentModel, Error, Join, Op, RequestBlock, RequestSource, TraceReader, UNIT_BYTES, Workload,
-    WorkloadOptions,
+    WorkloadOptions, for_each_access,
 };
 use proptest::prelude::*;
 
@@ -403,6 +403,38 @@ proptest! {
                 memory.unwrap_err().to_string(),
                 stream.err().expect("the stream must fail too").to_string()
             ),
+        }
+    }
+
+    #[test]
+    fn accesses_are_the_requests_before_their_layout(records in any_records(true)) {
+        let bytes = native(&records);
+        let Ok(mut plain) = workload(&bytes, &from_trace()) else { return Ok(()) };
+        let requests = replay(&mut plain);
+        let summary = plain.summary();
+        let mut next = requests.iter();
+        let reader = TraceReader::from_bytes("bytes", bytes, &Default::default()).unwrap();
+        let mut names = Vec::new();
+        let found = for_each_access(vec![reader], &from_trace(), |access| {
+            let (request, content) = next.next().expect("one access a request");
+            assert_eq!((access.time_ns, access.op), (request.time_ns, request.op));
+            assert_eq!(access.units, request.units);
+            // Ids of merged values are final in a workload and provisional here.
+            assert_eq!(access.values.is_some(), content.is_some());
+            let pairs = access.values.into_iter().flatten().zip(content.iter().flatten());
+            for (&value, &wanted) in pairs {
+                assert!(value == wanted || value > u32::MAX / 2);
+            }
+            names.push((access.device, request.lpn, access.unit, access.op));
+            Ok(())
+        })
+        .unwrap();
+        prop_assert!(next.next().is_none());
+        prop_assert_eq!(found.devices.len(), summary.devices.len());
+        for (device, lpn, unit, op) in names {
+            let placed = summary.devices.iter().find(|d| d.name == found.devices[device as usize]);
+            let first = placed.expect("a device of the summary").first_lpn;
+            prop_assert!(op == Op::Flush || u64::from(lpn) == first + unit);
         }
     }
 

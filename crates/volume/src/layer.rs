@@ -243,13 +243,14 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
 
     fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
         let content = C::of(unit.record.digest);
-        if let Some(object) = self.ftl.candidate_object(content) {
+        let candidate = self.ftl.candidate(content);
+        if let Some(object) = candidate {
             let verdict = self.judge(object, &unit)?;
             if matches!(verdict, Verdict::Rotten) {
                 self.repair(lpn, object, &unit)?;
             }
             if matches!(verdict, Verdict::Same | Verdict::Rotten) {
-                let shared = self.ftl.write_shared(lpn, content)?;
+                let shared = self.ftl.write_shared(lpn, object)?;
                 return Ok(match shared {
                     Outcome::Silent => Change::Nothing,
                     _ => Change::Shared {
@@ -264,7 +265,9 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
             return Err(no_room());
         }
         let birth = unit.record.birth;
-        let object = self.ftl.write_new(When::now(0), lpn, content, unit)?;
+        let object = self
+            .ftl
+            .write_new(When::now(0), lpn, content, unit, candidate)?;
         let births = &mut self.core_mut().flash_mut().births;
         if births.len() <= object as usize {
             births.resize(object as usize + 1, 0);

@@ -74,25 +74,13 @@ where
         self.core.reclaim_empty(&mut self.objects, at)
     }
 
-    /// The object that may hold this content.
-    pub fn candidate_object(&self, content: C) -> Option<u32> {
-        self.candidate(content)
-    }
-
-    /// Writes a logical page whose content is that of the candidate.
+    /// Writes a logical page whose content is that of the candidate `object`.
     ///
     /// # Errors
     /// An address out of range.
-    pub fn write_shared(&mut self, lpn: u32, content: C) -> Result<Outcome, FtlError<F::Error>> {
+    pub fn write_shared(&mut self, lpn: u32, object: u32) -> Result<Outcome, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
-        let Some(object) = self.candidate(content) else {
-            unreachable!("the caller has just asked for the candidate")
-        };
-        self.core.counters.host_writes += 1;
-        self.dedup.counters.hits += 1;
-        self.dedup.hashed(true);
-        self.dedup.index.touch(&mut self.objects, object);
-        Ok(self.share(lpn, object))
+        Ok(self.hit(lpn, object))
     }
 
     /// Reads what an object holds, to compare it.
@@ -104,7 +92,8 @@ where
         Ok(self.core.read(0, ppn, Cause::Verify, Tag::NONE)?.0)
     }
 
-    /// Writes a logical page whose content equals no candidate. Answers its object.
+    /// Writes a logical page whose content is not that of the candidate, if there was one. Answers its
+    /// object.
     ///
     /// # Errors
     /// As [`DedupFtl::write`].
@@ -114,13 +103,10 @@ where
         lpn: u32,
         content: C,
         page: F::Page,
+        candidate: Option<u32>,
     ) -> Result<u32, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
-        let (object, _) = self.store(when, lpn, content, page, Tag::NONE)?;
-        // Looked up only now: the append may have collected, though it changes no entry.
-        let taken = self.candidate(content);
-        self.note_miss(object, taken);
-        self.refer(lpn, object);
+        let (object, _) = self.miss(when, lpn, content, page, candidate, Tag::NONE)?;
         Ok(object)
     }
 

@@ -11,6 +11,7 @@
 //!                                          +---> layout <-----+  -> requests
 //! ```
 
+mod access;
 mod current;
 mod devices;
 mod join;
@@ -26,6 +27,7 @@ mod summary;
 mod translate;
 mod units;
 
+pub use access::{Access, AccessSummary, for_each_access};
 pub(crate) use join::Inputs;
 pub use memory::Workload;
 pub use options::{ContentModel, Join, WorkloadOptions};
