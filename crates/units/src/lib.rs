@@ -38,7 +38,8 @@ const BINARY: [(&str, u64); 4] = [
 ];
 
 /// The durations a text may name, longest first, in nanoseconds.
-const TIMES: [(&str, u64); 8] = [
+const TIMES: [(&str, u64); 9] = [
+    ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
     ("min", 60_000_000_000),
     ("s", 1_000_000_000),
