@@ -157,7 +157,8 @@ impl Pool {
             return Some(draw.below(count));
         }
         let gap = draw.exponential(reach.gap) as u32;
-        self.recency.nearest(self.recency.uses().saturating_sub(1 + gap))
+        let wanted = self.recency.uses().saturating_sub(1 + gap);
+        self.recency.nearest(wanted)
     }
 
     /// An extent to be read that stays where it stands.

@@ -47,6 +47,8 @@ impl Profile {
         share("address.sequential", address.sequential)?;
         share("address.read_only", address.read_only)?;
         share("address.cold_reads", address.cold_reads)?;
+        share("address.hot", address.hot)?;
+        share("address.hot_writes", address.hot_writes)?;
         positive("address.growth", address.growth)?;
         address.rewrite.check("address.rewrite")?;
         address.reread.check("address.reread")?;
@@ -59,8 +61,10 @@ impl Profile {
             * (1.0 - requests.writes)
             * requests.read_size.0 as f64
             / PAGE_BYTES as f64;
+        let written = pages * (1.0 - address.read_only);
         let demands = [
-            ("written", pages * (1.0 - address.read_only), writes),
+            ("hot and written", written * address.hot, writes * address.hot_writes),
+            ("written", written * (1.0 - address.hot), writes * (1.0 - address.hot_writes)),
             ("only read", pages * address.read_only, reads * address.cold_reads),
         ];
         for (what, pages, accesses) in demands {
@@ -117,9 +121,11 @@ impl Values {
         share("values.unique", self.unique)?;
         share("values.silent", self.silent)?;
         share("values.reborn", self.reborn)?;
+        share("values.hot_reuse", self.hot_reuse)?;
         share("values.heavy", self.heavy)?;
         share("values.heavy_reuse", self.heavy_reuse)?;
         positive("values.growth", self.growth)?;
+        at_least("values.hot_new", self.hot_new, 0.0)?;
         at_least("values.light_writes", f64::from(self.light_writes), 1.0)?;
         self.heavy_reach.check("values.heavy_reach")?;
         self.light_reach.check("values.light_reach")?;

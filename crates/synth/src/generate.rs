@@ -40,7 +40,9 @@ impl Default for SynthOptions {
 pub struct Generator {
     address: Address,
     zones: Zones,
-    written: Pool,
+    /// Extents written often, those written less often, those only read.
+    hot: Pool,
+    cold: Pool,
     read_only: Pool,
     values: Option<ValueStream>,
     /// What each page holds.
@@ -78,6 +80,8 @@ struct Run {
     next: u32,
     end: u32,
     request_pages: u32,
+    /// Whether it writes a hot extent.
+    hot: bool,
 }
 
 impl Generator {
@@ -89,7 +93,8 @@ impl Generator {
             profile.arrivals.duration.0 as f64 * count as f64 / profile.requests.count as f64;
         let pages = |size: u64| size as f64 / PAGE_BYTES as f64;
         let footprint = (address.footprint as f64 * options.scale).round().max(1.0);
-        let cold = (footprint * address.read_only).round() as u32;
+        let read_only = (footprint * address.read_only).round() as u32;
+        let hot = (f64::from(footprint as u32 - read_only) * address.hot).round() as u32;
         let writes = (count as f64 * profile.requests.writes).round() as u64;
         let quota = |total, size| Quota {
             total,
@@ -112,8 +117,9 @@ impl Generator {
         });
         Generator {
             zones: Zones::new(footprint as u32),
-            written: pool(footprint as u32 - cold, writes),
-            read_only: pool(cold, reads),
+            hot: pool(hot, writes),
+            cold: pool(footprint as u32 - read_only - hot, writes),
+            read_only: pool(read_only, reads),
             held: match values {
                 Some(_) => vec![UNKNOWN; footprint as usize],
                 None => Vec::new(),
@@ -158,7 +164,7 @@ impl Generator {
         if let Some(values) = &mut self.values {
             for held in &mut self.held[first as usize..(first + pages) as usize] {
                 match run.op {
-                    Op::Write => *held = values.write(*held),
+                    Op::Write => *held = values.write(*held, run.hot),
                     _ if *held == UNKNOWN => *held = values.found(),
                     _ => {}
                 }
@@ -181,31 +187,48 @@ impl Generator {
     fn begin_run(&mut self) -> Run {
         let left = self.writes.left + self.reads.left;
         if self.draw.chance(self.writes.left as f64 / left as f64) {
-            let extent = self.written.next_run(
-                &mut self.zones,
-                self.address.rewrite,
-                self.writes.progress(),
-                self.writes.pages_left(),
-                &mut self.draw,
-            );
-            return Run::over(Op::Write, extent.expect("a workload that writes has pages to write"));
+            return self.write_run();
         }
-        let cold = self.draw.chance(self.address.cold_reads);
-        let extent = match cold {
-            true => self.cold_read(),
-            false => None,
-        };
+        let read_only = self.draw.chance(self.address.cold_reads);
+        let extent = if read_only { self.cold_read() } else { None };
         if let Some(extent) = extent {
-            return Run::over(Op::Read, extent);
+            return Run::over(Op::Read, extent, false);
         }
-        let written = self.written.peek(self.address.read_written, &mut self.draw);
-        match written {
+        // Hot and cold extents are read in proportion to the pages written.
+        let hot = self.draw.chance(self.address.hot_writes);
+        let reach = self.address.read_written;
+        let mut peek = |hot: bool| {
+            let pool = if hot { &self.hot } else { &self.cold };
+            pool.peek(reach, &mut self.draw)
+        };
+        match peek(hot).or_else(|| peek(!hot)) {
             Some(extent) => self.read_from(extent.first),
             None => {
                 let extent = self.cold_read();
-                Run::over(Op::Read, extent.expect("a workload that reads has pages to read"))
+                let extent = extent.expect("a workload that reads has pages to read");
+                Run::over(Op::Read, extent, false)
             }
         }
+    }
+
+    fn write_run(&mut self) -> Run {
+        let hot = self.draw.chance(self.address.hot_writes);
+        let share = self.address.hot_writes;
+        let mut next = |hot: bool| {
+            let (pool, share) = match hot {
+                true => (&mut self.hot, share),
+                false => (&mut self.cold, 1.0 - share),
+            };
+            let left = self.writes.pages_left() * share;
+            let reach = self.address.rewrite;
+            let progress = self.writes.progress();
+            pool.next_run(&mut self.zones, reach, progress, left, &mut self.draw)
+        };
+        let (extent, hot) = match next(hot) {
+            Some(extent) => (extent, hot),
+            None => (next(!hot).expect("a workload that writes has pages to write"), !hot),
+        };
+        Run::over(Op::Write, extent, hot)
     }
 
     fn cold_read(&mut self) -> Option<Extent> {
@@ -228,17 +251,19 @@ impl Generator {
             next: first,
             end: first + pages.min(self.zones.laid_from(first)),
             request_pages,
+            hot: false,
         }
     }
 }
 
 impl Run {
-    fn over(op: Op, extent: Extent) -> Run {
+    fn over(op: Op, extent: Extent, hot: bool) -> Run {
         Run {
             op,
             next: extent.first,
             end: extent.first + extent.pages,
             request_pages: extent.request_pages,
+            hot,
         }
     }
 }

@@ -80,7 +80,11 @@ pub struct Address {
     /// Exponent of the growth of the footprint over the requests (Heaps' law): 1 is steady, smaller
     /// is faster at first.
     pub growth: f64,
-    /// Which extent a run of writes goes back to.
+    /// Share of the pages that are ever written which is hot.
+    pub hot: f64,
+    /// Share of the runs of writes that go to hot extents.
+    pub hot_writes: f64,
+    /// Which extent of its kind a run of writes goes back to.
     pub rewrite: Reach,
     /// Which extent that is only read a run of reads goes back to.
     pub reread: Reach,
@@ -113,6 +117,10 @@ pub struct Values {
     pub silent: f64,
     /// Share of the page writes whose value was written before and is held by no page.
     pub reborn: f64,
+    /// How many times likelier than others the write of a hot page is new.
+    pub hot_new: f64,
+    /// Share of the new values of hot pages that may be written again.
+    pub hot_reuse: f64,
     /// Exponent of the growth of the distinct values over the page writes (Heaps' law).
     pub growth: f64,
     /// Share of the values that are heavy.

@@ -14,6 +14,12 @@ use crate::recency::{NOWHERE, Recency};
 /// A debt is paid over so many writes.
 const PAID_OVER: f64 = 200.0;
 
+/// The mean weight is that of so many writes.
+const WEIGHED_OVER: f64 = 10_000.0;
+
+/// The number of writes of a value that is written once and never again.
+const ONCE: u32 = u32::MAX;
+
 /// The content of a page that is not known.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
@@ -27,6 +33,8 @@ pub(crate) struct ValueStream {
     silent: u64,
     made: u64,
     reborn: u64,
+    /// Mean weight of the last writes: how much likelier than others those of hot pages are new.
+    weight: f64,
     /// All values, those that the workload finds on the device among them.
     values: Vec<Value>,
     heavy: Class,
@@ -41,7 +49,8 @@ struct Value {
     place: u32,
     /// Where it stands among its class's members.
     member: u32,
-    /// Writes so far, silent ones aside; 0 for what was found on the device.
+    /// Writes so far, silent ones aside; 0 for what was found on the device, [`ONCE`] for what is
+    /// never written again.
     writes: u32,
     /// Pages that hold it.
     copies: u32,
@@ -66,6 +75,7 @@ impl ValueStream {
             silent: 0,
             made: 0,
             reborn: 0,
+            weight: 1.0,
             values: Vec::new(),
             heavy: Class::default(),
             light: Class::default(),
@@ -85,10 +95,13 @@ impl ValueStream {
         self.values.len() as u32 - 1
     }
 
-    /// The value of the next page write, onto a page that holds `held`.
+    /// The value of the next page write, onto a page that holds `held`; `hot` says that the page is one
+    /// of those written often.
     #[inline]
-    pub(crate) fn write(&mut self, held: u32) -> u32 {
-        let value = self.decide(held);
+    pub(crate) fn write(&mut self, held: u32, hot: bool) -> u32 {
+        let weight = if hot { self.model.hot_new } else { 1.0 };
+        self.weight += (weight - self.weight) / WEIGHED_OVER;
+        let value = self.decide(held, hot, weight / self.weight);
         self.written += 1;
         if value == held {
             self.silent += 1;
@@ -107,7 +120,7 @@ impl ValueStream {
         share + (share * (self.written as f64 + 1.0) - count as f64) / PAID_OVER
     }
 
-    fn decide(&mut self, held: u32) -> u32 {
+    fn decide(&mut self, held: u32, hot: bool, weight: f64) -> u32 {
         if held != UNKNOWN && self.draw.chance(self.owed(self.model.silent, self.silent)) {
             self.use_again(held);
             return held;
@@ -118,8 +131,9 @@ impl ValueStream {
         let rate = self.model.growth * due / (progress * self.total);
         // Silent writes were decided already.
         let chance = |chance: f64| chance / (1.0 - self.model.silent);
-        if self.draw.chance(chance(rate) + (due - self.made as f64) / PAID_OVER) {
-            return self.new_value();
+        let owed = (due - self.made as f64) / PAID_OVER;
+        if self.draw.chance((chance(rate) + owed) * weight) {
+            return self.new_value(hot);
         }
         let reborn = chance(self.owed(self.model.reborn, self.reborn));
         if !self.dead.is_empty() && self.draw.chance(reborn / (1.0 - chance(rate)).max(0.01)) {
@@ -127,19 +141,20 @@ impl ValueStream {
         }
         match self.take() {
             Some(value) => value,
-            None => self.new_value(),
+            None => self.new_value(hot),
         }
     }
 
-    fn new_value(&mut self) -> u32 {
+    fn new_value(&mut self, hot: bool) -> u32 {
         let heavy = self.draw.chance(self.model.heavy);
+        let once = hot && !self.draw.chance(self.model.hot_reuse);
         self.made += 1;
         self.values.push(Value {
             place: NOWHERE,
             member: NOWHERE,
-            writes: 1,
+            writes: if once { ONCE } else { 1 },
             copies: 0,
-            heavy,
+            heavy: heavy && !once,
         });
         let value = self.values.len() as u32 - 1;
         self.enter(value);
@@ -222,7 +237,7 @@ impl ValueStream {
     fn overwritten(&mut self, value: u32) {
         let entry = &mut self.values[value as usize];
         entry.copies -= 1;
-        if entry.copies == 0 && entry.writes > 0 {
+        if entry.copies == 0 && entry.writes > 0 && entry.writes != ONCE {
             self.leave(value);
             self.dead.push(value);
         }
