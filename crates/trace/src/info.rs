@@ -296,6 +296,13 @@ impl Info {
                 format_args!("{} records, by up to {step} ns", read.clamped),
             )?;
         }
+        if read.passed_over > 0 {
+            row(
+                f,
+                "passed over",
+                format_args!("{} events that are no requests", read.passed_over),
+            )?;
+        }
         if self.trims_ignored > 0 {
             row(
                 f,
