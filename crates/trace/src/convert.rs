@@ -4,9 +4,8 @@
 //! content is dropped only when asked for. Text formats keep the absolute times of the input. The
 //! output appears under its name when it is complete: it is written beside it and renamed.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -15,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::formats::blkparse::{self, Action};
 use crate::formats::native::NativeWriter;
 use crate::formats::{Format, disksim, fio, fiu, msr, spc, ssdsim};
+use crate::output;
 use crate::reader::{ReadOptions, ReadStats, TraceReader};
 use crate::record::{Batch, Record};
 
@@ -73,20 +73,9 @@ pub fn convert_reader(
     if !options.to.is_writable() {
         return Err(Error::Unwritable { format: options.to });
     }
-    let output = output.as_ref();
-    let failed = |source: io::Error| Error::Write {
-        path: output.display().to_string(),
-        source,
-    };
-    let directory = match output.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".flashlore-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(failed)?;
+    let path = output.as_ref();
+    let failed = |source| output::failed(path, source);
+    let mut temporary = output::beside(path).map_err(failed)?;
     let mut writer = Writer::new(options, temporary.as_file_mut()).map_err(failed)?;
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch)? {
@@ -102,8 +91,7 @@ pub fn convert_reader(
         contents_dropped,
         times_cut,
     };
-    temporary.as_file().sync_all().map_err(failed)?;
-    temporary.persist(output).map_err(|e| failed(e.error))?;
+    output::complete(temporary, path).map_err(failed)?;
     Ok(report)
 }
 

@@ -97,6 +97,14 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A file of pages is damaged, too large, or not the one of its trace.
+    #[error("{path}: not a usable file of pages: {what}")]
+    Pages {
+        /// Name of the input.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The trace cannot be laid out as the caller asked.
     #[error("cannot lay the trace out as a workload: {0}")]
     Layout(String),
@@ -117,7 +125,7 @@ pub enum Error {
         why: String,
     },
     /// The output cannot be written.
-    #[error("{path}: cannot write the trace: {source}")]
+    #[error("{path}: cannot write the file: {source}")]
     Write {
         /// Name of the output.
         path: String,

@@ -3,7 +3,8 @@
 //! | layer | what it does |
 //! |---|---|
 //! | [`input`] | opens a file or standard input, sees through gzip, xz and zstd, splits lines |
-//! | [`formats`] | one file a format: text to record and back; the native columnar format |
+//! | [`formats`] | one file a format: text or binary records to records and back; the native columnar format |
+//! | [`pages`] | the bytes that belong to the digests of a trace |
 //! | [`digests`] | 16-byte page digests to dense value ids |
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
 //! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
@@ -20,6 +21,8 @@ pub mod error;
 pub mod formats;
 pub mod info;
 pub mod input;
+mod output;
+pub mod pages;
 pub mod reader;
 pub mod record;
 pub mod workload;
@@ -30,6 +33,7 @@ pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;
 pub use info::Info;
 pub use input::Compression;
+pub use pages::{Pages, PagesWriter};
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
 pub use workload::{

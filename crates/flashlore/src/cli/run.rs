@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use flashlore_sim::config::Nanos;
 use flashlore_trace::{ContentModel, Format, Join};
 
+use super::readable;
+
 /// Flags of `demo`.
 #[derive(Args)]
 #[command(
@@ -100,8 +102,7 @@ pub struct RunArgs {
 /// How traces become workloads.
 #[derive(Args)]
 pub struct TraceArgs {
-    /// Format of the traces: fiu, msr, spc, disksim, ssdsim or native [default: recognised]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = readable("Format of the traces"))]
     pub format: Option<Format>,
     /// Skip malformed records, and count them, instead of stopping
     #[arg(long)]
