@@ -8,6 +8,7 @@
 //! | [`digests`] | 16-byte page digests to dense value ids |
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
 //! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
+//! | [`overlay`] | content and difference ratios that a trace does not tell |
 //! | [`info`] | what can be said about one trace |
 //! | [`mod@convert`] | a trace in one format to the same trace in another |
 //!
@@ -22,6 +23,7 @@ pub mod formats;
 pub mod info;
 pub mod input;
 mod output;
+pub mod overlay;
 pub mod pages;
 pub mod reader;
 pub mod record;
@@ -33,10 +35,11 @@ pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;
 pub use info::Info;
 pub use input::Compression;
+pub use overlay::{ContentModel, DeltaModel, MakeOverlay, NamedOverlay, Overlay};
 pub use pages::{Pages, PagesWriter};
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
 pub use workload::{
-    Access, AccessSummary, ContentModel, Join, MAX_UNITS, NativeSource, Request, RequestBlock,
-    RequestSource, Summary, Workload, WorkloadOptions, for_each_access,
+    Access, AccessSummary, Join, MAX_UNITS, NativeSource, Request, RequestBlock, RequestSource,
+    Summary, Workload, WorkloadOptions, for_each_access,
 };

@@ -102,6 +102,9 @@ fn report_text(report: &ConvertReport, output: &Path) -> String {
         report.read.clamped,
     );
     note("records that lost their content", report.contents_dropped);
-    note("times cut to whole clock ticks of the format", report.times_cut);
+    note(
+        "times cut to whole clock ticks of the format",
+        report.times_cut,
+    );
     text
 }
