@@ -37,7 +37,7 @@ impl Draw {
     /// is below 2^-32).
     #[inline]
     pub(crate) fn below(&mut self, limit: u32) -> u32 {
-        (u64::from(self.bits() as u32) * u64::from(limit) >> 32) as u32
+        ((u64::from(self.bits() as u32) * u64::from(limit)) >> 32) as u32
     }
 
     /// An exponentially distributed number.

@@ -33,9 +33,7 @@ impl Profile {
                 ),
             ));
         }
-        if let Some(address) = &self.address {
-            self.check_address(address)?;
-        }
+        self.check_address(&self.address)?;
         if let Some(values) = &self.values {
             values.check()?;
         }
@@ -57,15 +55,25 @@ impl Profile {
         let requests = &self.requests;
         let writes = requests.count as f64 * requests.writes * requests.write_size.0 as f64
             / PAGE_BYTES as f64;
-        let reads = requests.count as f64
-            * (1.0 - requests.writes)
-            * requests.read_size.0 as f64
+        let reads = requests.count as f64 * (1.0 - requests.writes) * requests.read_size.0 as f64
             / PAGE_BYTES as f64;
         let written = pages * (1.0 - address.read_only);
         let demands = [
-            ("hot and written", written * address.hot, writes * address.hot_writes),
-            ("written", written * (1.0 - address.hot), writes * (1.0 - address.hot_writes)),
-            ("only read", pages * address.read_only, reads * address.cold_reads),
+            (
+                "hot and written",
+                written * address.hot,
+                writes * address.hot_writes,
+            ),
+            (
+                "written",
+                written * (1.0 - address.hot),
+                writes * (1.0 - address.hot_writes),
+            ),
+            (
+                "only read",
+                pages * address.read_only,
+                reads * address.cold_reads,
+            ),
         ];
         for (what, pages, accesses) in demands {
             if pages > accesses * 1.000_001 + 1.0 {
@@ -82,7 +90,11 @@ impl Profile {
     }
 
     fn check_published(&self) -> Result<(), Fault> {
-        let figure = |statistic| self.published.get(&statistic).map(|p| (p.value, p.tolerance));
+        let figure = |statistic| {
+            self.published
+                .get(&statistic)
+                .map(|p| (p.value, p.tolerance))
+        };
         let (Some((unique, _)), Some((x50, _))) =
             (figure(Statistic::UniqueWrites), figure(Statistic::X50))
         else {
@@ -133,7 +145,9 @@ impl Values {
         if kinds > 1.0 {
             return Err((
                 "values.unique",
-                format!("unique + silent + reborn = {kinds:.4} is above 1, and no write is two of them"),
+                format!(
+                    "unique + silent + reborn = {kinds:.4} is above 1, and no write is two of them"
+                ),
             ));
         }
         Ok(())
@@ -165,5 +179,8 @@ fn positive(key: &'static str, value: f64) -> Result<(), Fault> {
     if value > 0.0 && value <= 1.0 {
         return Ok(());
     }
-    Err((key, format!("found {value}, expected more than 0 and at most 1")))
+    Err((
+        key,
+        format!("found {value}, expected more than 0 and at most 1"),
+    ))
 }

@@ -1,6 +1,6 @@
 //! A profile becomes records: runs over extents, a time for each request, a value for each page.
 
-use flashlore_trace::{Batch, NO_CONTENT, Op};
+use flashlore_trace::{Batch, NO_CONTENT, Op, TraceReader};
 
 use crate::arrivals::Clock;
 use crate::draw::Draw;
@@ -86,8 +86,11 @@ struct Run {
 
 impl Generator {
     /// Begins a workload. `profile` was checked when it was read.
-    pub fn new(profile: &Profile, address: &Address, options: &SynthOptions) -> Self {
-        let scaled = (profile.requests.count as f64 * options.scale).round().max(1.0) as u64;
+    pub fn new(profile: &Profile, options: &SynthOptions) -> Self {
+        let address = &profile.address;
+        let scaled = (profile.requests.count as f64 * options.scale)
+            .round()
+            .max(1.0) as u64;
         let count = options.requests.unwrap_or(scaled);
         let duration_ns =
             profile.arrivals.duration.0 as f64 * count as f64 / profile.requests.count as f64;
@@ -106,7 +109,11 @@ impl Generator {
         let run = 1.0 / (1.0 - address.sequential).max(1e-9);
         let pool = |target, quota: Quota| Pool::new(target, address.growth, run, quota.pages);
         let mut address = address.clone();
-        for reach in [&mut address.rewrite, &mut address.reread, &mut address.read_written] {
+        for reach in [
+            &mut address.rewrite,
+            &mut address.reread,
+            &mut address.read_written,
+        ] {
             reach.gap *= options.scale;
         }
         let values = profile.values.as_ref().map(|model| {
@@ -125,7 +132,12 @@ impl Generator {
                 None => Vec::new(),
             },
             values,
-            clock: Clock::new(&profile.arrivals, count, duration_ns, Draw::new(options.seed, 2)),
+            clock: Clock::new(
+                &profile.arrivals,
+                count,
+                duration_ns,
+                Draw::new(options.seed, 2),
+            ),
             draw: Draw::new(options.seed, 0),
             address,
             writes,
@@ -226,7 +238,10 @@ impl Generator {
         };
         let (extent, hot) = match next(hot) {
             Some(extent) => (extent, hot),
-            None => (next(!hot).expect("a workload that writes has pages to write"), !hot),
+            None => (
+                next(!hot).expect("a workload that writes has pages to write"),
+                !hot,
+            ),
         };
         Run::over(Op::Write, extent, hot)
     }
@@ -244,7 +259,9 @@ impl Generator {
     /// A run of reads from a page on, of a length of its own.
     fn read_from(&mut self, first: u32) -> Run {
         let request_pages = self.draw.geometric(self.reads.pages);
-        let requests = self.draw.geometric(1.0 / (1.0 - self.address.sequential).max(1e-9));
+        let requests = self
+            .draw
+            .geometric(1.0 / (1.0 - self.address.sequential).max(1e-9));
         let pages = requests.saturating_mul(request_pages);
         Run {
             op: Op::Read,
@@ -266,4 +283,14 @@ impl Run {
             hot,
         }
     }
+}
+
+/// A profile as a trace that is made while it is read. `text` is the profile's text, which the trace's
+/// identity follows from, together with the options.
+pub fn open(profile: &Profile, text: &str, options: &SynthOptions) -> TraceReader {
+    let mut generator = Generator::new(profile, options);
+    let identity = blake3::hash(format!("{text}\n{options:?}").as_bytes());
+    let name = format!("profile:{}", profile.name);
+    let next = move |batch: &mut Batch| generator.next_batch(batch);
+    TraceReader::made(name, *identity.as_bytes(), Box::new(next))
 }

@@ -25,8 +25,8 @@ pub struct Profile {
     pub requests: Requests,
     /// When they arrive.
     pub arrivals: Arrivals,
-    /// Where they go: extents.
-    pub address: Option<Address>,
+    /// Where they go.
+    pub address: Address,
     /// What is written; absent for a workload without content.
     pub values: Option<Values>,
     /// What the workload must show, by statistic.
@@ -136,9 +136,7 @@ pub struct Values {
 }
 
 /// A statistic that a profile can promise. docs/workloads.md defines each.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
     /// Requests.
@@ -192,17 +190,24 @@ impl Profile {
                 origin: origin.to_owned(),
                 source: Box::new(source),
             })?;
-        profile.check().map_err(|(key, message)| ProfileError::Invalid {
-            origin: origin.to_owned(),
-            key,
-            message,
-        })?;
+        profile
+            .check()
+            .map_err(|(key, message)| ProfileError::Invalid {
+                origin: origin.to_owned(),
+                key,
+                message,
+            })?;
         Ok(profile)
     }
 
     /// The mean number of bytes of all requests.
     pub fn mean_size(&self) -> f64 {
-        let Requests { writes, read_size, write_size, .. } = self.requests;
+        let Requests {
+            writes,
+            read_size,
+            write_size,
+            ..
+        } = self.requests;
         writes * write_size.0 as f64 + (1.0 - writes) * read_size.0 as f64
     }
 }

@@ -27,7 +27,8 @@ impl Recency {
     }
 
     /// Number of things that stand somewhere.
-    pub(crate) fn len(&self) -> u32 {
+    #[cfg(test)]
+    fn len(&self) -> u32 {
         self.marked
     }
 
@@ -41,11 +42,6 @@ impl Recency {
         self.things.push(thing);
         self.mark(at);
         at as u32
-    }
-
-    /// What was used at this position.
-    pub(crate) fn thing(&self, position: u32) -> u32 {
-        self.things[position as usize]
     }
 
     /// Empties a position.
@@ -158,8 +154,13 @@ mod tests {
 
     fn nearest_naively(stands: &[Option<u32>], wanted: u32) -> Option<u32> {
         let wanted = i64::from(wanted).min(stands.len() as i64 - 1);
-        let marked = stands.iter().enumerate().filter_map(|(at, t)| t.map(|t| (at as i64, t)));
-        marked.min_by_key(|&(at, _)| ((at - wanted).abs(), at)).map(|(_, thing)| thing)
+        let marked = stands
+            .iter()
+            .enumerate()
+            .filter_map(|(at, t)| t.map(|t| (at as i64, t)));
+        marked
+            .min_by_key(|&(at, _)| ((at - wanted).abs(), at))
+            .map(|(_, thing)| thing)
     }
 
     proptest! {

@@ -220,7 +220,12 @@ impl ValueStream {
 
     /// A value is not taken any more.
     fn leave(&mut self, value: u32) {
-        let Value { place, member, heavy, .. } = self.values[value as usize];
+        let Value {
+            place,
+            member,
+            heavy,
+            ..
+        } = self.values[value as usize];
         if place == NOWHERE {
             return;
         }
