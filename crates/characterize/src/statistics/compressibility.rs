@@ -1,0 +1,89 @@
+//! What pages and their differences compress to (definition 13).
+//!
+//! The codec is LZ4's block format, byte-oriented and fast. A ratio is the compressed size over 4096,
+//! at most 1. With sampling, only writes whose values are followed are compressed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measures::ratios::{RatioSpread, Ratios};
+use crate::measures::share;
+use crate::options::{PAGE_BYTES, PageSource};
+
+/// What pages and their differences compress to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compressibility {
+    /// Page writes whose bytes are known.
+    pub pages: u64,
+    /// Of these, pages of 4096 zero bytes.
+    pub zero_pages: u64,
+    /// Their share.
+    pub zero_share: Option<f64>,
+    /// The page written and the page it replaces, combined by exclusive or; silent writes left out.
+    pub delta: Option<RatioSpread>,
+    /// The page written by itself.
+    pub alone: Option<RatioSpread>,
+}
+
+/// Compresses pages.
+pub(crate) struct CompressibilityCounter<'a> {
+    source: &'a dyn PageSource,
+    pages: u64,
+    zero_pages: u64,
+    delta: Ratios,
+    alone: Ratios,
+    new: Box<[u8; PAGE_BYTES]>,
+    old: Box<[u8; PAGE_BYTES]>,
+    compressed: Vec<u8>,
+}
+
+impl<'a> CompressibilityCounter<'a> {
+    /// Takes the bytes of values from `source`.
+    pub fn new(source: &'a dyn PageSource) -> Self {
+        let largest = lz4_flex::block::get_maximum_output_size(PAGE_BYTES);
+        Self {
+            source,
+            pages: 0,
+            zero_pages: 0,
+            delta: Ratios::new(PAGE_BYTES),
+            alone: Ratios::new(PAGE_BYTES),
+            new: Box::new([0; PAGE_BYTES]),
+            old: Box::new([0; PAGE_BYTES]),
+            compressed: vec![0; largest],
+        }
+    }
+
+    /// A page that held `old`, if that is known, is written with `new`.
+    pub fn observe(&mut self, new: u32, old: Option<u32>) {
+        if !self.source.fill(new, &mut self.new) {
+            return;
+        }
+        self.pages += 1;
+        self.zero_pages += u64::from(self.new.iter().all(|byte| *byte == 0));
+        self.alone.add(compressed(&self.new, &mut self.compressed));
+        if let Some(old) = old.filter(|old| *old != new)
+            && self.source.fill(old, &mut self.old)
+        {
+            for (old, new) in self.old.iter_mut().zip(self.new.iter()) {
+                *old ^= new;
+            }
+            self.delta.add(compressed(&self.old, &mut self.compressed));
+        }
+    }
+
+    /// The ratios.
+    pub fn finish(self) -> Compressibility {
+        Compressibility {
+            pages: self.pages,
+            zero_pages: self.zero_pages,
+            zero_share: share(self.zero_pages, self.pages),
+            delta: self.delta.finish(),
+            alone: self.alone.finish(),
+        }
+    }
+}
+
+/// Bytes that `page` compresses to; that of a page if it does not.
+fn compressed(page: &[u8; PAGE_BYTES], into: &mut [u8]) -> usize {
+    lz4_flex::block::compress_into(page, into).unwrap_or(PAGE_BYTES)
+}
