@@ -1,0 +1,74 @@
+//! Definition 12: writes to pages that hold an earlier write.
+
+use super::access::{Access, Op, PageAccess};
+use super::numbers::Share;
+
+/// How far back the overwritten write lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overwrite {
+    /// In page writes: 1 for the very next page write.
+    pub page_writes: u64,
+    /// In time, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// What happens to pages, in order.
+enum Event<'a> {
+    Write(PageAccess),
+    Trim(&'a Access),
+}
+
+fn events(accesses: &[Access]) -> Vec<Event<'_>> {
+    let mut events = Vec::new();
+    for access in accesses {
+        match access.op {
+            Op::Write => events.extend(access.pages().into_iter().map(Event::Write)),
+            Op::Trim => events.push(Event::Trim(access)),
+            Op::Read | Op::Flush => {}
+        }
+    }
+    events
+}
+
+/// Definition 12: the overwrites in order, with a value or without.
+pub fn overwrites(accesses: &[Access]) -> Vec<Overwrite> {
+    let events = events(accesses);
+    let mut overwrites = Vec::new();
+    for (i, event) in events.iter().enumerate() {
+        if let Event::Write(write) = event {
+            overwrites.extend(overwritten(&events[..i], *write));
+        }
+    }
+    overwrites
+}
+
+/// Looks back from a write to the one it overwrites, or to the trim that came between.
+fn overwritten(before: &[Event<'_>], write: PageAccess) -> Option<Overwrite> {
+    let mut page_writes = 0;
+    for event in before.iter().rev() {
+        match event {
+            Event::Trim(trim) if trim.covers(write.page) => return None,
+            Event::Trim(_) => {}
+            Event::Write(earlier) => {
+                page_writes += 1;
+                if earlier.page == write.page {
+                    let time_ns = write.time_ns - earlier.time_ns;
+                    return Some(Overwrite {
+                        page_writes,
+                        time_ns,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Definition 12: overwrites in all page writes.
+pub fn overwrite_share(accesses: &[Access]) -> Share {
+    let writes = accesses.iter().filter(|access| access.op == Op::Write);
+    Share {
+        part: overwrites(accesses).len() as u64,
+        whole: writes.map(|access| u64::from(access.units)).sum(),
+    }
+}
