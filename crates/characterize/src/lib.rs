@@ -13,19 +13,23 @@
 //! | [`ids`], [`contents`] | dense numbers and sampling; what every page holds |
 //! | [`statistics`] | one file a statistic |
 //! | [`structures`], [`measures`] | stack distances; histograms and percentiles |
+//! | [`mod@report`], [`files`] | tables and plots; Parquet and JSON |
 //! | [`options`], [`error`] | what is asked, and why it may fail |
 
 pub mod characterizer;
 pub mod collector;
 mod contents;
 pub mod error;
+mod files;
 mod ids;
 pub mod measures;
 pub mod options;
+mod report;
 pub mod statistics;
 mod structures;
 
 pub use characterizer::{Characteristics, Characterizer, Slice, Source};
 pub use collector::Statistics;
 pub use error::CharacterizeError;
+pub use files::write_dir;
 pub use options::{Options, PAGE_BYTES, PageSource};

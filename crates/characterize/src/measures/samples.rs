@@ -54,7 +54,9 @@ mod tests {
     #[test]
     fn percentiles_are_numbers_of_the_list() {
         let mut samples = Samples::default();
-        [40, 10, 30, 20].into_iter().for_each(|number| samples.add(number));
+        [40, 10, 30, 20]
+            .into_iter()
+            .for_each(|number| samples.add(number));
         let sorted = samples.sort();
         let found = [1, 25, 26, 50, 75, 76, 100].map(|p| sorted.percentile(p));
         assert_eq!(found, [10, 10, 20, 20, 30, 40, 40].map(Some));

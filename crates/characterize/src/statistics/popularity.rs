@@ -67,6 +67,17 @@ pub struct Popularity {
     pub writes: ClassPopularity,
 }
 
+impl ClassPopularity {
+    /// Share of the accesses that this share of the values makes, the most frequent ones, their
+    /// number rounded up. With sampling both are those of the followed values.
+    pub fn access_share(&self, value_share: f64) -> Option<f64> {
+        let values: u64 = self.frequencies.iter().map(|f| f.values).sum();
+        let taken = (value_share.clamp(0.0, 1.0) * values as f64).ceil() as u64;
+        let all = accesses_of(&self.frequencies, values);
+        share(accesses_of(&self.frequencies, taken), all)
+    }
+}
+
 /// Counts accesses of each followed value, for one class.
 #[derive(Debug, Default)]
 pub(crate) struct PopularityCounter {
