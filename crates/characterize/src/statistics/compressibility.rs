@@ -87,3 +87,48 @@ impl<'a> CompressibilityCounter<'a> {
 fn compressed(page: &[u8; PAGE_BYTES], into: &mut [u8]) -> usize {
     lz4_flex::block::compress_into(page, into).unwrap_or(PAGE_BYTES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 0 is the zero page, 1 noise, 2 the same noise with one byte changed; others are not known.
+    struct Source;
+
+    impl PageSource for Source {
+        fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
+            let mut state = 7_u32;
+            for byte in into.iter_mut() {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *byte = if value == 0 { 0 } else { (state >> 24) as u8 };
+            }
+            into[100] ^= u8::from(value == 2);
+            value < 3
+        }
+    }
+
+    #[test]
+    fn deltas_are_of_known_and_different_pages() {
+        let mut counter = CompressibilityCounter::new(&Source);
+        counter.observe(0, None);
+        counter.observe(1, Some(0)); // noise either way
+        counter.observe(1, Some(1)); // silent
+        counter.observe(2, Some(1)); // one byte
+        counter.observe(2, Some(9)); // the old page is not known
+        counter.observe(9, Some(1)); // the new page is not known
+        let found = counter.finish();
+        assert_eq!(
+            (found.pages, found.zero_pages, found.zero_share),
+            (5, 1, Some(0.2))
+        );
+        let (alone, delta) = (found.alone.unwrap(), found.delta.unwrap());
+        assert_eq!((alone.count, alone.p50, alone.p90), (5, 1.0, 1.0));
+        assert!(alone.p10 < 0.01, "the zero page: {}", alone.p10);
+        assert_eq!((delta.count, delta.p90), (2, 1.0));
+        assert!(
+            delta.p10 > 0.0 && delta.p10 < 0.02,
+            "one byte: {}",
+            delta.p10
+        );
+    }
+}

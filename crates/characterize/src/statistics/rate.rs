@@ -101,17 +101,15 @@ impl RateCounter {
 
     /// The rate over this span.
     pub fn finish(self, span_ns: u64) -> Rate {
-        let per_ns = (span_ns > 0).then(|| self.bytes as f64 / span_ns as f64);
+        let (bytes, span) = (self.bytes as f64, span_ns as f64);
         let window = |reach: &Reach| Window {
             capacity_bytes: reach.capacity,
-            mean_ns: per_ns
-                .filter(|rate| *rate > 0.0)
-                .map(|rate| reach.capacity as f64 / rate),
+            mean_ns: (span_ns > 0 && self.bytes > 0).then(|| reach.capacity as f64 * span / bytes),
             shortest_ns: reach.shortest_ns,
         };
         Rate {
             bytes: self.bytes,
-            bytes_per_hour: per_ns.map(|rate| rate * HOUR_NS),
+            bytes_per_hour: (span_ns > 0).then(|| bytes / span * HOUR_NS),
             windows: self.reaches.iter().map(window).collect(),
         }
     }
