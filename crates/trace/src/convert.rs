@@ -4,16 +4,17 @@
 //! content is dropped only when asked for. Text formats keep the absolute times of the input. The
 //! output appears under its name when it is complete: it is written beside it and renamed.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::formats::blkparse::{self, Action};
 use crate::formats::native::NativeWriter;
-use crate::formats::{Format, disksim, fiu, msr, spc, ssdsim};
+use crate::formats::{Format, disksim, fio, fiu, msr, spc, ssdsim};
+use crate::output;
 use crate::reader::{ReadOptions, ReadStats, TraceReader};
 use crate::record::{Batch, Record};
 
@@ -42,14 +43,15 @@ pub struct ConvertReport {
     pub read: ReadStats,
     /// Records whose content was left out.
     pub contents_dropped: u64,
-    /// Records whose time was cut to whole clock ticks of 100 ns (MSR only).
+    /// Records whose time was cut to whole clock ticks: 100 ns in MSR, 1 us in fio.
     pub times_cut: u64,
 }
 
 /// Converts the trace at `input` to the file `output`, which is replaced if it exists.
 ///
 /// # Errors
-/// When the input cannot be read, a record cannot be expressed, or the output cannot be written.
+/// When the format is only read, the input cannot be read, a record cannot be expressed, or the
+/// output cannot be written.
 /// Nothing is left behind then.
 pub fn convert(
     input: impl AsRef<Path>,
@@ -68,20 +70,12 @@ pub fn convert_reader(
     output: impl AsRef<Path>,
     options: &ConvertOptions,
 ) -> Result<ConvertReport> {
-    let output = output.as_ref();
-    let failed = |source: io::Error| Error::Write {
-        path: output.display().to_string(),
-        source,
-    };
-    let directory = match output.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".flashlore-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(failed)?;
+    if !options.to.is_writable() {
+        return Err(Error::Unwritable { format: options.to });
+    }
+    let path = output.as_ref();
+    let failed = |source| output::failed(path, source);
+    let mut temporary = output::beside(path).map_err(failed)?;
     let mut writer = Writer::new(options, temporary.as_file_mut()).map_err(failed)?;
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch)? {
@@ -97,8 +91,7 @@ pub fn convert_reader(
         contents_dropped,
         times_cut,
     };
-    temporary.as_file().sync_all().map_err(failed)?;
-    temporary.persist(output).map_err(|e| failed(e.error))?;
+    output::complete(temporary, path).map_err(failed)?;
     Ok(report)
 }
 
@@ -119,22 +112,52 @@ struct TextWriter<'f> {
     times_cut: u64,
 }
 
-/// Appends the line of a record at an absolute time; `Err` says what the format lacks.
-type WriteLine = fn(&mut String, u64, &Record<'_>, &TraceReader) -> std::result::Result<(), String>;
+/// Appends the lines of a record at an absolute time; `Err` says what the format lacks.
+type WriteLine =
+    Box<dyn FnMut(&mut String, u64, &Record<'_>, &TraceReader) -> std::result::Result<(), String>>;
 
-/// The writer of a text format; the native format has none.
+/// The writer of a text format; formats that are binary or only read have none.
 fn line_writer(format: Format) -> Option<WriteLine> {
-    match format {
-        Format::Fiu => Some(|out, time_ns, record, reader| {
+    Some(match format {
+        Format::Fiu => Box::new(|out, time_ns, record, reader| {
             fiu::write(out, time_ns, record, |id| reader.digest(id))
         }),
-        Format::Msr => Some(|out, time_ns, record, reader| {
+        Format::Msr => Box::new(|out, time_ns, record, reader| {
             msr::write(out, time_ns, record, reader.device_names())
         }),
-        Format::Spc => Some(|out, time_ns, record, _| spc::write(out, time_ns, record)),
-        Format::Disksim => Some(|out, time_ns, record, _| disksim::write(out, time_ns, record)),
-        Format::Ssdsim => Some(|out, time_ns, record, _| ssdsim::write(out, time_ns, record)),
-        Format::Native => None,
+        Format::Spc => Box::new(|out, time_ns, record, _| spc::write(out, time_ns, record)),
+        Format::Disksim => Box::new(|out, time_ns, record, _| disksim::write(out, time_ns, record)),
+        Format::Ssdsim => Box::new(|out, time_ns, record, _| ssdsim::write(out, time_ns, record)),
+        Format::Blkparse(None | Some(Action::Queued)) => {
+            let mut number = 0;
+            Box::new(move |out, time_ns, record, _| {
+                number += 1;
+                blkparse::write(out, number, time_ns, record)
+            })
+        }
+        Format::Fio => {
+            let mut log = fio::Writer::default();
+            Box::new(move |out, time_ns, record, reader| {
+                log.write(out, time_ns, record, reader.device_names());
+                Ok(())
+            })
+        }
+        Format::Blkparse(Some(_))
+        | Format::Alibaba
+        | Format::Tencent
+        | Format::Systor
+        | Format::Cloudphysics
+        | Format::Vscsi
+        | Format::Native => return None,
+    })
+}
+
+/// Nanoseconds of one tick of a format's clock.
+fn tick_ns(format: Format) -> u64 {
+    match format {
+        Format::Msr => msr::TICK_NS,
+        Format::Fio => fio::TICK_NS,
+        _ => 1,
     }
 }
 
@@ -213,9 +236,7 @@ impl TextWriter<'_> {
             }
             self.contents_dropped += 1;
         }
-        if self.format == Format::Msr && time_ns % msr::TICK_NS != 0 {
-            self.times_cut += 1;
-        }
+        self.times_cut += u64::from(!time_ns.is_multiple_of(tick_ns(self.format)));
         (self.write_line)(&mut self.line, time_ns, record, reader)
     }
 }

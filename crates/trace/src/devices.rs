@@ -1,7 +1,7 @@
 //! Device numbers and the names that traces give them.
 //!
 //! A record holds a plain number. FIU writes a device as `major,minor` (Linux numbers: 12 and 20
-//! bits), MSR as host and disk, the other formats as the number itself.
+//! bits), MSR as host and disk, fio as the name of a file, the other formats as the number itself.
 
 use std::collections::HashMap;
 
@@ -19,6 +19,8 @@ pub enum NameStyle {
     MajorMinor,
     /// `host.disk`; the upper 16 bits count the hosts in order of first appearance.
     HostDisk,
+    /// The name of a file; the number counts the files in order of first appearance.
+    File,
 }
 
 impl NameStyle {
@@ -28,6 +30,7 @@ impl NameStyle {
             NameStyle::Number => "number",
             NameStyle::MajorMinor => "major_minor",
             NameStyle::HostDisk => "host_disk",
+            NameStyle::File => "file",
         }
     }
 
@@ -37,6 +40,7 @@ impl NameStyle {
             NameStyle::Number,
             NameStyle::MajorMinor,
             NameStyle::HostDisk,
+            NameStyle::File,
         ]
         .into_iter()
         .find(|style| style.name() == name)
@@ -47,17 +51,17 @@ impl NameStyle {
 #[derive(Debug, Clone)]
 pub struct DeviceNames {
     style: NameStyle,
-    hosts: Vec<String>,
+    labels: Vec<String>,
     index: HashMap<Vec<u8>, u16>,
     last: Option<u16>,
 }
 
 impl DeviceNames {
-    /// Names in this style, no host known yet.
+    /// Names in this style, no host or file known yet.
     pub fn new(style: NameStyle) -> Self {
         DeviceNames {
             style,
-            hosts: Vec::new(),
+            labels: Vec::new(),
             index: HashMap::new(),
             last: None,
         }
@@ -68,9 +72,10 @@ impl DeviceNames {
         self.style
     }
 
-    /// The hosts in order of first appearance; empty unless the style is [`NameStyle::HostDisk`].
-    pub fn hosts(&self) -> &[String] {
-        &self.hosts
+    /// The hosts or files in order of first appearance; empty unless the style is
+    /// [`NameStyle::HostDisk`] or [`NameStyle::File`].
+    pub fn labels(&self) -> &[String] {
+        &self.labels
     }
 
     /// The name of a device number.
@@ -81,8 +86,12 @@ impl DeviceNames {
                 let (major, minor) = major_minor(device);
                 format!("{major},{minor}")
             }
-            NameStyle::HostDisk => match self.hosts.get((device >> 16) as usize) {
-                Some(host) => format!("{host}.{}", device & 0xffff),
+            NameStyle::HostDisk => match self.host_disk(device) {
+                Some((host, disk)) => format!("{host}.{disk}"),
+                None => device.to_string(),
+            },
+            NameStyle::File => match self.labels.get(device as usize) {
+                Some(file) => file.clone(),
                 None => device.to_string(),
             },
         }
@@ -90,32 +99,49 @@ impl DeviceNames {
 
     /// The host and disk of a device number, when the trace names hosts.
     pub fn host_disk(&self, device: u32) -> Option<(&str, u32)> {
-        let host = self.hosts.get((device >> 16) as usize)?;
+        if self.style != NameStyle::HostDisk {
+            return None;
+        }
+        let host = self.labels.get((device >> 16) as usize)?;
         Some((host, device & 0xffff))
     }
 
     /// The device number of a host and disk; a new host is added.
+    #[inline]
     pub(crate) fn intern_host(&mut self, host: &[u8], disk: u16) -> Result<u32, Fault> {
-        let known = self
-            .last
-            .filter(|&i| self.hosts[i as usize].as_bytes() == host);
-        let index = match known.or_else(|| self.index.get(host).copied()) {
-            Some(index) => index,
-            None => self.add_host(host)?,
-        };
-        self.last = Some(index);
+        let index = self.intern_label("host", host)?;
         Ok(u32::from(index) << 16 | u32::from(disk))
     }
 
-    fn add_host(&mut self, host: &[u8]) -> Result<u16, Fault> {
-        let text = std::str::from_utf8(host)
+    /// The device number of a file; a new one is added.
+    #[inline]
+    pub(crate) fn intern_file(&mut self, file: &[u8]) -> Result<u32, Fault> {
+        self.intern_label("file", file).map(u32::from)
+    }
+
+    /// The place of a host or file among the labels; `what` it is stands in errors.
+    #[inline]
+    pub(crate) fn intern_label(&mut self, what: &'static str, label: &[u8]) -> Result<u16, Fault> {
+        let known = self
+            .last
+            .filter(|&i| self.labels[i as usize].as_bytes() == label);
+        let index = match known.or_else(|| self.index.get(label).copied()) {
+            Some(index) => index,
+            None => self.add_label(what, label)?,
+        };
+        self.last = Some(index);
+        Ok(index)
+    }
+
+    fn add_label(&mut self, what: &'static str, label: &[u8]) -> Result<u16, Fault> {
+        let text = std::str::from_utf8(label)
             .ok()
             .filter(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()))
-            .ok_or_else(|| Fault::bytes("host", host, "a name of printable ASCII characters"))?;
-        let index = u16::try_from(self.hosts.len())
-            .map_err(|_| Fault::bytes("host", host, "one of at most 65536 hosts"))?;
-        self.hosts.push(text.to_owned());
-        self.index.insert(host.to_vec(), index);
+            .ok_or_else(|| Fault::bytes(what, label, "a name of printable ASCII characters"))?;
+        let index = u16::try_from(self.labels.len())
+            .map_err(|_| Fault::bytes(what, label, "one of at most 65536 names"))?;
+        self.labels.push(text.to_owned());
+        self.index.insert(label.to_vec(), index);
         Ok(index)
     }
 }

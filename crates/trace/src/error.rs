@@ -57,19 +57,21 @@ pub enum Error {
     },
     /// The file holds no usable record.
     #[error(
-        "{path}: the trace holds no record ({skipped} malformed ones were skipped); expected at \
-         least one"
+        "{path}: the trace holds no record ({skipped} malformed ones were skipped, {passed_over} \
+         events are no requests); expected at least one"
     )]
     NoRecords {
         /// Name of the input.
         path: String,
         /// Malformed records that lenient mode skipped.
         skipped: u64,
+        /// Events that are no requests of the trace.
+        passed_over: u64,
     },
     /// No format fits what the file begins with.
     #[error(
         "{path}: no known trace format fits the beginning of the input, {found}; expected one of \
-         fiu, msr, spc, disksim, ssdsim or native (name the format if the first records are damaged)"
+         {} (name the format if the first records are damaged)", Format::list(&Format::ALL)
     )]
     Unrecognised {
         /// Name of the input.
@@ -95,9 +97,23 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A file of pages is damaged, too large, or not the one of its trace.
+    #[error("{path}: not a usable file of pages: {what}")]
+    Pages {
+        /// Name of the input.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The trace cannot be laid out as the caller asked.
     #[error("cannot lay the trace out as a workload: {0}")]
     Layout(String),
+    /// The format can be read only.
+    #[error("traces are not written as {format}; expected one of {}", Format::list(&Format::WRITABLE))]
+    Unwritable {
+        /// The output format asked for.
+        format: Format,
+    },
     /// The output format cannot express a record.
     #[error("record {record} cannot be written as {format}: {why}")]
     Unrepresentable {
@@ -109,7 +125,7 @@ pub enum Error {
         why: String,
     },
     /// The output cannot be written.
-    #[error("{path}: cannot write the trace: {source}")]
+    #[error("{path}: cannot write the file: {source}")]
     Write {
         /// Name of the output.
         path: String,
@@ -124,7 +140,7 @@ pub enum Error {
 pub enum Place {
     /// A line of a text trace, from 1.
     Line(u64),
-    /// A record of a native trace, from 1.
+    /// A record of a binary trace, from 1.
     Record(u64),
 }
 

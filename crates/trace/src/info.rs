@@ -7,11 +7,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::overlay::ContentModel;
 use crate::reader::{ReadOptions, TraceReader};
 use crate::record::{Op, UNIT_BYTES};
 use crate::workload::{
-    ContentCounts, ContentModel, InputSummary, Inputs, Join, OpCount, OpCounts, Pass,
-    WorkloadOptions,
+    ContentCounts, InputSummary, Inputs, Join, OpCount, OpCounts, Pass, WorkloadOptions,
 };
 
 /// A trace in numbers. `Display` prints it as a table.
@@ -84,7 +84,7 @@ impl Info {
             ..WorkloadOptions::new(ContentModel::FromTrace)
         };
         let mut inputs = Inputs::new(vec![reader], Join::Sequence)?;
-        let mut pass = Pass::new(&options);
+        let mut pass = Pass::new(&options)?;
         let mut lengths = Lengths::default();
         inputs.for_each(|record, names| {
             if let Some(slot) = pass.selection.slot(record.device, names) {
@@ -294,6 +294,13 @@ impl Info {
                 f,
                 "out of order",
                 format_args!("{} records, by up to {step} ns", read.clamped),
+            )?;
+        }
+        if read.passed_over > 0 {
+            row(
+                f,
+                "passed over",
+                format_args!("{} events that are no requests", read.passed_over),
             )?;
         }
         if self.trims_ignored > 0 {

@@ -3,10 +3,12 @@
 //! | layer | what it does |
 //! |---|---|
 //! | [`input`] | opens a file or standard input, sees through gzip, xz and zstd, splits lines |
-//! | [`formats`] | one file a format: text to record and back; the native columnar format |
+//! | [`formats`] | one file a format: text or binary records to records and back; the native columnar format |
+//! | [`pages`] | the bytes that belong to the digests of a trace |
 //! | [`digests`] | 16-byte page digests to dense value ids |
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
 //! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
+//! | [`overlay`] | content and difference ratios that a trace does not tell |
 //! | [`info`] | what can be said about one trace |
 //! | [`mod@convert`] | a trace in one format to the same trace in another |
 //!
@@ -20,6 +22,9 @@ pub mod error;
 pub mod formats;
 pub mod info;
 pub mod input;
+mod output;
+pub mod overlay;
+pub mod pages;
 pub mod reader;
 pub mod record;
 pub mod workload;
@@ -30,9 +35,11 @@ pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;
 pub use info::Info;
 pub use input::Compression;
+pub use overlay::{ContentModel, DeltaModel, MakeOverlay, NamedOverlay, Overlay};
+pub use pages::{Pages, PagesWriter};
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
 pub use workload::{
-    Access, AccessSummary, ContentModel, Join, MAX_UNITS, NativeSource, Request, RequestBlock,
-    RequestSource, Summary, Workload, WorkloadOptions, for_each_access,
+    Access, AccessSummary, Join, MAX_UNITS, NativeSource, Request, RequestBlock, RequestSource,
+    Summary, Workload, WorkloadOptions, for_each_access,
 };

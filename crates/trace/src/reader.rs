@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::devices::DeviceNames;
 use crate::digests::{Digest, Values, derived_digest};
-use crate::error::{Error, Fault, Place, Result, excerpt};
+use crate::error::{Error, Fault, Result, excerpt};
 use crate::formats::native::{MAGIC, NativeReader, NativeSourceBytes};
-use crate::formats::{Format, LineParser, RawRecord, detect};
-use crate::input::{Compression, Input, Lines, STDIN};
+use crate::formats::{Format, Line, Parse, RawRecord, detect};
+use crate::input::{Compression, Input, Lines, Pieces, STDIN};
 use crate::record::{Batch, NO_CONTENT};
 
-/// Records of one batch of a text trace,
+/// Records of one batch of a trace that is not native,
 const BATCH_RECORDS: usize = 4096;
 
 /// or value ids, whichever is reached first.
@@ -52,6 +52,9 @@ pub struct ReadStats {
     pub clamped: u64,
     /// The largest such step back, in nanoseconds.
     pub largest_step_back_ns: u64,
+    /// Events that break no rule and are no requests, as those of other actions than the one chosen
+    /// (blkparse), other SCSI commands, or without an operation (SYSTOR).
+    pub passed_over: u64,
     /// Malformed records skipped in lenient mode.
     pub skipped: u64,
     /// What was wrong with the first of them.
@@ -68,13 +71,14 @@ pub struct TraceReader {
 }
 
 enum Source {
-    Text(Box<Text>),
+    Stream(Box<Stream>),
     Native(Box<NativeReader>),
 }
 
-struct Text {
-    lines: Lines,
-    parse: LineParser,
+/// Text, or binary records, parsed piece by piece.
+struct Stream {
+    pieces: Pieces,
+    parser: Box<dyn Parse>,
     raw: RawRecord,
     names: DeviceNames,
     values: Values,
@@ -145,13 +149,14 @@ impl TraceReader {
         options: &ReadOptions,
     ) -> Result<Self> {
         let lines = Lines::new(Input::new(name.to_owned(), stream)?)?;
+        let found = detect::binary(lines.whole_head());
         let (head, complete) = lines.head();
-        let found = if head.starts_with(&MAGIC) {
-            Some(Format::Native)
-        } else {
-            None
+        let format = match (found, options.format) {
+            (Some(Format::Native), _) | (None, None) => {
+                found.or_else(|| detect::text(head, complete))
+            }
+            (_, given) => given.or(found),
         };
-        let format = found.or(options.format).or_else(|| detect(head, complete));
         let Some(format) = format else {
             let first = head.split(|&b| b == b'\n').next().unwrap_or_default();
             return Err(Error::Unrecognised {
@@ -159,22 +164,27 @@ impl TraceReader {
                 found: excerpt(first),
             });
         };
-        let Some(parse) = format.line_parser() else {
+        let format = format.settled(head);
+        let Some(parser) = format.parser(lines.whole_head()) else {
             return Err(Error::Native {
                 path: name.to_owned(),
                 what: match found {
-                    Some(_) => {
+                    Some(Format::Native) => {
                         "native traces are read from an uncompressed file, not from a \
                                 stream or through a decompressor"
                     }
-                    None => "it does not begin with 'PAR1'",
+                    _ => "it does not begin with 'PAR1'",
                 }
                 .to_owned(),
             });
         };
-        let text = Text {
-            lines,
-            parse,
+        let pieces = match format.record_bytes(lines.whole_head()) {
+            Some(record_bytes) => Pieces::Records(lines.into_records(record_bytes)),
+            None => Pieces::Lines(lines),
+        };
+        let stream = Stream {
+            pieces,
+            parser,
             raw: RawRecord::default(),
             names: DeviceNames::new(format.name_style()),
             values: Values::default(),
@@ -184,7 +194,7 @@ impl TraceReader {
             path: name.to_owned(),
             format,
             lenient: options.lenient,
-            source: Source::Text(Box::new(text)),
+            source: Source::Stream(Box::new(stream)),
             stats: ReadStats::default(),
         })
     }
@@ -205,7 +215,7 @@ impl TraceReader {
         if let Some(format) = options.format.filter(|&format| format != Format::Native) {
             return Err(Error::Native {
                 path,
-                what: format!("it is a Parquet file, expected text in format {format}"),
+                what: format!("it is a Parquet file, expected the format {format}"),
             });
         }
         let native = NativeReader::open(path.clone(), bytes)?;
@@ -224,7 +234,7 @@ impl TraceReader {
     /// At a malformed record (unless lenient) and when the input cannot be read on.
     pub fn next_batch(&mut self, batch: &mut Batch) -> Result<bool> {
         let more = match &mut self.source {
-            Source::Text(text) => text.fill(batch, self.lenient, &mut self.stats)?,
+            Source::Stream(stream) => stream.fill(batch, self.lenient, &mut self.stats)?,
             Source::Native(native) => native.next_batch(batch)?,
         };
         self.stats.records += batch.len() as u64;
@@ -232,6 +242,7 @@ impl TraceReader {
             return Err(Error::NoRecords {
                 path: self.path.clone(),
                 skipped: self.stats.skipped,
+                passed_over: self.stats.passed_over,
             });
         }
         Ok(more)
@@ -250,7 +261,7 @@ impl TraceReader {
     /// How the input is compressed.
     pub fn compression(&self) -> Compression {
         match &self.source {
-            Source::Text(text) => text.lines.input().compression(),
+            Source::Stream(stream) => stream.pieces.input().compression(),
             Source::Native(_) => Compression::None,
         }
     }
@@ -264,7 +275,7 @@ impl TraceReader {
     /// a text trace.
     pub fn origin_ns(&self) -> u64 {
         match &self.source {
-            Source::Text(text) => text.clock.origin_ns.unwrap_or(0),
+            Source::Stream(stream) => stream.clock.origin_ns.unwrap_or(0),
             Source::Native(native) => native.origin_ns(),
         }
     }
@@ -272,7 +283,7 @@ impl TraceReader {
     /// Names of the devices seen so far.
     pub fn device_names(&self) -> &DeviceNames {
         match &self.source {
-            Source::Text(text) => &text.names,
+            Source::Stream(stream) => &stream.names,
             Source::Native(native) => native.names(),
         }
     }
@@ -280,7 +291,7 @@ impl TraceReader {
     /// Number of value ids: of a text trace those given so far, of a native trace all.
     pub fn value_count(&self) -> u32 {
         match &self.source {
-            Source::Text(text) => text.values.len(),
+            Source::Stream(stream) => stream.values.len(),
             Source::Native(native) => native.values(),
         }
     }
@@ -289,7 +300,7 @@ impl TraceReader {
     /// [`derived_digest`].
     pub fn digest(&self, value: u32) -> Digest {
         match &self.source {
-            Source::Text(text) => text.values.digest(value),
+            Source::Stream(stream) => stream.values.digest(value),
             Source::Native(_) => None,
         }
         .unwrap_or_else(|| derived_digest(value))
@@ -298,7 +309,7 @@ impl TraceReader {
     /// Bytes of the stored input taken so far; all of them once the last batch was read.
     pub fn stored_bytes(&self) -> u64 {
         match &self.source {
-            Source::Text(text) => text.lines.input().stored_bytes(),
+            Source::Stream(stream) => stream.pieces.input().stored_bytes(),
             Source::Native(native) => native.stored_bytes(),
         }
     }
@@ -306,7 +317,7 @@ impl TraceReader {
     /// SHA-256 of the input as stored; of all of it once the last batch was read.
     pub fn sha256(&self) -> [u8; 32] {
         match &self.source {
-            Source::Text(text) => text.lines.input().sha256(),
+            Source::Stream(stream) => stream.pieces.input().sha256(),
             Source::Native(native) => native.sha256(),
         }
     }
@@ -314,7 +325,7 @@ impl TraceReader {
     /// Back to the first record. Only native traces can: the others may come from a pipe.
     pub(crate) fn rewind(&mut self) -> bool {
         match &mut self.source {
-            Source::Text(_) => false,
+            Source::Stream(_) => false,
             Source::Native(native) => {
                 native.rewind();
                 self.stats = ReadStats::default();
@@ -324,23 +335,36 @@ impl TraceReader {
     }
 }
 
-impl Text {
+impl Stream {
     fn fill(&mut self, batch: &mut Batch, lenient: bool, stats: &mut ReadStats) -> Result<bool> {
         batch.clear();
         self.raw.digests.clear();
         while batch.len() < BATCH_RECORDS && self.raw.digests.len() < BATCH_VALUES {
-            let Some(line) = self.lines.next_line()? else {
+            let Some(piece) = self.pieces.next_piece()? else {
                 break;
             };
             let first_value = self.raw.digests.len();
-            if let Err(fault) = (self.parse)(line, &mut self.names, &mut self.raw) {
-                self.raw.digests.truncate(first_value);
-                self.malformed(fault, lenient, stats)?;
-                continue;
+            self.raw.flush_first = false;
+            match self.parser.parse(piece, &mut self.names, &mut self.raw) {
+                Ok(Line::Record) => {}
+                Ok(Line::PassedOver) => {
+                    stats.passed_over += 1;
+                    continue;
+                }
+                Ok(Line::Frame) => continue,
+                Err(fault) => {
+                    self.raw.digests.truncate(first_value);
+                    self.malformed(fault, lenient, stats)?;
+                    continue;
+                }
             }
             let raw = &self.raw;
             let has_content = raw.digests.len() > first_value;
-            batch.time_ns.push(self.clock.relative(raw.time_ns, stats));
+            let time_ns = self.clock.relative(raw.time_ns, stats);
+            if raw.flush_first {
+                batch.push_flush(time_ns, raw.device);
+            }
+            batch.time_ns.push(time_ns);
             batch.device.push(raw.device);
             batch.op.push(raw.op);
             batch.offset.push(raw.offset);
@@ -357,11 +381,11 @@ impl Text {
         Ok(!batch.is_empty())
     }
 
-    /// A fault of the line read last, as an error.
+    /// A fault of the piece read last, as an error.
     fn fault_here(&self, fault: Fault) -> Error {
         Error::Malformed {
-            path: self.lines.input().path().to_owned(),
-            place: Place::Line(self.lines.line_number()),
+            path: self.pieces.input().path().to_owned(),
+            place: self.pieces.place(),
             fault,
         }
     }
@@ -372,7 +396,7 @@ impl Text {
         }
         stats.skipped += 1;
         if stats.skipped_messages.len() < KEPT_MESSAGES {
-            let place = Place::Line(self.lines.line_number());
+            let place = self.pieces.place();
             stats.skipped_messages.push(format!("{place}: {fault}"));
         }
         Ok(())

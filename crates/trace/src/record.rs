@@ -130,6 +130,18 @@ impl Batch {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// Appends a flush.
+    pub(crate) fn push_flush(&mut self, time_ns: u64, device: u32) {
+        self.push(&Record {
+            time_ns,
+            device,
+            op: Op::Flush,
+            offset: 0,
+            length: 0,
+            content: None,
+        });
+    }
+
     /// Appends a record.
     ///
     /// # Panics

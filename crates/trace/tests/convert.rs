@@ -100,6 +100,103 @@ proptest! {
     }
 }
 
+/// Records of all four operations.
+fn all_operations() -> impl Strategy<Value = Vec<OwnedRecord>> {
+    transfers(1000, false).prop_map(|mut records| {
+        for (number, record) in records.iter_mut().enumerate() {
+            match number % 5 {
+                3 => record.op = Op::Trim,
+                4 => (record.op, record.offset, record.length) = (Op::Flush, 0, 0),
+                _ => {}
+            }
+        }
+        records
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn blkparse_round_trip(records in all_operations()) {
+        let (text, back) = round_trip(&records, Format::Blkparse(None));
+        prop_assert_eq!(&text, &records);
+        prop_assert_eq!(&back, &records);
+    }
+
+    /// fio numbers files in order of first appearance, so devices are compared by name.
+    #[test]
+    fn fio_round_trip(records in all_operations()) {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("in"), native(&records)).unwrap();
+        let report = convert(path("in"), path("log"), &to(Format::Fio)).unwrap();
+        prop_assert_eq!(report.times_cut, 0);
+        convert(path("log"), path("native"), &to(Format::Native)).unwrap();
+        for converted in ["log", "native"] {
+            let (reader, mut found) = opened(&path(converted));
+            for record in &mut found {
+                record.device = reader.device_names().name(record.device).parse().unwrap();
+            }
+            prop_assert_eq!(&found, &records);
+        }
+    }
+}
+
+#[test]
+fn formats_that_are_only_read_are_not_written() {
+    let directory = TempDir::new().unwrap();
+    let (input, out) = (directory.path().join("in"), directory.path().join("out"));
+    let page = OwnedRecord {
+        content: Some(vec![0]),
+        ..record(0, 0, Op::Write, 0, 4096)
+    };
+    std::fs::write(&input, native(&[page])).unwrap();
+    let actions = ["blkparse:Q", "blkparse:D", "blkparse:I", "blkparse:C"];
+    let actions = actions.map(|name| name.parse().unwrap());
+    for format in Format::ALL.into_iter().chain(actions) {
+        let options = ConvertOptions {
+            drop_content: true,
+            ..to(format)
+        };
+        match convert(&input, &out, &options) {
+            Ok(report) => {
+                assert!(format.is_writable(), "{format}");
+                let (_, all) = opened(&out);
+                assert_eq!(all.len() as u64, report.read.records);
+                std::fs::remove_file(&out).unwrap();
+            }
+            Err(error) => {
+                assert!(!format.is_writable(), "{error}");
+                let wanted = format!(
+                    "traces are not written as {format}; expected one of fiu, msr, spc, disksim, \
+                     ssdsim, blkparse, fio or native"
+                );
+                assert_eq!(error.to_string(), wanted);
+                assert!(!out.exists());
+            }
+        }
+    }
+}
+
+#[test]
+fn times_are_cut_to_the_microseconds_of_fio() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let records = [
+        record(0, 0, Op::Read, 0, 512),
+        record(1999, 0, Op::Write, 0, 512),
+    ];
+    std::fs::write(path("in"), native(&records)).unwrap();
+    let report = convert(path("in"), path("out"), &to(Format::Fio)).unwrap();
+    assert_eq!(report.times_cut, 1);
+    let text = std::fs::read_to_string(path("out")).unwrap();
+    assert_eq!(
+        text,
+        "fio version 3 iolog\n0 0 add\n0 0 open\n0 0 read 0 512\n1 0 write 0 512\n"
+    );
+}
+
 #[test]
 fn every_fixture_survives_the_native_format() {
     let directory = TempDir::new().unwrap();
@@ -112,6 +209,15 @@ fn every_fixture_survives_the_native_format() {
         "financial.spc",
         "iozone.disksim",
         "web.ssdsim",
+        "cloud.alibaba",
+        "cbs.tencent",
+        "vdi.systor",
+        "vm.cloudphysics",
+        "vm1.vscsi",
+        "vm2.vscsi",
+        "sda.blkparse",
+        "pauses.fio",
+        "times.fio",
     ] {
         convert(fixture(name), &native, &to(Format::Native)).unwrap();
         let mut original = TraceReader::open(fixture(name), &strict()).unwrap();

@@ -1,4 +1,5 @@
-//! Every format: what its records say, and every way a record can be wrong.
+//! The formats of simulators and servers, and what is common to all: what their records say, and
+//! every way a record can be wrong.
 
 mod common;
 
@@ -7,21 +8,9 @@ use std::io::Write;
 use common::*;
 use flashlore_trace::{Compression, DeviceNames, Format, Op, ReadOptions, TraceReader};
 
-fn record(time_ns: u64, device: u32, op: Op, offset: u64, length: u64) -> OwnedRecord {
-    OwnedRecord {
-        time_ns,
-        device,
-        op,
-        offset,
-        length,
-        content: None,
-    }
-}
-
 fn open(name: &str, format: Format) -> (TraceReader, Vec<OwnedRecord>) {
-    let mut reader = TraceReader::open(fixture(name), &strict()).unwrap();
+    let (reader, all) = opened(&fixture(name));
     assert_eq!(reader.format(), format);
-    let all = records(&mut reader).unwrap();
     (reader, all)
 }
 
@@ -309,18 +298,6 @@ fn every_bad_record_is_named() {
     }
 }
 
-/// A bad second line ends strict reading with line and reason, and is skipped by lenient reading.
-fn expect_complaint(good: &str, bad: &str, wanted: &str) {
-    let text = format!("{good}{bad}\n{good}");
-    let found = complaint(text.as_bytes());
-    assert!(found.starts_with("bytes, line 2: "), "{found}");
-    assert!(found.contains(wanted), "{found}\n  lacks {wanted}");
-    let mut reader = TraceReader::from_bytes("bytes", text.into_bytes(), &lenient()).unwrap();
-    assert_eq!(records(&mut reader).unwrap().len(), 2, "{bad}");
-    assert_eq!(reader.stats().skipped, 1);
-    assert!(reader.stats().skipped_messages[0].contains(wanted));
-}
-
 #[test]
 fn useless_inputs() {
     assert!(complaint(b"").contains("the input is empty"));
@@ -339,7 +316,7 @@ fn useless_inputs() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("the trace holds no record (2 malformed ones were skipped)"),
+        error.contains("the trace holds no record (2 malformed ones were skipped, 0 events"),
         "{error}"
     );
     let error = TraceReader::open("/no/such/file", &strict())

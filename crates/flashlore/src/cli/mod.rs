@@ -5,6 +5,7 @@ mod trace;
 mod volume;
 
 use clap::{Parser, Subcommand};
+use flashlore_trace::Format;
 
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{ConvertArgs, InfoArgs, TraceCommand};
@@ -30,8 +31,17 @@ Examples:
   flashlore trace info my-trace.csv.gz
   flashlore create disk --size 10GiB && flashlore import disk image.raw && flashlore check disk
 
-A trace is a file in a known format (fiu, msr, spc, disksim, ssdsim, native), plain or compressed by
-gzip, xz or zstd; `-` is standard input, `demo:NAME` a capture inside the program.";
+A trace is a file in a known format (fiu, msr, spc, alibaba, tencent, systor, cloudphysics, disksim,
+ssdsim, blkparse, fio, vscsi, native), plain or compressed by gzip, xz or zstd; `-` is standard
+input, `demo:NAME` a capture inside the program.";
+
+/// Help of a flag that names the format of an input.
+fn readable(what: &str) -> String {
+    format!(
+        "{what}: {}; blkparse:Q, :D, :I or :C names the action [default: recognised]",
+        Format::list(&Format::ALL)
+    )
+}
 
 /// What to do.
 #[derive(Subcommand)]
@@ -89,5 +99,12 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_examples_name_every_format() {
+        for format in flashlore_trace::Format::ALL {
+            assert!(super::EXAMPLES.contains(format.name()), "{format}");
+        }
     }
 }

@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use flashlore_sim::config::Nanos;
 use flashlore_trace::{ContentModel, Format, Join};
 
+use super::readable;
+
 /// Flags of `demo`.
 #[derive(Args)]
 #[command(
@@ -100,15 +102,16 @@ pub struct RunArgs {
 /// How traces become workloads.
 #[derive(Args)]
 pub struct TraceArgs {
-    /// Format of the traces: fiu, msr, spc, disksim, ssdsim or native [default: recognised]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = readable("Format of the traces"))]
     pub format: Option<Format>,
     /// Skip malformed records, and count them, instead of stopping
     #[arg(long)]
     pub lenient: bool,
-    /// Where the content of pages comes from
-    #[arg(long, value_enum, default_value_t = Content::Trace)]
-    pub content: Content,
+    /// Where the content of pages comes from: trace (its digests), or assumed: distinct (every page
+    /// written is unlike all others), zipf:a=EXPONENT,n=VALUES[,seed=SEED] or
+    /// uniform:n=VALUES[,seed=SEED] (values drawn independently for each page write)
+    #[arg(long, value_name = "MODEL", default_value_t = ContentModel::FromTrace)]
+    pub content: ContentModel,
     /// Leave out pages never touched; implied by devices sized from the trace
     #[arg(long)]
     pub compact: bool,
@@ -142,24 +145,6 @@ pub struct ResultArgs {
     /// Write a line of CSV for every request of the one run there is
     #[arg(long, value_name = "FILE")]
     pub request_log: Option<PathBuf>,
-}
-
-/// Where the content of pages comes from.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Content {
-    /// The digests of the trace
-    Trace,
-    /// Assumed: every page written is unlike all others
-    Distinct,
-}
-
-impl From<Content> for ContentModel {
-    fn from(content: Content) -> Self {
-        match content {
-            Content::Trace => Self::FromTrace,
-            Content::Distinct => Self::Distinct,
-        }
-    }
 }
 
 /// How several traces become one workload.

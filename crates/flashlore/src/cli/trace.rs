@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use flashlore_trace::Format;
 
+use super::readable;
+
 /// Look at traces, or convert them.
 #[derive(Subcommand)]
 pub enum TraceCommand {
@@ -21,8 +23,7 @@ pub enum TraceCommand {
 pub struct InfoArgs {
     /// The trace
     pub trace: PathBuf,
-    /// Its format: fiu, msr, spc, disksim, ssdsim or native [default: recognised]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = readable("Its format"))]
     pub format: Option<Format>,
     /// Skip malformed records, and count them, instead of stopping
     #[arg(long)]
@@ -42,11 +43,9 @@ pub struct ConvertArgs {
     /// The file to write, which is replaced if it exists
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    /// Format of the input: fiu, msr, spc, disksim, ssdsim or native [default: recognised]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = readable("Format of the input"))]
     pub format: Option<Format>,
-    /// Format of the output [default: by the ending of OUT: .parquet is native, others by name]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = writable())]
     pub to: Option<Format>,
     /// Leave out the content where the output format has no place for it
     #[arg(long)]
@@ -54,6 +53,15 @@ pub struct ConvertArgs {
     /// Skip malformed records, and count them, instead of stopping
     #[arg(long)]
     pub lenient: bool,
+}
+
+/// Help of the output's format.
+fn writable() -> String {
+    format!(
+        "Format of the output: {} [default: by the ending of OUT: .parquet is native, others by \
+         name]",
+        Format::list(&Format::WRITABLE)
+    )
 }
 
 const CONVERT_EXAMPLES: &str = "\

@@ -52,7 +52,8 @@ fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliErro
         join: args.trace.join.map_or(Join::Sequence, Join::from),
         devices: args.trace.device_filter.clone(),
         compact: args.trace.compact || plan.has_template(),
-        content: args.trace.content.into(),
+        content: args.trace.content.clone(),
+        delta: None,
     };
     let recording = Recording {
         timeline_ns: timeline_width(args)?,

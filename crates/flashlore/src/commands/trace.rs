@@ -30,6 +30,12 @@ pub fn info(args: &InfoArgs) -> Result<(), CliError> {
 /// Writes a trace in another format.
 pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     let to = output_format(args)?;
+    if !to.is_writable() {
+        return Err(CliError::Usage(format!(
+            "traces are not written as {to}; expected one of {}",
+            Format::list(&Format::WRITABLE)
+        )));
+    }
     if same_file(&args.input, &args.output) {
         return Err(CliError::Usage(format!(
             "{} is both input and output; name another file for the output",
@@ -69,9 +75,9 @@ fn output_format(args: &ConvertArgs) -> Result<Format, CliError> {
     };
     by_ending.ok_or_else(|| {
         CliError::Usage(format!(
-            "the name {} does not tell its format; say --to fiu, msr, spc, disksim, ssdsim or \
-             native",
-            args.output.display()
+            "the name {} does not tell its format; say --to {}",
+            args.output.display(),
+            Format::list(&Format::WRITABLE)
         ))
     })
 }
@@ -90,11 +96,15 @@ fn report_text(report: &ConvertReport, output: &Path) -> String {
         }
     };
     note("malformed records skipped", report.read.skipped);
+    note("events that are no requests", report.read.passed_over);
     note(
         "records out of order, raised to the time of the one before",
         report.read.clamped,
     );
     note("records that lost their content", report.contents_dropped);
-    note("times cut to whole clock ticks of 100 ns", report.times_cut);
+    note(
+        "times cut to whole clock ticks of the format",
+        report.times_cut,
+    );
     text
 }

@@ -55,6 +55,11 @@ fn conversion_refuses_what_it_cannot_do() {
         message.contains("out.txt") && message.contains("--to"),
         "{message}"
     );
+    let message = convert(&["t.fiu", "out.vscsi"]).fails(2);
+    assert!(
+        message.contains("traces are not written as vscsi; expected one of fiu"),
+        "{message}"
+    );
     let message = convert(&["t.fiu", "out.fiu.xz"]).fails(2);
     assert!(message.contains("uncompressed"), "{message}");
     let message = convert(&["t.fiu", "./t.fiu"]).fails(2);

@@ -44,10 +44,25 @@ fn layout_notes(workload: &WorkloadOptions, files: usize) -> Vec<String> {
     if workload.compact {
         notes.push("Addresses are compact: pages never touched are left out.".to_string());
     }
-    if workload.content == ContentModel::Distinct {
-        notes.push("Content is assumed: every page written is unlike all others.".to_string());
+    notes.extend(content_note(&workload.content));
+    if let Some(delta) = &workload.delta {
+        notes.push(format!(
+            "Difference ratios are assumed: drawn for each page write ({delta})."
+        ));
     }
     notes
+}
+
+fn content_note(content: &ContentModel) -> Option<String> {
+    let what = match content {
+        ContentModel::FromTrace => return None,
+        ContentModel::Distinct => "every page written is unlike all others".to_string(),
+        ContentModel::Zipf { .. } | ContentModel::Uniform { .. } => {
+            format!("drawn for each page write ({content})")
+        }
+        ContentModel::Named(_) => format!("made for each page write ({content})"),
+    };
+    Some(format!("Content is assumed: {what}."))
 }
 
 fn host_notes(host: &HostConfig) -> Vec<String> {

@@ -11,37 +11,59 @@
 //! helps more than that nothing is known.
 
 use super::fields::Cursor;
-use super::{Format, RawRecord, native};
+use super::raw::{Line, RawRecord};
+use super::{Format, native, vscsi};
 use crate::devices::DeviceNames;
 
 /// How many lines are tried.
 const SAMPLE_LINES: usize = 64;
 
+/// What a line counts for that a format takes for a record, and for one that it knows for something
+/// else.
+const RECORD_POINTS: usize = 2;
+const OTHER_POINTS: usize = 1;
+
 /// Text formats, the preferred one first where two fit equally well.
-const CANDIDATES: [Format; 5] = [
+const CANDIDATES: [Format; 11] = [
     Format::Fiu,
     Format::Msr,
     Format::Spc,
+    Format::Alibaba,
+    Format::Tencent,
+    Format::Systor,
+    Format::Cloudphysics,
     Format::Ssdsim,
     Format::Disksim,
+    Format::Blkparse(None),
+    Format::Fio,
 ];
 
 /// The format of an input that begins with `head`; `complete` says that nothing follows. `None` when
-/// no format fits any of the first lines.
+/// no format fits any of the first lines or records.
 pub fn detect(head: &[u8], complete: bool) -> Option<Format> {
+    binary(head).or_else(|| text(head, complete))
+}
+
+/// As [`detect`], for binary formats only.
+pub(crate) fn binary(head: &[u8]) -> Option<Format> {
     if head.starts_with(&native::MAGIC) {
         return Some(Format::Native);
     }
+    vscsi::Version::recognise(head).map(|_| Format::Vscsi)
+}
+
+/// As [`detect`], for text formats only.
+pub(crate) fn text(head: &[u8], complete: bool) -> Option<Format> {
     let lines = sample(head, complete);
     let mut best = None;
     let mut most = 0;
     for format in CANDIDATES {
-        let understood = match format {
+        let points = match format {
             Format::Disksim if most > 0 && !mostly_decimal(&lines) => 0,
-            _ => count_understood(format, &lines),
+            _ => points(format, head, &lines),
         };
-        if understood > most {
-            (best, most) = (Some(format), understood);
+        if points > most {
+            (best, most) = (Some(format), points);
         }
     }
     best.or_else(|| {
@@ -68,26 +90,30 @@ fn sample(head: &[u8], complete: bool) -> Vec<&[u8]> {
 
 /// Whether a format understands a line but for a value that is out of bounds.
 fn finds_out_of_bounds(format: Format, line: &[u8]) -> bool {
-    let Some(parse) = format.line_parser() else {
+    let Some(mut parser) = format.parser(line) else {
         return false;
     };
     let mut names = DeviceNames::new(format.name_style());
-    parse(line, &mut names, &mut RawRecord::default()).is_err_and(|fault| fault.understood)
+    parser
+        .parse(line, &mut names, &mut RawRecord::default())
+        .is_err_and(|fault| fault.understood)
 }
 
-fn count_understood(format: Format, lines: &[&[u8]]) -> usize {
-    let Some(parse) = format.line_parser() else {
+fn points(format: Format, head: &[u8], lines: &[&[u8]]) -> usize {
+    let Some(mut parser) = format.parser(head) else {
         return 0;
     };
     let mut names = DeviceNames::new(format.name_style());
     let mut record = RawRecord::default();
-    lines
-        .iter()
-        .filter(|line| {
-            record.digests.clear();
-            parse(line, &mut names, &mut record).is_ok()
-        })
-        .count()
+    let mut worth = |line| {
+        record.digests.clear();
+        match parser.parse(line, &mut names, &mut record) {
+            Ok(Line::Record) => RECORD_POINTS,
+            Ok(Line::PassedOver | Line::Frame) => OTHER_POINTS,
+            Err(_) => 0,
+        }
+    };
+    lines.iter().map(|line| worth(line)).sum()
 }
 
 /// Whether at least half of the lines begin with a number that has a decimal point.

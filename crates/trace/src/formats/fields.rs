@@ -3,6 +3,7 @@
 //! Fields are short and of changing length, so that a loop over their bytes is mostly mispredicted
 //! branches. Eight bytes are looked at together instead, as one word whose lowest byte comes first.
 
+use crate::devices::from_major_minor;
 use crate::error::Fault;
 use crate::record::SECTOR_BYTES;
 
@@ -115,6 +116,33 @@ pub(crate) fn uint32(field: &'static str, text: &[u8]) -> Result<u32, Fault> {
     digits(text)
         .and_then(|value| u32::try_from(value).ok())
         .ok_or_else(|| Fault::bytes(field, text, "a whole number below 2^32"))
+}
+
+/// A number of microseconds, as nanoseconds.
+#[inline]
+pub(crate) fn micros(field: &'static str, text: &[u8]) -> Result<u64, Fault> {
+    digits(text)
+        .and_then(|value| value.checked_mul(1000))
+        .ok_or_else(|| {
+            Fault::number(
+                field,
+                text,
+                "whole microseconds whose nanoseconds stay below 2^64",
+            )
+        })
+}
+
+/// The device of a Linux major and minor number.
+pub(crate) fn major_minor(major: &[u8], minor: &[u8]) -> Result<u32, Fault> {
+    let major_number = uint32("major", major)?;
+    let minor_number = uint32("minor", minor)?;
+    if major_number >= 1 << 12 {
+        return Err(Fault::bytes("major", major, "a number below 4096"));
+    }
+    if minor_number >= 1 << 20 {
+        return Err(Fault::bytes("minor", minor, "a number below 1048576"));
+    }
+    Ok(from_major_minor(major_number, minor_number))
 }
 
 /// A number of bytes.

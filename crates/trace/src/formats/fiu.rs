@@ -7,9 +7,9 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Cursor, hex16, sectors, uint, uint32};
+use super::fields::{Cursor, hex16, major_minor, sectors, uint};
 use super::raw::{RawRecord, check};
-use crate::devices::{DeviceNames, from_major_minor, major_minor};
+use crate::devices::{self, DeviceNames};
 use crate::digests::{Digest, of_sectors};
 use crate::error::Fault;
 use crate::record::{Op, Record, SECTOR_BYTES, chunks};
@@ -48,23 +48,11 @@ pub(crate) fn parse(
             "a name, nine fields in all",
         ));
     }
-    out.device = device(major, minor)?;
+    out.device = major_minor(major, minor)?;
     out.offset = sectors("lba", lba)?;
     out.length = sectors("sector count", count)?;
     check(out.op, out.offset, out.length)?;
     parse_digests(digests, out)
-}
-
-fn device(major: &[u8], minor: &[u8]) -> Result<u32, Fault> {
-    let major_number = uint32("major", major)?;
-    let minor_number = uint32("minor", minor)?;
-    if major_number >= 1 << 12 {
-        return Err(Fault::bytes("major", major, "a number below 4096"));
-    }
-    if minor_number >= 1 << 20 {
-        return Err(Fault::bytes("minor", minor, "a number below 1048576"));
-    }
-    Ok(from_major_minor(major_number, minor_number))
 }
 
 #[inline]
@@ -119,7 +107,7 @@ pub(crate) fn write(
     let Some(content) = record.content else {
         return Err("the record has no content and the format demands a digest".to_owned());
     };
-    let (major, minor) = major_minor(record.device);
+    let (major, minor) = devices::major_minor(record.device);
     let _ = write!(out, "{time_ns} 0 - {lba} {count} {op} {major} {minor} ");
     for &value in content {
         out.push_str(&crate::input::hex(&digest(value)));

@@ -1,32 +1,42 @@
 //! Trace formats: one file a format, and the choice among them by content.
 //!
-//! A text format gives two pure functions, one from a line to `RawRecord` and one from a
-//! [`Record`](crate::Record) to a line. Times stay absolute here; [`crate::TraceReader`] normalises them.
+//! A format gives a parser from a line, or from the bytes of a binary record, to `RawRecord`, and
+//! where it can be written a function from a [`Record`](crate::Record) to a line. Times stay absolute
+//! here; [`crate::TraceReader`] normalises them.
 
+pub(crate) mod alibaba;
+pub mod blkparse;
+pub(crate) mod cloudphysics;
 pub(crate) mod disksim;
 pub(crate) mod fields;
+pub(crate) mod fio;
 pub(crate) mod fiu;
 pub(crate) mod msr;
 pub mod native;
 pub(crate) mod spc;
 pub(crate) mod ssdsim;
+pub(crate) mod systor;
+pub(crate) mod tencent;
+pub(crate) mod vscsi;
 
-mod detect;
+pub(crate) mod detect;
 mod raw;
+mod scsi;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use blkparse::Action;
 pub use detect::detect;
-pub(crate) use raw::{LineParser, RawRecord, check};
+pub(crate) use raw::{Line, Parse, RawRecord, check};
 
 use crate::devices::NameStyle;
 
 /// A trace format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(into = "&'static str", try_from = "String")]
 pub enum Format {
     /// FIU IODedup text: reads and writes with digests.
     Fiu,
@@ -34,22 +44,56 @@ pub enum Format {
     Msr,
     /// SPC (UMass) CSV.
     Spc,
+    /// Alibaba block traces, CSV.
+    Alibaba,
+    /// Tencent block storage, CSV.
+    Tencent,
+    /// SYSTOR '17 (enterprise virtual desktops), CSV.
+    Systor,
+    /// CloudPhysics CSV: SCSI commands.
+    Cloudphysics,
     /// DiskSim ASCII.
     Disksim,
     /// SSDsim and MQSim ASCII.
     Ssdsim,
+    /// Text output of blkparse, of which the events of one action are the requests; `None` chooses
+    /// the action by the beginning of the trace.
+    Blkparse(Option<Action>),
+    /// fio iolog, versions 2 and 3.
+    Fio,
+    /// VMware vscsiStats, versions 1 and 2: binary SCSI commands.
+    Vscsi,
     /// Flashlore's own columns in a Parquet file.
     Native,
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 6] = [
+    /// Every format; blkparse with the action left open.
+    pub const ALL: [Format; 13] = [
+        Format::Fiu,
+        Format::Msr,
+        Format::Spc,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::Systor,
+        Format::Cloudphysics,
+        Format::Disksim,
+        Format::Ssdsim,
+        Format::Blkparse(None),
+        Format::Fio,
+        Format::Vscsi,
+        Format::Native,
+    ];
+
+    /// The formats that can be written.
+    pub const WRITABLE: [Format; 8] = [
         Format::Fiu,
         Format::Msr,
         Format::Spc,
         Format::Disksim,
         Format::Ssdsim,
+        Format::Blkparse(None),
+        Format::Fio,
         Format::Native,
     ];
 
@@ -59,18 +103,60 @@ impl Format {
             Format::Fiu => "fiu",
             Format::Msr => "msr",
             Format::Spc => "spc",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::Systor => "systor",
+            Format::Cloudphysics => "cloudphysics",
             Format::Disksim => "disksim",
             Format::Ssdsim => "ssdsim",
+            Format::Blkparse(None) => "blkparse",
+            Format::Blkparse(Some(Action::Queued)) => "blkparse:Q",
+            Format::Blkparse(Some(Action::Inserted)) => "blkparse:I",
+            Format::Blkparse(Some(Action::Issued)) => "blkparse:D",
+            Format::Blkparse(Some(Action::Completed)) => "blkparse:C",
+            Format::Fio => "fio",
+            Format::Vscsi => "vscsi",
             Format::Native => "native",
         }
+    }
+
+    /// The names of some formats as a list for messages, as in `fiu, msr or native`.
+    pub fn list(formats: &[Format]) -> String {
+        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+        match names.as_slice() {
+            [front @ .., last] if !front.is_empty() => format!("{} or {last}", front.join(", ")),
+            _ => names.concat(),
+        }
+    }
+
+    /// Whether [`crate::convert()`] can write it. Of blkparse only queue events are written.
+    pub fn is_writable(self) -> bool {
+        Format::WRITABLE.contains(&self) || self == Format::Blkparse(Some(Action::Queued))
     }
 
     /// How this format names devices. A native trace says so in its own metadata.
     pub(crate) fn name_style(self) -> NameStyle {
         match self {
-            Format::Fiu => NameStyle::MajorMinor,
+            Format::Fiu | Format::Blkparse(_) => NameStyle::MajorMinor,
             Format::Msr => NameStyle::HostDisk,
-            Format::Spc | Format::Disksim | Format::Ssdsim | Format::Native => NameStyle::Number,
+            Format::Fio => NameStyle::File,
+            Format::Spc
+            | Format::Alibaba
+            | Format::Tencent
+            | Format::Systor
+            | Format::Cloudphysics
+            | Format::Disksim
+            | Format::Ssdsim
+            | Format::Vscsi
+            | Format::Native => NameStyle::Number,
+        }
+    }
+
+    /// The format with what its head leaves no choice about: the action of a blkparse output.
+    pub(crate) fn settled(self, head: &[u8]) -> Format {
+        match self {
+            Format::Blkparse(None) => Format::Blkparse(Some(Action::choose(head))),
+            _ => self,
         }
     }
 }
@@ -81,14 +167,35 @@ impl fmt::Display for Format {
     }
 }
 
+impl From<Format> for &'static str {
+    fn from(format: Format) -> Self {
+        format.name()
+    }
+}
+
+impl TryFrom<String> for Format {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Format, String> {
+        text.parse()
+    }
+}
+
 impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Format, String> {
-        Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
-            format!(
-                "unknown trace format '{text}', expected fiu, msr, spc, disksim, ssdsim or native"
-            )
-        })
+        let actions = Action::ALL.map(|action| Format::Blkparse(Some(action)));
+        Format::ALL
+            .into_iter()
+            .chain(actions)
+            .find(|format| format.name() == text)
+            .ok_or_else(|| {
+                format!(
+                    "unknown trace format '{text}', expected {} (blkparse:Q, :I, :D or :C names \
+                     the action)",
+                    Format::list(&Format::ALL)
+                )
+            })
     }
 }

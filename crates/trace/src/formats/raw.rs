@@ -3,7 +3,11 @@
 use crate::devices::DeviceNames;
 use crate::digests::Digest;
 use crate::error::Fault;
-use crate::formats::{Format, disksim, fiu, msr, spc, ssdsim};
+use crate::formats::blkparse::Action;
+use crate::formats::{
+    Format, alibaba, blkparse, cloudphysics, disksim, fio, fiu, msr, spc, ssdsim, systor, tencent,
+    vscsi,
+};
 use crate::record::{MAX_TRANSFER_BYTES, Op};
 
 /// One parsed line; reused from line to line.
@@ -15,6 +19,8 @@ pub(crate) struct RawRecord {
     pub op: Op,
     pub offset: u64,
     pub length: u64,
+    /// Whether a flush of the same time and device goes before; false when a parser is called.
+    pub flush_first: bool,
     /// Digests of this and earlier records: a parser appends one a chunk of 4 KiB, or none at all.
     pub digests: Vec<Digest>,
 }
@@ -27,25 +33,96 @@ impl Default for RawRecord {
             op: Op::Read,
             offset: 0,
             length: 0,
+            flush_first: false,
             digests: Vec::new(),
         }
     }
 }
 
-/// Parses one line into `out`. After an error, digests may have been appended.
-pub(crate) type LineParser = fn(&[u8], &mut DeviceNames, &mut RawRecord) -> Result<(), Fault>;
+impl RawRecord {
+    /// Makes it a flush, which has no address.
+    pub(crate) fn set_flush(&mut self) {
+        (self.op, self.offset, self.length) = (Op::Flush, 0, 0);
+    }
+}
+
+/// What a line that breaks no rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A request, now in the `RawRecord`.
+    Record,
+    /// An event that is no request of the trace, which is counted.
+    PassedOver,
+    /// What frames the records and says nothing by itself: a header, a summary.
+    Frame,
+}
+
+/// A parser with what it must remember from line to line. A line of a binary format is one record.
+pub(crate) trait Parse: Send {
+    /// Parses one line into `out`. After an error, digests may have been appended.
+    fn parse(
+        &mut self,
+        line: &[u8],
+        names: &mut DeviceNames,
+        out: &mut RawRecord,
+    ) -> Result<Line, Fault>;
+}
+
+/// A parser for which each line is a record and says all by itself.
+struct EveryLine(fn(&[u8], &mut DeviceNames, &mut RawRecord) -> Result<(), Fault>);
+
+impl Parse for EveryLine {
+    #[inline]
+    fn parse(
+        &mut self,
+        line: &[u8],
+        names: &mut DeviceNames,
+        out: &mut RawRecord,
+    ) -> Result<Line, Fault> {
+        (self.0)(line, names, out)?;
+        Ok(Line::Record)
+    }
+}
+
+/// A parser for which each line says all by itself.
+struct AnyLine(fn(&[u8], &mut RawRecord) -> Result<Line, Fault>);
+
+impl Parse for AnyLine {
+    #[inline]
+    fn parse(
+        &mut self,
+        line: &[u8],
+        _names: &mut DeviceNames,
+        out: &mut RawRecord,
+    ) -> Result<Line, Fault> {
+        (self.0)(line, out)
+    }
+}
 
 impl Format {
-    /// The parser of a text format; the native format has none.
-    pub(crate) fn line_parser(self) -> Option<LineParser> {
-        match self {
-            Format::Fiu => Some(fiu::parse),
-            Format::Msr => Some(msr::parse),
-            Format::Spc => Some(spc::parse),
-            Format::Disksim => Some(disksim::parse),
-            Format::Ssdsim => Some(ssdsim::parse),
-            Format::Native => None,
-        }
+    /// A parser of an input that begins with `head`; the native format has none.
+    pub(crate) fn parser(self, head: &[u8]) -> Option<Box<dyn Parse>> {
+        Some(match self {
+            Format::Fiu => Box::new(EveryLine(fiu::parse)),
+            Format::Msr => Box::new(EveryLine(msr::parse)),
+            Format::Spc => Box::new(EveryLine(spc::parse)),
+            Format::Alibaba => Box::new(EveryLine(alibaba::parse)),
+            Format::Tencent => Box::new(EveryLine(tencent::parse)),
+            Format::Systor => Box::new(AnyLine(systor::parse)),
+            Format::Cloudphysics => Box::new(AnyLine(cloudphysics::parse)),
+            Format::Disksim => Box::new(EveryLine(disksim::parse)),
+            Format::Ssdsim => Box::new(EveryLine(ssdsim::parse)),
+            Format::Blkparse(None) => Box::new(blkparse::Parser::new(Action::choose(head))),
+            Format::Blkparse(Some(action)) => Box::new(blkparse::Parser::new(action)),
+            Format::Fio => Box::new(fio::Parser::default()),
+            Format::Vscsi => Box::new(AnyLine(vscsi::Version::of(head).parser())),
+            Format::Native => return None,
+        })
+    }
+
+    /// The size of a record in bytes in an input that begins with `head`, for binary formats.
+    pub(crate) fn record_bytes(self, head: &[u8]) -> Option<usize> {
+        (self == Format::Vscsi).then(|| vscsi::Version::of(head).record_bytes())
     }
 }
 

@@ -9,6 +9,7 @@
 use memchr::{memchr, memmem, memrchr};
 
 use super::Input;
+use super::records::FixedRecords;
 use crate::error::{Error, Fault, Place, Result};
 
 /// How much is decompressed before the format is decided, and the longest line, in bytes.
@@ -68,6 +69,17 @@ impl Lines {
     /// The bytes at hand and whether they are all there is.
     pub(crate) fn head(&self) -> (&[u8], bool) {
         (&self.buffer[self.start..self.end], self.at_end)
+    }
+
+    /// As [`Lines::head`] before anything was skipped, which is how a binary input begins. Only until
+    /// the first line is read.
+    pub(crate) fn whole_head(&self) -> &[u8] {
+        &self.buffer[..self.end]
+    }
+
+    /// The whole input as binary records. Only until the first line is read.
+    pub(crate) fn into_records(self, record_bytes: usize) -> FixedRecords {
+        FixedRecords::new(self.input, self.buffer, self.end, self.at_end, record_bytes)
     }
 
     pub(crate) fn input(&self) -> &Input {

@@ -5,7 +5,9 @@
 
 mod lines;
 mod open;
+mod records;
 
 pub(crate) use lines::Lines;
 pub use open::{Compression, hex};
 pub(crate) use open::{Input, STDIN};
+pub(crate) use records::Pieces;

@@ -88,7 +88,18 @@ pub(crate) struct Input {
 
 impl Input {
     /// Wraps `raw`, whose first bytes decide the compression.
-    pub(crate) fn new(path: String, mut raw: impl Read + Send + 'static) -> Result<Input> {
+    pub(crate) fn new(path: String, raw: impl Read + Send + 'static) -> Result<Input> {
+        Self::packed(path, raw, Compression::detect, ZSTD_WINDOW_LOG_MAX)
+    }
+
+    /// As [`Input::new`], where `detect` decides the compression by the first bytes and zstd windows
+    /// have at most 2^`window_log_max` bytes.
+    pub(crate) fn packed(
+        path: String,
+        mut raw: impl Read + Send + 'static,
+        detect: fn(&[u8]) -> Compression,
+        window_log_max: u32,
+    ) -> Result<Input> {
         let mut head = Vec::new();
         raw.by_ref()
             .take(6)
@@ -98,18 +109,19 @@ impl Input {
                 byte: 0,
                 source,
             })?;
-        let compression = Compression::detect(&head);
+        let compression = detect(&head);
         let tally = Arc::new(Mutex::new(Tally::default()));
         let whole = Tallied {
             inner: io::Cursor::new(head).chain(raw),
             tally: tally.clone(),
         };
-        let stream = decompress(compression, whole).map_err(|source| Error::Compressed {
-            path: path.clone(),
-            compression,
-            byte: 0,
-            source,
-        })?;
+        let stream =
+            decompress(compression, whole, window_log_max).map_err(|source| Error::Compressed {
+                path: path.clone(),
+                compression,
+                byte: 0,
+                source,
+            })?;
         Ok(Input {
             path,
             compression,
@@ -168,6 +180,7 @@ impl Input {
 fn decompress(
     compression: Compression,
     raw: impl Read + Send + 'static,
+    window_log_max: u32,
 ) -> io::Result<Box<dyn Read + Send>> {
     Ok(match compression {
         Compression::None => Box::new(raw),
@@ -181,7 +194,7 @@ fn decompress(
         }
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::new(raw)?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+            decoder.window_log_max(window_log_max)?;
             Box::new(decoder)
         }
     })

@@ -31,8 +31,12 @@ pub struct Access<'a> {
     pub units: u32,
     /// Value ids, one a unit, when the content is known: what is written, or what a read returns.
     /// Ids below [`AccessSummary::value_count`] are the trace's own, in order of first appearance;
-    /// those of units touched in part count down from `u32::MAX - 1`.
+    /// those of units touched in part count down from `u32::MAX - 1`. Under an overlay all are the
+    /// overlay's.
     pub values: Option<&'a [u32]>,
+    /// R_c of each unit written, in 1/65535 and never 0, when there is a
+    /// [`DeltaModel`](crate::DeltaModel).
+    pub delta_ratios: Option<&'a [u16]>,
 }
 
 /// What a whole pass found besides the accesses.
@@ -46,7 +50,7 @@ pub struct AccessSummary {
     pub records_left_out: u64,
     /// Trims that covered no whole unit and were dropped.
     pub trims_ignored: u64,
-    /// Number of value ids of the trace's own.
+    /// Number of value ids of the trace's own, or under an overlay of the overlay's.
     pub value_count: u32,
 }
 
@@ -54,7 +58,8 @@ pub struct AccessSummary {
 /// `options.compact` says nothing here.
 ///
 /// # Errors
-/// When a trace cannot be read, a device asked for does not occur, or `each` fails.
+/// When a trace cannot be read, a device asked for does not occur, a model of the options does not
+/// work, or `each` fails.
 pub fn for_each_access(
     readers: Vec<TraceReader>,
     options: &WorkloadOptions,
@@ -62,7 +67,7 @@ pub fn for_each_access(
 ) -> Result<AccessSummary> {
     let mut inputs = Inputs::new(readers, options.join)?;
     let mut selection = Selection::new(&options.devices);
-    let mut translator = Translator::new(options.content, None);
+    let mut translator = Translator::new(options, None)?;
     let mut left_out = 0;
     inputs.for_each(|record, names| {
         let Some(device) = selection.slot(record.device, names) else {
@@ -81,14 +86,16 @@ pub fn for_each_access(
             unit: step.unit,
             units: step.units,
             values: step.has_content.then_some(&translator.values[..]),
+            delta_ratios: Some(&translator.delta_ratios[..]).filter(|ratios| !ratios.is_empty()),
         })
     })?;
     let kept = selection.kept()?;
+    let overlay_ids = translator.overlay_value_ids()?;
     Ok(AccessSummary {
         inputs: inputs.summaries(),
         devices: kept.iter().map(|(_, name)| name.clone()).collect(),
         records_left_out: left_out,
         trims_ignored: translator.trims_ignored,
-        value_count: inputs.value_count(),
+        value_count: overlay_ids.unwrap_or_else(|| inputs.value_count()),
     })
 }

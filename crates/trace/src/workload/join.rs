@@ -10,7 +10,7 @@ use super::options::Join;
 use super::summary::InputSummary;
 use crate::devices::{DeviceNames, NameStyle};
 use crate::digests::Values;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::formats::Format;
 use crate::input::hex;
 use crate::reader::TraceReader;
@@ -221,6 +221,18 @@ impl Shared {
         })
     }
 
+    /// The number that the device of an input has among all of them.
+    fn device(&mut self, device: u32, names: &DeviceNames) -> std::result::Result<u32, Fault> {
+        match self.names.style() {
+            NameStyle::Number | NameStyle::MajorMinor => Ok(device),
+            NameStyle::HostDisk => match names.host_disk(device) {
+                Some((host, disk)) => self.names.intern_host(host.as_bytes(), disk as u16),
+                None => Ok(device),
+            },
+            NameStyle::File => self.names.intern_file(names.name(device).as_bytes()),
+        }
+    }
+
     /// Hands on the next record of an input.
     fn pass(
         &mut self,
@@ -237,15 +249,9 @@ impl Shared {
         let record = batch.get(*next);
         *next += 1;
         let malformed = |fault| Error::Layout(format!("{}: {fault}", reader.path()));
-        let mut device = record.device;
-        if self.names.style() == NameStyle::HostDisk
-            && let Some((host, disk)) = reader.device_names().host_disk(device)
-        {
-            device = self
-                .names
-                .intern_host(host.as_bytes(), disk as u16)
-                .map_err(malformed)?;
-        }
+        let device = self
+            .device(record.device, reader.device_names())
+            .map_err(malformed)?;
         self.scratch.clear();
         for &value in record.content.unwrap_or_default() {
             while ids.len() <= value as usize {

@@ -1,4 +1,4 @@
-//! A workload held in memory: 24 bytes a request and 4 bytes a page value.
+//! A workload held in memory: 24 bytes a request, 4 bytes a page value and 2 bytes a ratio.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use super::join::Inputs;
 use super::layout::Layout;
-use super::options::{ContentModel, WorkloadOptions};
+use super::options::WorkloadOptions;
 use super::pass::Pass;
 use super::request::{Request, RequestBlock, RequestSource};
 use super::summary::Summary;
-use super::translate::Step;
+use super::translate::{Step, Translator};
 use crate::error::Result;
 use crate::reader::TraceReader;
-use crate::record::NO_CONTENT;
 
 /// A block is closed at this many requests,
 pub(super) const BLOCK_REQUESTS: usize = 1 << 14;
@@ -26,7 +25,6 @@ pub(super) const BLOCK_UNITS: u64 = 1 << 18;
 pub struct Workload {
     data: Arc<Data>,
     next_block: usize,
-    next_distinct: u32,
 }
 
 #[derive(Debug)]
@@ -54,12 +52,12 @@ impl Workload {
     /// As [`Workload::open`].
     pub fn from_readers(readers: Vec<TraceReader>, options: &WorkloadOptions) -> Result<Workload> {
         let mut inputs = Inputs::new(readers, options.join)?;
-        let mut pass = Pass::new(options);
+        let mut pass = Pass::new(options)?;
         let mut builder = Builder::default();
         inputs.for_each(|record, names| {
             if let Some(slot) = pass.selection.slot(record.device, names) {
                 if let Some(step) = pass.step(slot, record)? {
-                    builder.push(slot, record.time_ns, &step, &pass.translator.values);
+                    builder.push(slot, record.time_ns, &step, &pass.translator);
                 }
             } else {
                 pass.left_out += 1;
@@ -73,7 +71,6 @@ impl Workload {
         Ok(Workload {
             data: Arc::new(Data { summary, blocks }),
             next_block: 0,
-            next_distinct: 0,
         })
     }
 }
@@ -85,7 +82,6 @@ impl RequestSource for Workload {
 
     fn rewind(&mut self) -> Result<()> {
         self.next_block = 0;
-        self.next_distinct = 0;
         Ok(())
     }
 
@@ -97,23 +93,8 @@ impl RequestSource for Workload {
         self.next_block += 1;
         out.requests.extend_from_slice(&block.requests);
         out.values.extend_from_slice(&block.values);
-        if self.data.summary.options.content == ContentModel::Distinct {
-            out.number_distinct(&mut self.next_distinct);
-        }
+        out.delta_ratios.extend_from_slice(&block.delta_ratios);
         Ok(true)
-    }
-}
-
-/// A request before the addresses are laid out: `lpn` holds the low half of the unit.
-pub(super) fn unplaced(time_ns: u64, step: &Step, first_value: u32) -> Request {
-    Request {
-        time_ns,
-        lpn: step.unit as u32,
-        units: step.units,
-        first_value,
-        op: step.op,
-        head_partial: step.head_partial,
-        tail_partial: step.tail_partial,
     }
 }
 
@@ -125,22 +106,14 @@ struct Builder {
     open_units: u64,
     /// For every request, the index of its region.
     request_regions: Vec<u32>,
-    /// Device slot and upper half of the unit.
+    /// Device slot and upper half of the unit; a request's `lpn` holds the lower half until then.
     regions: Vec<(u32, u64)>,
     region_index: HashMap<(u32, u64), u32>,
 }
 
 impl Builder {
-    fn push(&mut self, slot: u32, time_ns: u64, step: &Step, values: &[u32]) {
-        let first_value = if step.has_content {
-            self.open.values.len() as u32
-        } else {
-            NO_CONTENT
-        };
-        self.open.values.extend_from_slice(values);
-        self.open
-            .requests
-            .push(unplaced(time_ns, step, first_value));
+    fn push(&mut self, slot: u32, time_ns: u64, step: &Step, translator: &Translator) {
+        self.open.push(time_ns, step, translator);
         let region = self.region(slot, step.unit >> 32);
         self.request_regions.push(region);
         self.open_units += u64::from(step.units);
@@ -166,6 +139,7 @@ impl Builder {
         let mut block = std::mem::take(&mut self.open);
         block.requests.shrink_to_fit();
         block.values.shrink_to_fit();
+        block.delta_ratios.shrink_to_fit();
         self.blocks.push(block);
         self.open_units = 0;
     }

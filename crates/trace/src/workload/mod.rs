@@ -30,7 +30,7 @@ mod units;
 pub use access::{Access, AccessSummary, for_each_access};
 pub(crate) use join::Inputs;
 pub use memory::Workload;
-pub use options::{ContentModel, Join, WorkloadOptions};
+pub use options::{Join, WorkloadOptions};
 pub(crate) use pass::Pass;
 pub use request::{MAX_UNITS, Request, RequestBlock, RequestSource};
 pub use stream::NativeSource;

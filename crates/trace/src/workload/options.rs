@@ -2,18 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::overlay::{ContentModel, DeltaModel};
 use crate::reader::ReadOptions;
-
-/// Where the content of the pages comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ContentModel {
-    /// The trace's own value ids; none where it has none.
-    FromTrace,
-    /// Every page written gets a value id of its own, counted from 0 in order of writing, also when
-    /// the trace tells its content; reads and the prefill carry none.
-    Distinct,
-}
 
 /// How several traces become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +17,7 @@ pub enum Join {
 }
 
 /// How traces become a workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadOptions {
     /// How each trace is read.
@@ -40,10 +30,14 @@ pub struct WorkloadOptions {
     pub compact: bool,
     /// Where the content comes from.
     pub content: ContentModel,
+    /// Where the difference ratio R_c of page writes comes from; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<DeltaModel>,
 }
 
 impl WorkloadOptions {
-    /// Strict reading, traces one after another, every device, addresses as they are.
+    /// Strict reading, traces one after another, every device, addresses as they are, no
+    /// difference ratios.
     pub fn new(content: ContentModel) -> Self {
         WorkloadOptions {
             read: ReadOptions::default(),
@@ -51,6 +45,7 @@ impl WorkloadOptions {
             devices: Vec::new(),
             compact: false,
             content,
+            delta: None,
         }
     }
 }

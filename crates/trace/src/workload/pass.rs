@@ -3,7 +3,7 @@
 
 use super::devices::Selection;
 use super::layout::Layout;
-use super::options::{ContentModel, WorkloadOptions};
+use super::options::WorkloadOptions;
 use super::scan::{Scan, Scanned};
 use super::summary::{DeviceSummary, InputSummary, Summary};
 use super::translate::{Step, Translator};
@@ -19,13 +19,15 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    pub(crate) fn new(options: &WorkloadOptions) -> Pass {
-        Pass {
+    /// # Errors
+    /// When a model of the options does not work.
+    pub(crate) fn new(options: &WorkloadOptions) -> Result<Pass> {
+        Ok(Pass {
             selection: Selection::new(&options.devices),
-            translator: Translator::new(options.content, None),
+            translator: Translator::new(options, None)?,
             scan: Scan::default(),
             left_out: 0,
-        }
+        })
     }
 
     pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
@@ -50,7 +52,7 @@ impl Pass {
                 "no request is left of the trace, expected at least one".to_owned(),
             ));
         }
-        self.scan.check_distinct(options.content)?;
+        let overlay_ids = self.translator.overlay_value_ids()?;
         let numbers: Vec<u32> = kept.iter().map(|&(number, _)| number).collect();
         let scanned = self.scan.finish(&numbers, options.compact, resolve)?;
         let merged = self.translator.merged().len();
@@ -63,13 +65,21 @@ impl Pass {
             prefill,
             prefill_values,
         } = scanned;
-        let (has_content, value_ids) = match options.content {
-            ContentModel::FromTrace => (
+        let (has_content, value_ids) = match overlay_ids {
+            None => (
                 content.pages_written + content.pages_read > 0,
                 value_count + merged,
             ),
-            ContentModel::Distinct => (counts.writes.pages > 0, counts.writes.pages as u32),
+            Some(ids) => (counts.writes.pages > 0, ids),
         };
+        let (drawn, known) = (self.translator.page_writes(), content.pages_written);
+        if options.delta.is_some() && overlay_ids.is_none() && known < drawn {
+            return Err(Error::Layout(format!(
+                "R_c is drawn for page writes with content, and {} of {drawn} have none; say what \
+                 they have, as in the content model 'distinct'",
+                drawn - known
+            )));
+        }
         let summary = Summary {
             inputs,
             requests,

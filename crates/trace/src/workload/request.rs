@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::record::{NO_CONTENT, Op};
 use crate::workload::Summary;
+use crate::workload::translate::{Step, Translator};
 
 /// The most mapping units a workload may span: LPNs stay below it.
 pub const MAX_UNITS: u64 = u32::MAX as u64 - 1;
@@ -38,6 +39,9 @@ pub struct RequestBlock {
     pub requests: Vec<Request>,
     /// Value ids, one for each unit of each request with content.
     pub values: Vec<u32>,
+    /// R_c beside each value id, in 1/65535, and 0 beside those of reads; empty without a
+    /// [`DeltaModel`](crate::DeltaModel).
+    pub delta_ratios: Vec<u16>,
 }
 
 impl RequestBlock {
@@ -52,22 +56,48 @@ impl RequestBlock {
             .then(|| &self.values[first..first + request.units as usize])
     }
 
+    /// R_c of each unit that a request of this block writes, in 1/65535 and never 0; `None` unless
+    /// it is a write and there is a [`DeltaModel`](crate::DeltaModel).
+    ///
+    /// # Panics
+    /// When the request is not one of this block.
+    #[inline(always)]
+    pub fn delta_ratios(&self, request: &Request) -> Option<&[u16]> {
+        let first = request.first_value as usize;
+        let has = request.op == Op::Write
+            && request.first_value != NO_CONTENT
+            && !self.delta_ratios.is_empty();
+        has.then(|| &self.delta_ratios[first..first + request.units as usize])
+    }
+
     /// Drops all requests, keeps the memory.
     pub fn clear(&mut self) {
         self.requests.clear();
         self.values.clear();
+        self.delta_ratios.clear();
     }
 
-    /// Gives every written unit a value id of its own, counted from `next` on.
-    pub(crate) fn number_distinct(&mut self, next: &mut u32) {
-        self.values.clear();
-        for request in &mut self.requests {
-            if request.op == Op::Write {
-                request.first_value = self.values.len() as u32;
-                self.values.extend(*next..*next + request.units);
-                *next += request.units;
-            }
+    /// Appends the request of the translator's last step, not yet placed, with its values.
+    pub(crate) fn push(&mut self, time_ns: u64, step: &Step, translator: &Translator) {
+        let first_value = match step.has_content {
+            true => self.values.len() as u32,
+            false => NO_CONTENT,
+        };
+        self.values.extend_from_slice(&translator.values);
+        if translator.has_ratios() && step.has_content {
+            self.delta_ratios
+                .extend_from_slice(&translator.delta_ratios);
+            self.delta_ratios.resize(self.values.len(), 0);
         }
+        self.requests.push(Request {
+            time_ns,
+            lpn: step.unit as u32,
+            units: step.units,
+            first_value,
+            op: step.op,
+            head_partial: step.head_partial,
+            tail_partial: step.tail_partial,
+        });
     }
 }
 

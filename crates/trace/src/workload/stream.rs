@@ -8,8 +8,8 @@ use std::path::Path;
 use super::devices::Selection;
 use super::join::summary_of;
 use super::layout::Layout;
-use super::memory::{BLOCK_REQUESTS, BLOCK_UNITS, place, unplaced};
-use super::options::{ContentModel, WorkloadOptions};
+use super::memory::{BLOCK_REQUESTS, BLOCK_UNITS, place};
+use super::options::WorkloadOptions;
 use super::pass::Pass;
 use super::request::{RequestBlock, RequestSource};
 use super::summary::Summary;
@@ -17,7 +17,7 @@ use super::translate::Translator;
 use crate::error::{Error, Result};
 use crate::formats::Format;
 use crate::reader::TraceReader;
-use crate::record::{Batch, NO_CONTENT};
+use crate::record::Batch;
 
 /// A native trace as a source of requests.
 pub struct NativeSource {
@@ -31,7 +31,6 @@ pub struct NativeSource {
     follow: bool,
     batch: Batch,
     next: usize,
-    next_distinct: u32,
 }
 
 impl NativeSource {
@@ -57,7 +56,7 @@ impl NativeSource {
                 ),
             });
         }
-        let mut pass = Pass::new(options);
+        let mut pass = Pass::new(options)?;
         let mut batch = Batch::default();
         while reader.next_batch(&mut batch)? {
             for record in batch.iter() {
@@ -77,11 +76,10 @@ impl NativeSource {
             summary,
             layout,
             selection: Selection::new(&options.devices),
-            translator: Translator::without_following(options.content),
+            translator: Translator::without_following(options)?,
             follow,
             batch,
             next: 0,
-            next_distinct: 0,
         };
         source.rewind()?;
         Ok(source)
@@ -105,14 +103,13 @@ impl RequestSource for NativeSource {
     fn rewind(&mut self) -> Result<()> {
         self.reader.rewind();
         self.translator = match self.follow {
-            true => Translator::new(self.options.content, Some(self.reader.value_count())),
-            false => Translator::without_following(self.options.content),
+            true => Translator::new(&self.options, Some(self.reader.value_count()))?,
+            false => Translator::without_following(&self.options)?,
         };
         // Slots are given again in the same order, which the layout relies on.
         self.selection = Selection::new(&self.options.devices);
         self.batch.clear();
         self.next = 0;
-        self.next_distinct = 0;
         Ok(())
     }
 
@@ -129,19 +126,10 @@ impl RequestSource for NativeSource {
             let Some(step) = self.translator.step(slot, &record)? else {
                 continue;
             };
-            let first_value = if step.has_content {
-                out.values.len() as u32
-            } else {
-                NO_CONTENT
-            };
-            out.values.extend_from_slice(&self.translator.values);
-            let mut request = unplaced(record.time_ns, &step, first_value);
-            place(&mut request, &self.layout, slot, step.unit);
+            out.push(record.time_ns, &step, &self.translator);
+            let request = out.requests.last_mut().expect("just pushed");
+            place(request, &self.layout, slot, step.unit);
             units += u64::from(step.units);
-            out.requests.push(request);
-        }
-        if self.options.content == ContentModel::Distinct {
-            out.number_distinct(&mut self.next_distinct);
         }
         Ok(!out.requests.is_empty())
     }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::options::{ContentModel, WorkloadOptions};
+use super::options::WorkloadOptions;
 use crate::formats::Format;
 use crate::input::Compression;
+use crate::overlay::ContentModel;
 use crate::reader::ReadStats;
 use crate::record::Op;
 
@@ -36,9 +37,10 @@ pub struct Summary {
     pub options: WorkloadOptions,
     /// Whether any request carries value ids.
     pub has_content: bool,
-    /// All value ids are below this number. The trace's own ids come first, merged ones follow.
+    /// All value ids are below this number. The trace's own ids come first, merged ones follow;
+    /// under an overlay all ids are the overlay's.
     pub value_ids: u32,
-    /// Counts of the trace's content; all 0 under [`ContentModel::Distinct`].
+    /// Counts of the trace's content; all 0 unless it comes [`ContentModel::FromTrace`].
     pub content: ContentCounts,
     /// Units whose first access is a read, by LPN: what the device must hold before the replay.
     #[serde(skip)]

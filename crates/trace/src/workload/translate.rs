@@ -4,12 +4,18 @@
 //! unit takes the chunk's value. Elsewhere the unit takes a merged value ([`super::merged`]): of the
 //! pieces alone when they cover it, else of its old value and the pieces. A partial read changes
 //! nothing, so it returns the unit's value; a unit never written is known by the piece read.
+//!
+//! Under an overlay ([`crate::overlay`]) each unit of a write takes the value that belongs to the
+//! number of the page write, a unit written in part as well, and the trace's own content is not looked
+//! at. Difference ratios belong to the same numbers.
 
 use super::current::{CurrentValues, NO_VALUE};
 use super::merged::{MergedValues, Piece};
-use super::options::ContentModel;
+use super::options::WorkloadOptions;
 use super::request::MAX_UNITS;
+use crate::digests::MAX_VALUES;
 use crate::error::{Error, Result};
+use crate::overlay::{Overlay, Ratios};
 use crate::record::{Op, Record, UNIT_BYTES};
 
 /// What a record does to the units of its device.
@@ -21,21 +27,27 @@ pub(crate) struct Step {
     pub(crate) units: u32,
     pub(crate) head_partial: bool,
     pub(crate) tail_partial: bool,
-    /// Whether `values` and `old` of the translator hold one id a unit.
+    /// Whether `values` of the translator holds one id a unit.
     pub(crate) has_content: bool,
 }
 
 /// Turns records into steps and follows the content of every unit.
-#[derive(Debug)]
 pub(crate) struct Translator {
-    model: ContentModel,
+    overlay: Option<Box<dyn Overlay>>,
+    ratios: Option<Ratios>,
+    /// Page writes so far, which is the number of the next one.
+    page_writes: u64,
+    /// One more than the largest value id of the overlay.
+    overlay_ids: u64,
     follow: bool,
     current: CurrentValues,
     merged: MergedValues,
     /// Values of the last step's units.
     pub(crate) values: Vec<u32>,
-    /// What those units held before; only while content is followed.
+    /// What those units held before; empty under an overlay and unless content is followed.
     pub(crate) old: Vec<u32>,
+    /// R_c of the last step's units; empty unless it is a write and there is a model.
+    pub(crate) delta_ratios: Vec<u16>,
     /// Units with content that a record covered in part.
     pub(crate) partial_units: u64,
     /// Trims that covered no whole unit.
@@ -47,26 +59,76 @@ pub(crate) struct Translator {
 impl Translator {
     /// Follows the content, which a summary and partial units need. `value_count` is the number of
     /// the trace's values, if it is known before.
-    pub(crate) fn new(model: ContentModel, value_count: Option<u32>) -> Self {
-        Translator {
-            model,
+    ///
+    /// # Errors
+    /// When a model of the options does not work.
+    pub(crate) fn new(options: &WorkloadOptions, value_count: Option<u32>) -> Result<Self> {
+        let ratios = options.delta.as_ref().map(|model| model.ratios());
+        Ok(Translator {
+            overlay: options.content.begin()?,
+            ratios: ratios.transpose()?,
+            page_writes: 0,
+            overlay_ids: 0,
             follow: true,
             current: CurrentValues::default(),
             merged: MergedValues::after(value_count),
             values: Vec::new(),
             old: Vec::new(),
+            delta_ratios: Vec::new(),
             partial_units: 0,
             trims_ignored: 0,
             trim_units_ignored: 0,
-        }
+        })
     }
 
     /// As [`Translator::new`], for a trace whose contents are known to be whole units.
-    pub(crate) fn without_following(model: ContentModel) -> Self {
-        Translator {
+    ///
+    /// # Errors
+    /// As [`Translator::new`].
+    pub(crate) fn without_following(options: &WorkloadOptions) -> Result<Self> {
+        Ok(Translator {
             follow: false,
-            ..Translator::new(model, None)
+            ..Translator::new(options, None)?
+        })
+    }
+
+    /// Whether values come from an overlay and not from the trace.
+    pub(crate) fn has_overlay(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// Whether page writes have an R_c.
+    pub(crate) fn has_ratios(&self) -> bool {
+        self.ratios.is_some()
+    }
+
+    /// Page writes so far.
+    pub(crate) fn page_writes(&self) -> u64 {
+        self.page_writes
+    }
+
+    /// The number that all value ids of the overlay are below.
+    ///
+    /// # Errors
+    /// When an id is not, or the ids are too many. `None` without an overlay.
+    pub(crate) fn overlay_value_ids(&self) -> Result<Option<u32>> {
+        let Some(overlay) = &self.overlay else {
+            return Ok(None);
+        };
+        let said = overlay.value_ids();
+        if said > MAX_VALUES {
+            return Err(Error::Layout(format!(
+                "{} pages are written with values of their own, expected at most {MAX_VALUES}",
+                self.page_writes
+            )));
         }
+        if self.overlay_ids > u64::from(said) {
+            return Err(Error::Layout(format!(
+                "the content model gave the value id {}, expected one below {said}",
+                self.overlay_ids - 1
+            )));
+        }
+        Ok(Some(said))
     }
 
     /// The merged values so far.
@@ -81,6 +143,7 @@ impl Translator {
     pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
         self.values.clear();
         self.old.clear();
+        self.delta_ratios.clear();
         match record.op {
             Op::Flush => Ok(Some(Step {
                 op: Op::Flush,
@@ -124,10 +187,15 @@ impl Translator {
     fn transfer(&mut self, slot: u32, record: &Record<'_>) -> Step {
         let end = record.offset + record.length;
         let (from, to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
-        let content = record
-            .content
-            .filter(|_| self.model == ContentModel::FromTrace);
-        match content {
+        let has_content = match self.overlay {
+            Some(_) => record.op == Op::Write,
+            None => record.content.is_some(),
+        };
+        if record.op == Op::Write {
+            self.draw(slot, from, to);
+        }
+        match record.content {
+            _ if self.has_overlay() => {}
             Some(content) => self.contents(slot, record, content),
             None if record.op == Op::Write && !self.current.is_empty() => {
                 self.current.forget(slot, from, to);
@@ -140,8 +208,25 @@ impl Translator {
             units: (to - from) as u32,
             head_partial: !record.offset.is_multiple_of(UNIT_BYTES),
             tail_partial: !end.is_multiple_of(UNIT_BYTES),
-            has_content: content.is_some(),
+            has_content,
         }
+    }
+
+    /// Draws what belongs to the numbers of the page writes to the units `from..to`.
+    fn draw(&mut self, slot: u32, from: u64, to: u64) {
+        let numbers = self.page_writes..self.page_writes + (to - from);
+        if let Some(overlay) = &mut self.overlay {
+            for (unit, number) in (from..to).zip(numbers.clone()) {
+                let value = overlay.write(slot, unit, number);
+                self.overlay_ids = self.overlay_ids.max(u64::from(value) + 1);
+                self.values.push(value);
+            }
+        }
+        if let Some(ratios) = &self.ratios {
+            self.delta_ratios
+                .extend(numbers.map(|number| ratios.of(number)));
+        }
+        self.page_writes += to - from;
     }
 
     /// Fills `values` and `old` and brings the units' current values up to date.

@@ -144,3 +144,34 @@ pub fn streamed(bytes: &[u8], options: &WorkloadOptions) -> Result<NativeSource>
     let reader = TraceReader::from_bytes("bytes", bytes.to_vec(), &options.read)?;
     NativeSource::from_reader(reader, options)
 }
+
+/// A record without content.
+pub fn record(time_ns: u64, device: u32, op: Op, offset: u64, length: u64) -> OwnedRecord {
+    OwnedRecord {
+        time_ns,
+        device,
+        op,
+        offset,
+        length,
+        content: None,
+    }
+}
+
+/// The reader of a file after its last record, and its records.
+pub fn opened(path: &Path) -> (TraceReader, Vec<OwnedRecord>) {
+    let mut reader = TraceReader::open(path, &strict()).unwrap();
+    let all = records(&mut reader).unwrap();
+    (reader, all)
+}
+
+/// A bad second line ends strict reading with line and reason, and is skipped by lenient reading.
+pub fn expect_complaint(good: &str, bad: &str, wanted: &str) {
+    let text = format!("{good}{bad}\n{good}");
+    let found = complaint(text.as_bytes());
+    assert!(found.starts_with("bytes, line 2: "), "{found}");
+    assert!(found.contains(wanted), "{found}\n  lacks {wanted}");
+    let mut reader = TraceReader::from_bytes("bytes", text.into_bytes(), &lenient()).unwrap();
+    assert_eq!(records(&mut reader).unwrap().len(), 2, "{bad}");
+    assert_eq!(reader.stats().skipped, 1);
+    assert!(reader.stats().skipped_messages[0].contains(wanted));
+}

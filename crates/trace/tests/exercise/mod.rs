@@ -39,6 +39,14 @@ pub fn exercise(bytes: &[u8]) -> usize {
         (false, ContentModel::FromTrace),
         (true, ContentModel::FromTrace),
         (true, ContentModel::Distinct),
+        (
+            false,
+            ContentModel::Zipf {
+                exponent: 0.8,
+                values: 1000,
+                seed: 1,
+            },
+        ),
     ] {
         let read = ReadOptions {
             format: None,

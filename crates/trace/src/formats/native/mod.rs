@@ -15,8 +15,8 @@
 //!
 //! Key-value metadata, all required: `flashlore.trace.version` (`1`), `flashlore.trace.records`,
 //! `flashlore.trace.values` (all value ids are below it), `flashlore.trace.origin_ns` (the first
-//! record's time on the trace's own clock), `flashlore.trace.device_style` (`number`, `major_minor`
-//! or `host_disk`) and `flashlore.trace.hosts` (one a line).
+//! record's time on the trace's own clock), `flashlore.trace.device_style` (`number`, `major_minor`,
+//! `host_disk` or `file`) and `flashlore.trace.hosts` (hosts or files, one a line).
 //!
 //! A seal stands between the leading `PAR1` and the first row group, where other readers of Parquet
 //! do not look: the eight bytes `FLSEAL01` and the BLAKE3 of everything after the seal. It is checked

@@ -402,9 +402,9 @@ impl Metadata {
         let style = NameStyle::from_name(style)
             .ok_or_else(|| format!("its device style '{style}' is unknown"))?;
         let mut names = DeviceNames::new(style);
-        for host in text(KEY_HOSTS)?.lines() {
+        for label in text(KEY_HOSTS)?.lines() {
             names
-                .intern_host(host.as_bytes(), 0)
+                .intern_label("host or file", label.as_bytes())
                 .map_err(|fault| fault.to_string())?;
         }
         Ok(Metadata {

@@ -82,7 +82,7 @@ impl<W: Write + Seek + Send> NativeWriter<W> {
             (KEY_VALUES, self.values.to_string()),
             (KEY_ORIGIN, origin_ns.to_string()),
             (KEY_STYLE, names.style().name().to_owned()),
-            (KEY_HOSTS, names.hosts().join("\n")),
+            (KEY_HOSTS, names.labels().join("\n")),
         ];
         for (key, value) in pairs {
             self.file

@@ -1,0 +1,239 @@
+//! Files of pages: the bytes that belong to the digests of a trace.
+//!
+//! A file holds the distinct pages of a trace, 4,096 bytes each, in the order in which their digests
+//! first appear in it. Value ids are given in the same order ([`crate::digests`]), so page `i` is the
+//! content of value `i`. The file is zstd with a window of up to 128 MiB, known by its first four
+//! bytes, or else the bare pages. [`Pages`] holds all pages in memory.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use md5::{Digest as _, Md5};
+use tempfile::NamedTempFile;
+use zstd::zstd_safe::CParameter;
+
+use crate::digests::Digest;
+use crate::error::{Error, Result};
+use crate::input::{Compression, Input, hex};
+use crate::output;
+use crate::record::UNIT_BYTES;
+
+/// Bytes of one page.
+pub const PAGE_BYTES: usize = UNIT_BYTES as usize;
+
+/// The largest zstd window, as a power of two: 128 MiB.
+const WINDOW_LOG_MAX: u32 = 27;
+
+/// Level of compression when writing.
+const LEVEL: i32 = 9;
+
+/// How many bytes are asked for at once.
+const READ_BYTES: usize = 1 << 18;
+
+/// The pages of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pages {
+    path: String,
+    pages: Vec<[u8; PAGE_BYTES]>,
+}
+
+impl Pages {
+    /// Reads a file of pages that hold at most `limit_bytes` bytes together.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, holds more, or does not end with a page.
+    pub fn open(path: impl AsRef<Path>, limit_bytes: u64) -> Result<Pages> {
+        let name = path.as_ref().display().to_string();
+        let file = File::open(path).map_err(|source| Error::Open {
+            path: name.clone(),
+            source,
+        })?;
+        Self::from_input(
+            Input::packed(name, file, zstd_or_none, WINDOW_LOG_MAX)?,
+            limit_bytes,
+        )
+    }
+
+    /// As [`Pages::open`], from memory.
+    ///
+    /// # Errors
+    /// As [`Pages::open`].
+    pub fn from_bytes(name: &str, bytes: Vec<u8>, limit_bytes: u64) -> Result<Pages> {
+        let stream = io::Cursor::new(bytes);
+        let input = Input::packed(name.to_owned(), stream, zstd_or_none, WINDOW_LOG_MAX)?;
+        Self::from_input(input, limit_bytes)
+    }
+
+    fn from_input(mut input: Input, limit_bytes: u64) -> Result<Pages> {
+        let mut pages: Vec<[u8; PAGE_BYTES]> = Vec::new();
+        let mut buffer = vec![0; READ_BYTES];
+        let mut filled = 0;
+        loop {
+            let n = input.read(&mut buffer[filled..])?;
+            if n == 0 {
+                break;
+            }
+            filled += n;
+            let (whole, rest) = buffer[..filled].as_chunks();
+            let bytes = (pages.len() + whole.len()) as u64 * UNIT_BYTES + rest.len() as u64;
+            if bytes > limit_bytes {
+                return Err(unusable(
+                    input.path(),
+                    format!(
+                        "its pages take more than {limit_bytes} bytes, which is all the memory \
+                         they may have; byte {} of the file was reached",
+                        input.stored_bytes()
+                    ),
+                ));
+            }
+            pages.extend_from_slice(whole);
+            let begun = whole.len() * PAGE_BYTES;
+            buffer.copy_within(begun..filled, 0);
+            filled -= begun;
+        }
+        if filled > 0 {
+            return Err(unusable(
+                input.path(),
+                format!(
+                    "its last page, at offset {} of the pages, has {filled} bytes, expected {PAGE_BYTES}",
+                    pages.len() * PAGE_BYTES
+                ),
+            ));
+        }
+        Ok(Pages {
+            path: input.path().to_owned(),
+            pages,
+        })
+    }
+
+    /// The content of a value, if the file has that many pages.
+    #[inline]
+    pub fn page(&self, value: u32) -> Option<&[u8; PAGE_BYTES]> {
+        self.pages.get(value as usize)
+    }
+
+    /// Number of pages.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether there is no page.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Demands that the pages are those of a trace with these digests, which are MD5, in order of
+    /// value ids.
+    ///
+    /// # Errors
+    /// At the first page that has another digest, and when there are fewer or more pages than digests.
+    pub fn verify(&self, digests: impl IntoIterator<Item = Digest>) -> Result<()> {
+        let mut count = 0;
+        for (value, wanted) in digests.into_iter().enumerate() {
+            count = value + 1;
+            let Some(page) = self.pages.get(value) else {
+                continue;
+            };
+            let found = Md5::digest(page);
+            if found[..] != wanted {
+                return Err(unusable(
+                    &self.path,
+                    format!(
+                        "page {value}, at offset {} of the pages, has the MD5 {}, expected {} as \
+                         value {value} of the trace",
+                        value * PAGE_BYTES,
+                        hex(&found),
+                        hex(&wanted)
+                    ),
+                ));
+            }
+        }
+        if count != self.pages.len() {
+            return Err(unusable(
+                &self.path,
+                format!(
+                    "it holds {} pages, expected {count}, one for each distinct value of the trace",
+                    self.pages.len()
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn zstd_or_none(head: &[u8]) -> Compression {
+    match Compression::detect(head) {
+        Compression::Zstd => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+fn unusable(path: &str, what: String) -> Error {
+    Error::Pages {
+        path: path.to_owned(),
+        what,
+    }
+}
+
+/// Writes a file of pages, as zstd. The file appears under its name when it is complete.
+pub struct PagesWriter {
+    path: PathBuf,
+    encoder: zstd::Encoder<'static, BufWriter<NamedTempFile>>,
+    pages: u64,
+}
+
+impl PagesWriter {
+    /// Begins a file, which replaces one that exists.
+    ///
+    /// # Errors
+    /// When nothing can be written there.
+    pub fn create(path: impl AsRef<Path>) -> Result<PagesWriter> {
+        let path = path.as_ref().to_path_buf();
+        let begin = || {
+            let file = BufWriter::new(output::beside(&path)?);
+            let mut encoder = zstd::Encoder::new(file, LEVEL)?;
+            encoder.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX))?;
+            encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
+            encoder.include_checksum(true)?;
+            Ok(encoder)
+        };
+        match begin() {
+            Ok(encoder) => Ok(PagesWriter {
+                path,
+                encoder,
+                pages: 0,
+            }),
+            Err(source) => Err(output::failed(&path, source)),
+        }
+    }
+
+    /// Appends the page of the next value id, which is the number of pages before.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn push(&mut self, page: &[u8; PAGE_BYTES]) -> Result<()> {
+        self.pages += 1;
+        self.encoder
+            .write_all(page)
+            .map_err(|source| output::failed(&self.path, source))
+    }
+
+    /// Completes the file; its number of pages.
+    ///
+    /// # Errors
+    /// When it cannot be written. Nothing is left behind then.
+    pub fn finish(self) -> Result<u64> {
+        let PagesWriter {
+            path,
+            encoder,
+            pages,
+        } = self;
+        let complete = || {
+            let file = encoder.finish()?.into_inner().map_err(|e| e.into_error())?;
+            output::complete(file, &path)
+        };
+        complete().map_err(|source| output::failed(&path, source))?;
+        Ok(pages)
+    }
+}
