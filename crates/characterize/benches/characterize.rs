@@ -94,6 +94,7 @@ fn generate(records: u64, mut each: impl FnMut(&Access<'_>)) {
             unit,
             units: 1,
             values: Some(&[value]),
+            delta_ratios: None,
         });
     }
 }

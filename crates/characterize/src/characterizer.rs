@@ -1,6 +1,6 @@
 //! Accesses in, characteristics out: of the whole and of slices of trace time.
 
-use flashlore_trace::{Access, AccessSummary};
+use flashlore_trace::{Access, AccessSummary, WorkloadOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Statistics};
@@ -51,6 +51,8 @@ pub struct Characteristics {
     pub records_left_out: u64,
     /// Trims that covered no whole page and were left out.
     pub trims_ignored: u64,
+    /// How the traces became accesses, and where the content came from.
+    pub workload: Option<WorkloadOptions>,
     /// How it was looked at.
     pub options: Options,
     /// Most bytes that tables growing with the trace held, as estimated from their sizes.
@@ -63,7 +65,8 @@ pub struct Characteristics {
 
 impl Characteristics {
     /// Adds where the accesses came from.
-    pub fn with_summary(mut self, summary: &AccessSummary) -> Self {
+    pub fn with_summary(mut self, summary: &AccessSummary, workload: &WorkloadOptions) -> Self {
+        self.workload = Some(workload.clone());
         let sources = summary.inputs.iter().map(|input| Source {
             path: input.path.clone(),
             sha256: input.sha256.clone(),
@@ -161,6 +164,7 @@ impl<'a> Characterizer<'a> {
             devices: Vec::new(),
             records_left_out: 0,
             trims_ignored: 0,
+            workload: None,
             options: self.options,
             table_bytes: table_bytes as u64,
             whole: self.whole.finish(),

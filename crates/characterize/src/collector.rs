@@ -53,7 +53,7 @@ pub struct Statistics {
     pub kinds: Kinds,
     /// 12. Overwrites.
     pub overwrites: Overwrites,
-    /// 13. Compressed sizes, where bytes are known.
+    /// 13. Compressed sizes, where bytes or ratios are known.
     pub compressibility: Option<Compressibility>,
     /// 14. Writing rate.
     pub rate: Rate,
@@ -114,7 +114,7 @@ pub(crate) struct Collector<'a> {
     index: IndexCounter,
     kinds: KindCounter,
     overwrites: OverwriteCounter,
-    compressibility: Option<CompressibilityCounter<'a>>,
+    compressibility: CompressibilityCounter<'a>,
     rate: RateCounter,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Collector<'a> {
             index: IndexCounter::new(sampler, &options.index_sizes),
             kinds: KindCounter::default(),
             overwrites: OverwriteCounter::new(sampler),
-            compressibility: source.map(CompressibilityCounter::new),
+            compressibility: CompressibilityCounter::new(source),
             rate: RateCounter::new(&options.capacities),
         }
     }
@@ -161,6 +161,9 @@ impl<'a> Collector<'a> {
     }
 
     fn pages(&mut self, access: &Access<'_>) -> Result<(), CharacterizeError> {
+        for ratio in access.delta_ratios.unwrap_or_default() {
+            self.compressibility.given(*ratio);
+        }
         for at in 0..access.units {
             let values = access.values.and_then(|values| values.get(at as usize));
             let name = values.copied().filter(|name| *name != NO_VALUE);
@@ -247,11 +250,9 @@ impl<'a> Collector<'a> {
         if let Some(died) = overwrite.died {
             self.index.die(died);
         }
-        if let Some(compressibility) = &mut self.compressibility
-            && let Some(name) = access.name.filter(|_| access.value.is_some())
-        {
+        if let Some(name) = access.name.filter(|_| access.value.is_some()) {
             let old = overwrite.old.map(|old| self.names[old as usize]);
-            compressibility.observe(name, old);
+            self.compressibility.observe(name, old);
         }
     }
 
@@ -304,7 +305,7 @@ impl<'a> Collector<'a> {
                 writes: writes.pages.finish(),
             },
             overwrites: self.overwrites.finish(),
-            compressibility: self.compressibility.map(CompressibilityCounter::finish),
+            compressibility: self.compressibility.finish(),
         }
     }
 

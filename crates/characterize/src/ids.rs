@@ -192,6 +192,7 @@ mod tests {
             unit: (1 << 32) - 2,
             units: 5,
             values: None,
+            delta_ratios: None,
         };
         let ranges = keys.ranges(&access);
         let listed: Vec<u64> = ranges.into_iter().flatten().collect();

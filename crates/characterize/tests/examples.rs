@@ -72,6 +72,7 @@ fn characterize(options: Options, steps: &[Step]) -> Characteristics {
             unit: step.unit,
             units: step.units,
             values: step.values.as_deref(),
+            delta_ratios: None,
         };
         characterizer.observe(&access).unwrap();
     }

@@ -38,6 +38,7 @@ fn characteristics() -> Characteristics {
             unit,
             units: 1,
             values: Some(&[value as u32]),
+            delta_ratios: None,
         };
         characterizer.observe(&access).unwrap();
     }
@@ -61,13 +62,13 @@ fn tables_are_eighty_columns_wide() {
         "Kinds of writes",
         "Writes within a distance",
         "Writes that miss an LRU fingerprint index",
-        "Compressed size over page size (LZ4)",
+        "new xor old (LZ4)",
         "Slices of 1.00 s, each from nothing known",
     ] {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     assert!(
-        text.contains("  share of writes   80.00 %  80.00 %   80.00 %\n"),
+        text.contains("  share of writes   80.00 %  80.00 %  80.00 %\n"),
         "{text}"
     );
 }

@@ -28,14 +28,7 @@ pub fn write(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Result {
 fn values(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Result {
     title(f, "Values")?;
     let (reads, writes) = (&found.popularity.reads, &found.popularity.writes);
-    let mut table = Table::new(&[
-        "",
-        "pages with a value",
-        "distinct",
-        "unique",
-        "make half",
-        "x50",
-    ]);
+    let mut table = Table::new(&["", "pages", "distinct", "unique", "make half", "x50"]);
     let mut row = |name: &str, class: &ClassPopularity| {
         if class.accesses > 0 {
             table.row([
@@ -91,20 +84,19 @@ fn kinds(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Result {
 fn distances(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Result {
     title(
         f,
-        "LRU stack distances: of re-references, and of all accesses",
+        "LRU stack distances of re-references, and over all accesses",
     )?;
     let (values, pages) = (&found.value_locality, &found.page_locality);
-    let head = [
-        "", "accesses", "first", "d50", "d90", "d99", "all d50", "d90", "d99",
-    ];
-    let mut table = Table::new(&head);
+    let mut table = Table::new(&["", "accesses", "first", "d50", "d90", "d99"]);
     let mut row = |name: &str, curve: &LocalityCurve| {
         if curve.accesses > 0 {
             let counts = [curve.accesses, curve.first].map(|n| n.to_string());
             let over_references = [curve.p50, curve.p90, curve.p99].map(number);
-            let over_all = [curve.all_p50, curve.all_p90, curve.all_p99].map(number);
             let cells = [name.to_string()].into_iter().chain(counts);
-            table.row(cells.chain(over_references).chain(over_all));
+            table.row(cells.chain(over_references));
+            let over_all = [curve.all_p50, curve.all_p90, curve.all_p99].map(number);
+            let cells = ["  over all", "", ""].map(String::from);
+            table.row(cells.into_iter().chain(over_all));
         }
     };
     row("writes: values", &values.writes);
@@ -174,7 +166,7 @@ fn compressibility(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Resul
     let Some(found) = &found.compressibility else {
         return Ok(());
     };
-    title(f, "Compressed size over page size (LZ4)")?;
+    title(f, "Compressed size over page size")?;
     let mut table = Table::new(&["", "pages", "mean", "std", "p10", "p50", "p90"]);
     let mut row = |name: &str, spread: &Option<RatioSpread>| {
         if let Some(spread) = spread {
@@ -183,17 +175,25 @@ fn compressibility(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Resul
             table.row(cells.chain(ratios.map(|ratio| format!("{ratio:.3}"))));
         }
     };
-    row("new xor old", &found.delta);
-    row("new alone", &found.alone);
+    let spreads = [
+        ("new xor old (LZ4)", &found.delta),
+        ("new alone (LZ4)", &found.alone),
+        ("as given", &found.given),
+    ];
+    for (name, spread) in spreads {
+        row(name, spread);
+    }
     write!(f, "{table}")?;
-    writeln!(
-        f,
-        "  {} of {} pages ({}) are zero",
-        found.zero_pages,
-        found.pages,
-        percent(found.zero_share)
-    )?;
-    for (name, spread) in [("new xor old", &found.delta), ("new alone", &found.alone)] {
+    if found.pages > 0 {
+        writeln!(
+            f,
+            "  {} of {} pages ({}) are zero",
+            found.zero_pages,
+            found.pages,
+            percent(found.zero_share)
+        )?;
+    }
+    for (name, spread) in spreads {
         if let Some(spread) = spread {
             bars(f, name, spread)?;
         }
@@ -204,7 +204,11 @@ fn compressibility(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Resul
 /// The histogram lying down: a bar for each 0.05.
 fn bars(f: &mut fmt::Formatter<'_>, name: &str, spread: &RatioSpread) -> fmt::Result {
     title(f, &format!("  {name}: share of the pages by ratio"))?;
-    for (bar, count) in spread.histogram.iter().enumerate() {
+    let used = |count: &u64| *count > 0;
+    let first = spread.histogram.iter().position(used).unwrap_or(0);
+    let last = spread.histogram.iter().rposition(used).unwrap_or(0);
+    let bars = spread.histogram.iter().enumerate();
+    for (bar, count) in bars.take(last + 1).skip(first) {
         let part = *count as f64 / spread.count as f64;
         let length = (part * 50.0).round() as usize;
         let line = format!(

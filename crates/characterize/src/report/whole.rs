@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use flashlore_trace::ContentModel;
+
 use super::table::{Table, bytes, duration, number, percent, title};
 use super::{contents, requests};
 use crate::characterizer::{Characteristics, Slice};
@@ -65,6 +67,11 @@ impl Characteristics {
         ];
         for (note, count) in notes.iter().filter(|(_, count)| *count > 0) {
             writeln!(f, "           {count} {note}")?;
+        }
+        if let Some(workload) = &self.workload
+            && workload.content != ContentModel::FromTrace
+        {
+            writeln!(f, "content    {}", workload.content)?;
         }
         let rate = self.options.sample_rate;
         let how = match rate < 1.0 {

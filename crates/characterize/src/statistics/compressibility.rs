@@ -23,10 +23,12 @@ pub struct Compressibility {
     pub delta: Option<RatioSpread>,
     /// The page written by itself.
     pub alone: Option<RatioSpread>,
+    /// The ratios of page writes that the trace or an overlay gives instead of bytes.
+    pub given: Option<RatioSpread>,
 }
 
 /// Compresses pages.
-pub(crate) struct CompressibilityCounter<'a> {
+struct Codec<'a> {
     source: &'a dyn PageSource,
     pages: u64,
     zero_pages: u64,
@@ -37,9 +39,50 @@ pub(crate) struct CompressibilityCounter<'a> {
     compressed: Vec<u8>,
 }
 
+/// Compresses pages where their bytes are known, and counts the ratios that are given.
+pub(crate) struct CompressibilityCounter<'a> {
+    codec: Option<Codec<'a>>,
+    given: Option<Ratios>,
+}
+
 impl<'a> CompressibilityCounter<'a> {
-    /// Takes the bytes of values from `source`.
-    pub fn new(source: &'a dyn PageSource) -> Self {
+    /// Takes the bytes of values from `source`, if there is one.
+    pub fn new(source: Option<&'a dyn PageSource>) -> Self {
+        Self {
+            codec: source.map(Codec::new),
+            given: None,
+        }
+    }
+
+    /// A page that held `old`, if that is known, is written with `new`.
+    pub fn observe(&mut self, new: u32, old: Option<u32>) {
+        if let Some(codec) = &mut self.codec {
+            codec.observe(new, old);
+        }
+    }
+
+    /// A page write whose ratio is given, in 1/65535.
+    pub fn given(&mut self, ratio: u16) {
+        let steps = usize::from(u16::MAX);
+        let given = self.given.get_or_insert_with(|| Ratios::new(steps));
+        given.add(usize::from(ratio));
+    }
+
+    /// The ratios; nothing without bytes and ratios.
+    pub fn finish(self) -> Option<Compressibility> {
+        if self.codec.is_none() && self.given.is_none() {
+            return None;
+        }
+        let found = self.codec.map(Codec::finish).unwrap_or_default();
+        Some(Compressibility {
+            given: self.given.and_then(|given| given.finish()),
+            ..found
+        })
+    }
+}
+
+impl<'a> Codec<'a> {
+    fn new(source: &'a dyn PageSource) -> Self {
         let largest = lz4_flex::block::get_maximum_output_size(PAGE_BYTES);
         Self {
             source,
@@ -53,8 +96,7 @@ impl<'a> CompressibilityCounter<'a> {
         }
     }
 
-    /// A page that held `old`, if that is known, is written with `new`.
-    pub fn observe(&mut self, new: u32, old: Option<u32>) {
+    fn observe(&mut self, new: u32, old: Option<u32>) {
         if !self.source.fill(new, &mut self.new) {
             return;
         }
@@ -71,14 +113,14 @@ impl<'a> CompressibilityCounter<'a> {
         }
     }
 
-    /// The ratios.
-    pub fn finish(self) -> Compressibility {
+    fn finish(self) -> Compressibility {
         Compressibility {
             pages: self.pages,
             zero_pages: self.zero_pages,
             zero_share: share(self.zero_pages, self.pages),
             delta: self.delta.finish(),
             alone: self.alone.finish(),
+            given: None,
         }
     }
 }
@@ -109,14 +151,15 @@ mod tests {
 
     #[test]
     fn deltas_are_of_known_and_different_pages() {
-        let mut counter = CompressibilityCounter::new(&Source);
+        let mut counter = CompressibilityCounter::new(Some(&Source));
         counter.observe(0, None);
         counter.observe(1, Some(0)); // noise either way
         counter.observe(1, Some(1)); // silent
         counter.observe(2, Some(1)); // one byte
         counter.observe(2, Some(9)); // the old page is not known
         counter.observe(9, Some(1)); // the new page is not known
-        let found = counter.finish();
+        counter.given(u16::MAX);
+        let found = counter.finish().unwrap();
         assert_eq!(
             (found.pages, found.zero_pages, found.zero_share),
             (5, 1, Some(0.2))
@@ -125,6 +168,8 @@ mod tests {
         assert_eq!((alone.count, alone.p50, alone.p90), (5, 1.0, 1.0));
         assert!(alone.p10 < 0.01, "the zero page: {}", alone.p10);
         assert_eq!((delta.count, delta.p90), (2, 1.0));
+        let given = found.given.unwrap();
+        assert_eq!((given.count, given.mean), (1, 1.0));
         assert!(
             delta.p10 > 0.0 && delta.p10 < 0.02,
             "one byte: {}",

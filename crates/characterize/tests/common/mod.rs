@@ -86,5 +86,6 @@ pub fn from_oracle(access: &oracle::Access) -> Access<'_> {
         unit: access.unit,
         units: access.units,
         values: access.values.as_deref(),
+        delta_ratios: None,
     }
 }

@@ -38,7 +38,8 @@ const BINARY: [(&str, u64); 4] = [
 ];
 
 /// The durations a text may name, longest first, in nanoseconds.
-const TIMES: [(&str, u64); 8] = [
+const TIMES: [(&str, u64); 9] = [
+    ("d", 86_400_000_000_000),
     ("h", 3_600_000_000_000),
     ("min", 60_000_000_000),
     ("s", 1_000_000_000),
@@ -515,6 +516,7 @@ mod tests {
             ("102.4us", 102_400),
             ("10min", 600_000_000_000),
             ("2h", 7_200_000_000_000),
+            ("1d", 86_400_000_000_000),
             ("0", 0),
         ] {
             assert_eq!(text.parse(), Ok(Nanos(nanos)), "{text}");
