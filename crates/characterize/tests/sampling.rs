@@ -2,7 +2,8 @@
 
 mod common;
 
-use flashlore_characterize::statistics::locality::LocalityCurve;
+use flashlore_characterize::statistics::index::MissPoint;
+use flashlore_characterize::statistics::locality::{CurvePoint, LocalityCurve};
 use flashlore_characterize::{Characterizer, Options, Statistics};
 use flashlore_oracle::locality::{Access, Op};
 
@@ -24,6 +25,8 @@ fn statistics(accesses: &[Access], sample_rate: f64) -> Statistics {
 /// Compares curves at powers of two and what is said of all values, and prints the errors.
 fn compare(name: &str, accesses: &[Access], rate: f64) {
     let (exact, sampled) = (statistics(accesses, 1.0), statistics(accesses, rate));
+    invariants(&exact);
+    invariants(&sampled);
     assert_eq!(exact.mix, sampled.mix);
     assert_eq!(exact.sequential, sampled.sequential);
     let curves = |s: &Statistics| {
@@ -51,6 +54,36 @@ fn compare(name: &str, accesses: &[Access], rate: f64) {
         errors.iter().all(|error| *error <= ALLOWED),
         "{name}: {errors:?}"
     );
+}
+
+/// What holds of any statistics, exact or not.
+fn invariants(found: &Statistics) {
+    let (values, pages) = (&found.value_locality, &found.page_locality);
+    for curve in [&values.reads, &values.writes, &pages.reads, &pages.writes] {
+        let rises = |pair: &[CurvePoint]| {
+            pair[0].distance < pair[1].distance && pair[0].within <= pair[1].within
+        };
+        assert!(curve.points.windows(2).all(rises));
+        let last = curve.points.last().map_or(0, |point| point.within);
+        assert_eq!(
+            last,
+            curve.rereferences(),
+            "every re-reference has a distance"
+        );
+    }
+    let falls = |pair: &[MissPoint]| {
+        pair[0].plain_misses >= pair[1].plain_misses && pair[0].live_misses >= pair[1].live_misses
+    };
+    assert!(found.index.curve.windows(2).all(falls));
+    let kinds = found.kinds;
+    assert_eq!(kinds.writes, found.popularity.writes.accesses);
+    let parts = kinds.silent + kinds.new + kinds.elsewhere + kinds.reborn;
+    assert_eq!(parts, kinds.writes, "a partition");
+    let footprint = found.footprint;
+    let parts = footprint.only_read + footprint.only_written + footprint.both;
+    assert_eq!(parts, footprint.pages);
+    let overwrites = &found.overwrites;
+    assert!(overwrites.overwrites <= overwrites.page_writes);
 }
 
 /// The largest difference at powers of two, over all accesses.

@@ -162,12 +162,15 @@ fn rate(f: &mut fmt::Formatter<'_>, found: &Statistics) -> fmt::Result {
         number(rate.bytes_per_hour.map(bytes))
     )?;
     for window in &rate.windows {
+        let shortest = match window.shortest_ns {
+            Some(ns) => format!("{} at least", duration(Some(ns as f64))),
+            None => "more than the trace writes".to_string(),
+        };
         writeln!(
             f,
-            "  {:<17}lasts {} at the mean rate, {} at least",
+            "  {:<17}lasts {} at the mean rate, {shortest}",
             bytes(window.capacity_bytes as f64),
             duration(window.mean_ns),
-            duration(window.shortest_ns.map(|ns| ns as f64))
         )?;
     }
     Ok(())
