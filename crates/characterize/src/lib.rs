@@ -10,10 +10,10 @@
 //! |---|---|
 //! | [`characterizer`] | the whole and slices of trace time |
 //! | [`collector`] | one pass: requests to page accesses to [`statistics`] |
-//! | [`ids`], [`contents`] | dense numbers and sampling; what every page holds |
+//! | `ids`, `contents` | dense numbers and sampling; what every page holds |
 //! | [`statistics`] | one file a statistic |
-//! | [`structures`], [`measures`] | stack distances; histograms and percentiles |
-//! | [`mod@report`], [`files`] | tables and plots; Parquet and JSON |
+//! | `structures`, [`measures`] | stack distances; histograms and percentiles |
+//! | `report`, `files` | tables and plots; Parquet and JSON |
 //! | [`options`], [`error`] | what is asked, and why it may fail |
 
 pub mod characterizer;

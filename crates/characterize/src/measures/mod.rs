@@ -3,7 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`buckets`] | counts by powers of two, or by exact number |
-//! | [`samples`] | percentiles of a list |
+//! | `samples` | percentiles of a list |
 //! | [`ratios`] | shares counted in fixed steps, for mean, deviation and percentiles |
 
 pub mod buckets;
