@@ -148,7 +148,8 @@ fn line_writer(format: Format) -> Option<WriteLine> {
         | Format::Systor
         | Format::Cloudphysics
         | Format::Vscsi
-        | Format::Native => return None,
+        | Format::Native
+        | Format::Made => return None,
     })
 }
 

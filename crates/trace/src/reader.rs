@@ -73,6 +73,24 @@ pub struct TraceReader {
 enum Source {
     Stream(Box<Stream>),
     Native(Box<NativeReader>),
+    Made(Made),
+}
+
+/// Records that a model makes.
+struct Made {
+    next: Box<dyn FnMut(&mut Batch) -> bool + Send>,
+    identity: [u8; 32],
+    names: DeviceNames,
+    values: u32,
+}
+
+impl Made {
+    fn next_batch(&mut self, batch: &mut Batch) -> bool {
+        let more = (self.next)(batch);
+        let last = batch.values.iter().max();
+        self.values = self.values.max(last.map_or(0, |&value| value + 1));
+        more
+    }
 }
 
 /// Text, or binary records, parsed piece by piece.
@@ -228,6 +246,29 @@ impl TraceReader {
         })
     }
 
+    /// Records that a model makes: `next` replaces the contents of a batch and answers false at the
+    /// end. Their times count from 0 and never decrease, their device is number 0, their value ids are
+    /// dense in order of first appearance. `identity` stands for the checksum of a file: whatever
+    /// determines the records.
+    pub fn made(
+        name: impl Into<String>,
+        identity: [u8; 32],
+        next: Box<dyn FnMut(&mut Batch) -> bool + Send>,
+    ) -> Self {
+        TraceReader {
+            path: name.into(),
+            format: Format::Made,
+            lenient: false,
+            source: Source::Made(Made {
+                next,
+                identity,
+                names: DeviceNames::new(Format::Made.name_style()),
+                values: 0,
+            }),
+            stats: ReadStats::default(),
+        }
+    }
+
     /// Replaces the contents of `batch` with the next records; false, and no record, at the end.
     ///
     /// # Errors
@@ -236,6 +277,7 @@ impl TraceReader {
         let more = match &mut self.source {
             Source::Stream(stream) => stream.fill(batch, self.lenient, &mut self.stats)?,
             Source::Native(native) => native.next_batch(batch)?,
+            Source::Made(made) => made.next_batch(batch),
         };
         self.stats.records += batch.len() as u64;
         if !more && self.stats.records == 0 {
@@ -262,7 +304,7 @@ impl TraceReader {
     pub fn compression(&self) -> Compression {
         match &self.source {
             Source::Stream(stream) => stream.pieces.input().compression(),
-            Source::Native(_) => Compression::None,
+            Source::Native(_) | Source::Made(_) => Compression::None,
         }
     }
 
@@ -277,6 +319,7 @@ impl TraceReader {
         match &self.source {
             Source::Stream(stream) => stream.clock.origin_ns.unwrap_or(0),
             Source::Native(native) => native.origin_ns(),
+            Source::Made(_) => 0,
         }
     }
 
@@ -285,23 +328,24 @@ impl TraceReader {
         match &self.source {
             Source::Stream(stream) => &stream.names,
             Source::Native(native) => native.names(),
+            Source::Made(made) => &made.names,
         }
     }
 
-    /// Number of value ids: of a text trace those given so far, of a native trace all.
+    /// Number of value ids: of a native trace all, of any other those given so far.
     pub fn value_count(&self) -> u32 {
         match &self.source {
             Source::Stream(stream) => stream.values.len(),
             Source::Native(native) => native.values(),
+            Source::Made(made) => made.values,
         }
     }
 
-    /// The digest of a value id: the trace's own, or for a native trace, which keeps ids only, the
-    /// [`derived_digest`].
+    /// The digest of a value id: the trace's own, or where there are ids only the [`derived_digest`].
     pub fn digest(&self, value: u32) -> Digest {
         match &self.source {
             Source::Stream(stream) => stream.values.digest(value),
-            Source::Native(_) => None,
+            Source::Native(_) | Source::Made(_) => None,
         }
         .unwrap_or_else(|| derived_digest(value))
     }
@@ -311,6 +355,7 @@ impl TraceReader {
         match &self.source {
             Source::Stream(stream) => stream.pieces.input().stored_bytes(),
             Source::Native(native) => native.stored_bytes(),
+            Source::Made(_) => 0,
         }
     }
 
@@ -319,13 +364,14 @@ impl TraceReader {
         match &self.source {
             Source::Stream(stream) => stream.pieces.input().sha256(),
             Source::Native(native) => native.sha256(),
+            Source::Made(made) => made.identity,
         }
     }
 
     /// Back to the first record. Only native traces can: the others may come from a pipe.
     pub(crate) fn rewind(&mut self) -> bool {
         match &mut self.source {
-            Source::Stream(_) => false,
+            Source::Stream(_) | Source::Made(_) => false,
             Source::Native(native) => {
                 native.rewind();
                 self.stats = ReadStats::default();

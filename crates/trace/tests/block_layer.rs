@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use flashlore_trace::formats::blkparse::Action;
-use flashlore_trace::{Format, Op, ReadOptions, TraceReader};
+use flashlore_trace::{Format, Op, ReadOptions, RequestSource, TraceReader, Workload};
 
 const SDA: u32 = 8 << 20;
 const DM: u32 = 253 << 20 | 1;
@@ -183,6 +183,26 @@ fn fio_logs_put_together_go_on() {
     let all = read_bytes(&two.repeat(2), &strict()).unwrap();
     assert_eq!(all[5].time_ns, 1_250_000);
     assert_eq!(all[9].time_ns, 2_500_000);
+}
+
+#[test]
+fn joined_fio_logs_share_files_by_name() {
+    let log = |first: &str, second: &str| {
+        format!(
+            "fio version 3 iolog\n0 {first} add\n0 {second} add\n0 {first} write 0 4096\n5 {second} \
+             write 4096 4096\n"
+        )
+    };
+    let readers = [log("a", "b"), log("b", "c")]
+        .map(|text| TraceReader::from_bytes("log", text.into_bytes(), &strict()).unwrap());
+    let workload = Workload::from_readers(readers.into(), &from_trace()).unwrap();
+    let found: Vec<_> = workload
+        .summary()
+        .devices
+        .iter()
+        .map(|device| (device.name.as_str(), device.footprint_units))
+        .collect();
+    assert_eq!(found, [("a", 1), ("b", 2), ("c", 1)]);
 }
 
 #[test]

@@ -89,6 +89,51 @@ fn joined_filtered_and_bundled_traces_are_repeated() {
 }
 
 #[test]
+fn assumed_content_is_drawn_again() {
+    let place = Place::new();
+    place.write("m.csv", &msr());
+    place.run(&["trace", "convert", "m.csv", "m.parquet"]).ok();
+    let compare = |trace: &str, content: &str| {
+        let args = ["compare", trace, "--content", content, "--json"];
+        place.run(&args).ok()
+    };
+    let zipf = compare("m.csv", "zipf:a=0.8,n=50,seed=3");
+    place.write("zipf.json", &zipf);
+    let text = place.run(&["rerun", "zipf.json"]).ok();
+    assert_eq!(text.matches("equal  ").count(), 2, "{text}");
+    let parsed: serde_json::Value = serde_json::from_str(&zipf).unwrap();
+    let wanted = serde_json::json!({"zipf": {"exponent": 0.8, "values": 50, "seed": 3}});
+    assert_eq!(parsed["runs"][1]["workload"]["content"], wanted);
+    let dedup = |json: &str| {
+        let results: serde_json::Value = serde_json::from_str(json).unwrap();
+        results["runs"][1]["dedup"].clone()
+    };
+    assert_eq!(
+        dedup(&compare("m.parquet", "zipf:a=0.8,n=50,seed=3")),
+        dedup(&zipf)
+    );
+    assert_ne!(
+        dedup(&compare("m.csv", "zipf:a=0.8,n=50,seed=4")),
+        dedup(&zipf)
+    );
+    assert_eq!(
+        dedup(&compare("m.csv", "zipf:a=0")),
+        dedup(&compare("m.csv", "distinct"))
+    );
+    let text = place
+        .run(&["compare", "m.csv", "--content", "uniform:n=9"])
+        .ok();
+    assert!(
+        text.contains("Content is assumed: drawn for each page write (uniform:n=9,seed=0)."),
+        "{text}"
+    );
+    let message = place
+        .run(&["compare", "m.csv", "--content", "zipf:a=0.8"])
+        .fails(2);
+    assert!(message.contains("lacks n"), "{message}");
+}
+
+#[test]
 fn a_changed_trace_is_noticed() {
     let place = place();
     place.write("t.fiu", &fiu().replacen(" 8 W ", " 8 R ", 1));

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::units::{Nanos, Share, Size, Watermark};
+use flashlore_units::{Nanos, Share, Size, Watermark};
 
 /// A simulated SSD. Loaded values are checked: see [`super::load_device`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing};
 use super::error::ConfigError;
 use super::load::{Checked, Fault, check_durations, check_name};
 use super::presets::Kind;
-use super::units::Size;
+use flashlore_units::Size;
 
 /// Bytes of a mapping unit.
 pub const UNIT_BYTES: u64 = 4096;

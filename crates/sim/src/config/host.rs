@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::units::{Nanos, Share};
+use flashlore_units::{Nanos, Share};
 
 /// The host of a run. Loaded values are checked: see [`super::load_host`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

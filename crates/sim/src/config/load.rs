@@ -15,7 +15,7 @@ use super::rules;
 use super::settings::Settings;
 use super::system::SystemConfig;
 use super::template::Template;
-use super::units::{Entries, Nanos};
+use flashlore_units::{Entries, Nanos};
 
 /// A checked configuration and where its values came from.
 #[derive(Debug, Clone)]

@@ -14,7 +14,6 @@ mod rules;
 mod settings;
 mod system;
 mod template;
-mod units;
 
 pub use device::{
     Auto, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck, GcMode, GcPolicy, Geometry,
@@ -30,4 +29,4 @@ pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use settings::Settings;
 pub use system::{DedupConfig, Digest, SwitchOff, SystemConfig};
-pub use units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
+pub use flashlore_units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::units::{Count, Entries, Nanos};
+use flashlore_units::{Count, Entries, Nanos};
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

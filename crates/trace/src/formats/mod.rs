@@ -65,10 +65,12 @@ pub enum Format {
     Vscsi,
     /// Flashlore's own columns in a Parquet file.
     Native,
+    /// No file at all: records that a model makes. Nobody asks for this format.
+    Made,
 }
 
 impl Format {
-    /// Every format; blkparse with the action left open.
+    /// Every format of a file; blkparse with the action left open.
     pub const ALL: [Format; 13] = [
         Format::Fiu,
         Format::Msr,
@@ -117,6 +119,7 @@ impl Format {
             Format::Fio => "fio",
             Format::Vscsi => "vscsi",
             Format::Native => "native",
+            Format::Made => "made",
         }
     }
 
@@ -148,7 +151,8 @@ impl Format {
             | Format::Disksim
             | Format::Ssdsim
             | Format::Vscsi
-            | Format::Native => NameStyle::Number,
+            | Format::Native
+            | Format::Made => NameStyle::Number,
         }
     }
 

@@ -116,7 +116,7 @@ impl Format {
             Format::Blkparse(Some(action)) => Box::new(blkparse::Parser::new(action)),
             Format::Fio => Box::new(fio::Parser::default()),
             Format::Vscsi => Box::new(AnyLine(vscsi::Version::of(head).parser())),
-            Format::Native => return None,
+            Format::Native | Format::Made => return None,
         })
     }
 

@@ -4,9 +4,12 @@
 //! corpus.
 
 use flashlore_trace::{
-    Batch, ContentModel, Format, Info, MAX_UNITS, NativeSource, Op, ReadOptions, RequestBlock,
-    RequestSource, TraceReader, UNIT_BYTES, Workload, WorkloadOptions,
+    Batch, ContentModel, Format, Info, MAX_UNITS, NativeSource, Op, Pages, ReadOptions,
+    RequestBlock, RequestSource, TraceReader, UNIT_BYTES, Workload, WorkloadOptions,
 };
+
+/// The most that a file of pages may grow to.
+const PAGES_LIMIT_BYTES: u64 = 1 << 20;
 
 /// Reads `bytes` in every way; the number of ways that found a trace in them.
 pub fn exercise(bytes: &[u8]) -> usize {
@@ -72,6 +75,9 @@ pub fn exercise(bytes: &[u8]) -> usize {
         && let Ok(info) = Info::from_reader(reader)
     {
         assert!(!info.to_string().is_empty());
+    }
+    if let Ok(pages) = Pages::from_bytes("bytes", bytes.to_vec(), PAGES_LIMIT_BYTES) {
+        assert!(pages.len() as u64 * UNIT_BYTES <= PAGES_LIMIT_BYTES);
     }
     found
 }

@@ -1,0 +1,296 @@
+//! A profile becomes records: runs over extents, a time for each request, a value for each page.
+
+use flashlore_trace::{Batch, NO_CONTENT, Op, TraceReader};
+
+use crate::arrivals::Clock;
+use crate::draw::Draw;
+use crate::extents::{Extent, Pool, Zones};
+use crate::feasible::PAGE_BYTES;
+use crate::profile::{Address, Profile};
+use crate::values::{UNKNOWN, ValueStream};
+
+/// Records of one batch.
+const BATCH_RECORDS: usize = 1 << 14;
+
+/// How a profile is generated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SynthOptions {
+    /// Factor on requests, footprint, duration and gaps.
+    pub scale: f64,
+    /// Requests instead of the profile's number (after scaling); the duration changes with them, the
+    /// footprint does not.
+    pub requests: Option<u64>,
+    /// Seed of every draw.
+    pub seed: u64,
+}
+
+impl Default for SynthOptions {
+    fn default() -> Self {
+        SynthOptions {
+            scale: 1.0,
+            requests: None,
+            seed: 1,
+        }
+    }
+}
+
+/// A stream of records made from a profile. Records are those of one device, number 0, and aligned
+/// to 4 KiB.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    address: Address,
+    zones: Zones,
+    /// Extents written often, those written less often, those only read.
+    hot: Pool,
+    cold: Pool,
+    read_only: Pool,
+    values: Option<ValueStream>,
+    /// What each page holds.
+    held: Vec<u32>,
+    clock: Clock,
+    draw: Draw,
+    writes: Quota,
+    reads: Quota,
+    /// Requests and pages a request, on average.
+    run: Option<Run>,
+}
+
+/// Requests of one kind, and their mean number of pages.
+#[derive(Debug, Clone, Copy)]
+struct Quota {
+    total: u64,
+    left: u64,
+    pages: f64,
+}
+
+impl Quota {
+    fn progress(&self) -> f64 {
+        1.0 - self.left as f64 / self.total.max(1) as f64
+    }
+
+    fn pages_left(&self) -> f64 {
+        self.left as f64 * self.pages
+    }
+}
+
+/// A run of sequential requests that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    op: Op,
+    next: u32,
+    end: u32,
+    request_pages: u32,
+    /// Whether it writes a hot extent.
+    hot: bool,
+}
+
+impl Generator {
+    /// Begins a workload. `profile` was checked when it was read.
+    pub fn new(profile: &Profile, options: &SynthOptions) -> Self {
+        let address = &profile.address;
+        let scaled = (profile.requests.count as f64 * options.scale)
+            .round()
+            .max(1.0) as u64;
+        let count = options.requests.unwrap_or(scaled);
+        let duration_ns =
+            profile.arrivals.duration.0 as f64 * count as f64 / profile.requests.count as f64;
+        let pages = |size: u64| size as f64 / PAGE_BYTES as f64;
+        let footprint = (address.footprint as f64 * options.scale).round().max(1.0);
+        let read_only = (footprint * address.read_only).round() as u32;
+        let hot = (f64::from(footprint as u32 - read_only) * address.hot).round() as u32;
+        let writes = (count as f64 * profile.requests.writes).round() as u64;
+        let quota = |total, size| Quota {
+            total,
+            left: total,
+            pages: pages(size),
+        };
+        let writes = quota(writes, profile.requests.write_size.0);
+        let reads = quota(count - writes.total, profile.requests.read_size.0);
+        let run = 1.0 / (1.0 - address.sequential).max(1e-9);
+        let pool = |target, quota: Quota| Pool::new(target, address.growth, run, quota.pages);
+        let mut address = address.clone();
+        for reach in [
+            &mut address.rewrite,
+            &mut address.reread,
+            &mut address.read_written,
+        ] {
+            reach.gap *= options.scale;
+        }
+        let values = profile.values.as_ref().map(|model| {
+            let mut model = model.clone();
+            model.heavy_reach.gap *= options.scale;
+            model.light_reach.gap *= options.scale;
+            ValueStream::new(&model, writes.pages_left(), Draw::new(options.seed, 1))
+        });
+        Generator {
+            zones: Zones::new(footprint as u32),
+            hot: pool(hot, writes),
+            cold: pool(footprint as u32 - read_only - hot, writes),
+            read_only: pool(read_only, reads),
+            held: match values {
+                Some(_) => vec![UNKNOWN; footprint as usize],
+                None => Vec::new(),
+            },
+            values,
+            clock: Clock::new(
+                &profile.arrivals,
+                count,
+                duration_ns,
+                Draw::new(options.seed, 2),
+            ),
+            draw: Draw::new(options.seed, 0),
+            address,
+            writes,
+            reads,
+            run: None,
+        }
+    }
+
+    /// Replaces the contents of `batch` with the next records; false, and no record, at the end.
+    pub fn next_batch(&mut self, batch: &mut Batch) -> bool {
+        batch.clear();
+        while batch.len() < BATCH_RECORDS && self.writes.left + self.reads.left > 0 {
+            self.next_record(batch);
+        }
+        !batch.is_empty()
+    }
+
+    fn next_record(&mut self, batch: &mut Batch) {
+        let mut run = match self.run.take() {
+            Some(run) if self.quota(run.op).left > 0 => run,
+            _ => self.begin_run(),
+        };
+        let first = run.next;
+        let pages = run.request_pages.min(run.end - first);
+        run.next += pages;
+        self.quota(run.op).left -= 1;
+        batch.time_ns.push(self.clock.next());
+        batch.device.push(0);
+        batch.op.push(run.op);
+        batch.offset.push(u64::from(first) * PAGE_BYTES);
+        batch.length.push(u64::from(pages) * PAGE_BYTES);
+        batch.first_value.push(match self.values {
+            Some(_) => batch.values.len() as u32,
+            None => NO_CONTENT,
+        });
+        if let Some(values) = &mut self.values {
+            for held in &mut self.held[first as usize..(first + pages) as usize] {
+                match run.op {
+                    Op::Write => *held = values.write(*held, run.hot),
+                    _ if *held == UNKNOWN => *held = values.found(),
+                    _ => {}
+                }
+                batch.values.push(*held);
+            }
+        }
+        if run.next < run.end {
+            self.run = Some(run);
+        }
+    }
+
+    fn quota(&mut self, op: Op) -> &mut Quota {
+        match op {
+            Op::Write => &mut self.writes,
+            _ => &mut self.reads,
+        }
+    }
+
+    /// The next run: of writes or reads in proportion to what is left of each.
+    fn begin_run(&mut self) -> Run {
+        let left = self.writes.left + self.reads.left;
+        if self.draw.chance(self.writes.left as f64 / left as f64) {
+            return self.write_run();
+        }
+        let read_only = self.draw.chance(self.address.cold_reads);
+        let extent = if read_only { self.cold_read() } else { None };
+        if let Some(extent) = extent {
+            return Run::over(Op::Read, extent, false);
+        }
+        // Hot and cold extents are read in proportion to the pages written.
+        let hot = self.draw.chance(self.address.hot_writes);
+        let reach = self.address.read_written;
+        let mut peek = |hot: bool| {
+            let pool = if hot { &self.hot } else { &self.cold };
+            pool.peek(reach, &mut self.draw)
+        };
+        match peek(hot).or_else(|| peek(!hot)) {
+            Some(extent) => self.read_from(extent.first),
+            None => {
+                let extent = self.cold_read();
+                let extent = extent.expect("a workload that reads has pages to read");
+                Run::over(Op::Read, extent, false)
+            }
+        }
+    }
+
+    fn write_run(&mut self) -> Run {
+        let hot = self.draw.chance(self.address.hot_writes);
+        let share = self.address.hot_writes;
+        let mut next = |hot: bool| {
+            let (pool, share) = match hot {
+                true => (&mut self.hot, share),
+                false => (&mut self.cold, 1.0 - share),
+            };
+            let left = self.writes.pages_left() * share;
+            let reach = self.address.rewrite;
+            let progress = self.writes.progress();
+            pool.next_run(&mut self.zones, reach, progress, left, &mut self.draw)
+        };
+        let (extent, hot) = match next(hot) {
+            Some(extent) => (extent, hot),
+            None => (
+                next(!hot).expect("a workload that writes has pages to write"),
+                !hot,
+            ),
+        };
+        Run::over(Op::Write, extent, hot)
+    }
+
+    fn cold_read(&mut self) -> Option<Extent> {
+        self.read_only.next_run(
+            &mut self.zones,
+            self.address.reread,
+            self.reads.progress(),
+            self.reads.pages_left() * self.address.cold_reads,
+            &mut self.draw,
+        )
+    }
+
+    /// A run of reads from a page on, of a length of its own.
+    fn read_from(&mut self, first: u32) -> Run {
+        let request_pages = self.draw.geometric(self.reads.pages);
+        let requests = self
+            .draw
+            .geometric(1.0 / (1.0 - self.address.sequential).max(1e-9));
+        let pages = requests.saturating_mul(request_pages);
+        Run {
+            op: Op::Read,
+            next: first,
+            end: first + pages.min(self.zones.laid_from(first)),
+            request_pages,
+            hot: false,
+        }
+    }
+}
+
+impl Run {
+    fn over(op: Op, extent: Extent, hot: bool) -> Run {
+        Run {
+            op,
+            next: extent.first,
+            end: extent.first + extent.pages,
+            request_pages: extent.request_pages,
+            hot,
+        }
+    }
+}
+
+/// A profile as a trace that is made while it is read. `text` is the profile's text, which the trace's
+/// identity follows from, together with the options.
+pub fn open(profile: &Profile, text: &str, options: &SynthOptions) -> TraceReader {
+    let mut generator = Generator::new(profile, options);
+    let identity = blake3::hash(format!("{text}\n{options:?}").as_bytes());
+    let name = format!("profile:{}", profile.name);
+    let next = move |batch: &mut Batch| generator.next_batch(batch);
+    TraceReader::made(name, *identity.as_bytes(), Box::new(next))
+}

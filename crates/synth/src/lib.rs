@@ -1,0 +1,27 @@
+//! Workloads made to order.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`profile`] | a workload's models and parameters, as commented TOML |
+//! | [`presets`] | the profiles that come with the program |
+//! | [`feasible`] | which profiles no workload can meet |
+//! | [`generate`] | a profile becomes records |
+//! | `extents`, `recency` | where requests go, and what was used so long ago |
+//! | `values` | what is written |
+//! | `arrivals`, `draw` | when, and the random numbers of everything |
+
+mod arrivals;
+mod draw;
+pub mod error;
+mod extents;
+pub mod feasible;
+pub mod generate;
+pub mod presets;
+pub mod profile;
+mod recency;
+mod values;
+
+pub use error::ProfileError;
+pub use generate::{Generator, SynthOptions};
+pub use presets::{PRESETS, load};
+pub use profile::{Profile, profile_hash};
