@@ -47,6 +47,10 @@ pub struct Watermarks {
 pub enum VictimChoice {
     /// Fewest valid units.
     Greedy,
+    /// Sealed longest ago: a log cleaned in a circle (Rosenblum and Ousterhout, SOSP 1991).
+    Fifo,
+    /// Fewest valid units among this many sealed longest ago (Hu et al., SYSTOR 2009).
+    WindowedGreedy(u32),
     /// Most benefit for the cost, old blocks first (Kawaguchi, Nishioka, Motoda, USENIX 1995).
     CostBenefit,
     /// Fewest valid units among this many drawn at random (Van Houdt, SIGMETRICS 2013).

@@ -43,10 +43,13 @@ enum Step {
     Flush,
 }
 
-/// The models collect greedily in the foreground and level no wear.
+/// The models collect in the foreground, draw no victims, know no ages, and level no wear.
 fn device(drawn: Drawn) -> Device {
     let mut drawn = Drawn {
-        victims: VictimChoice::Greedy,
+        victims: match drawn.victims {
+            VictimChoice::CostBenefit | VictimChoice::DChoices(_) => VictimChoice::Greedy,
+            victims => victims,
+        },
         mode: Mode::Foreground,
         dynamic: false,
         static_gap: 0,
@@ -106,6 +109,11 @@ fn rules_of(drawn: &Drawn, geometry: &Geometry, options: &FtlOptions) -> Rules {
     rules.check = match drawn.trigger {
         Trigger::Allocation => rules::Check::Allocation,
         Trigger::Dispatch { reads } => rules::Check::Dispatch { reads },
+    };
+    rules.victims = match drawn.victims {
+        VictimChoice::Fifo => rules::Victims::Window(1),
+        VictimChoice::WindowedGreedy(window) => rules::Victims::Window(window as usize),
+        _ => rules::Victims::Greedy,
     };
     let marks = options.collect.watermarks;
     (rules.low, rules.high) = (marks.low as usize, marks.high as usize);
@@ -383,8 +391,8 @@ fn long_history(device: &Device, values: u32) -> Vec<Step> {
         .collect()
 }
 
-/// The devices of the fixed cases: one plain and simple, one with everything at once.
-fn fixed_devices() -> [Device; 2] {
+/// The devices of the fixed cases: plain and simple, with each policy, and with everything at once.
+fn fixed_devices() -> [Device; 4] {
     let simple = Drawn {
         channels: 1,
         dies: 1,
@@ -421,7 +429,15 @@ fn fixed_devices() -> [Device; 2] {
         summary_page: true,
         ..simple
     };
-    [simple, full].map(device)
+    let fifo = Drawn {
+        victims: VictimChoice::Fifo,
+        ..simple
+    };
+    let windowed = Drawn {
+        victims: VictimChoice::WindowedGreedy(5),
+        ..full
+    };
+    [simple, full, fifo, windowed].map(device)
 }
 
 #[test]

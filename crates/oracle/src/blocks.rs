@@ -49,6 +49,8 @@ pub(crate) struct Block<T> {
     pub(crate) valid: usize,
     /// The step at which the valid count last changed or the block was sealed.
     pub(crate) since: u64,
+    /// The step at which its turn was renewed.
+    pub(crate) turn: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -77,6 +79,7 @@ impl<T: Copy> Blocks<T> {
             slots: Vec::new(),
             valid: 0,
             since: 0,
+            turn: 0,
         };
         let blocks_of = |plane| plane * g.blocks_per_plane..(plane + 1) * g.blocks_per_plane;
         let groups = rules.groups();
@@ -262,6 +265,7 @@ impl<T: Copy> Blocks<T> {
         }
         self.blocks[block].state = State::Sealed;
         self.touch(block);
+        self.take_last_turn(block);
     }
 
     /// Marks a unit invalid.
@@ -284,6 +288,11 @@ impl<T: Copy> Blocks<T> {
         self.blocks[block].state = State::Free;
         self.free[self.rules.geometry.plane_of(block)].push_back(block);
         self.emit(Op::Erase { block });
+    }
+
+    pub(crate) fn take_last_turn(&mut self, block: usize) {
+        self.step += 1;
+        self.blocks[block].turn = self.step;
     }
 
     fn touch(&mut self, block: usize) {

@@ -2,11 +2,11 @@
 //! go.
 //!
 //! Candidates are the sealed blocks of the pool whose valid units fit in fewer pages than the block
-//! has; the victim has the fewest valid units and, among those, has had that count for the longest.
+//! has; [`Victims`] says which of them is the victim.
 
 use crate::blocks::{Blocks, Owner, State, Stream};
 use crate::ops::{Cause, ReadCause};
-use crate::rules::Streams;
+use crate::rules::{Streams, Victims};
 
 impl<T: Copy> Blocks<T> {
     /// Runs a collection step for every pool that has planes on the plane's die.
@@ -67,15 +67,42 @@ impl<T: Copy> Blocks<T> {
         self.free_blocks(pool) * g.data_pages() + rest.sum::<usize>()
     }
 
-    fn victim(&self, pool: usize) -> Option<usize> {
+    fn victim(&mut self, pool: usize) -> Option<usize> {
+        let sealed: Vec<usize> = (0..self.blocks.len())
+            .filter(|&b| self.rules.pool_of(self.rules.geometry.plane_of(b)) == pool)
+            .filter(|&b| self.blocks[b].state == State::Sealed)
+            .collect();
+        let candidates = sealed.iter().copied().filter(|&b| self.gains(b));
+        match self.rules.victims {
+            Victims::Greedy => {
+                candidates.min_by_key(|&b| (self.blocks[b].valid, self.blocks[b].since))
+            }
+            Victims::Window(window) => {
+                let mut candidates: Vec<usize> = candidates.collect();
+                candidates.sort_by_key(|&b| self.blocks[b].turn);
+                candidates.truncate(window);
+                let end = match candidates.last() {
+                    Some(&last) if candidates.len() == window => self.blocks[last].turn,
+                    Some(_) => u64::MAX,
+                    None => 0,
+                };
+                let mut passed: Vec<usize> =
+                    sealed.iter().copied().filter(|&b| !self.gains(b)).collect();
+                passed.retain(|&b| self.blocks[b].turn < end);
+                passed.sort_by_key(|&b| self.blocks[b].turn);
+                for block in passed {
+                    self.take_last_turn(block);
+                }
+                let order = |&&b: &&usize| (self.blocks[b].valid, self.blocks[b].turn);
+                candidates.iter().min_by_key(order).copied()
+            }
+        }
+    }
+
+    /// Whether collecting a block gains a page.
+    fn gains(&self, block: usize) -> bool {
         let g = &self.rules.geometry;
-        let candidate = |block: &usize| {
-            self.rules.pool_of(g.plane_of(*block)) == pool
-                && self.blocks[*block].state == State::Sealed
-                && self.blocks[*block].valid.div_ceil(g.units_per_page) < g.data_pages()
-        };
-        let order = |block: &usize| (self.blocks[*block].valid, self.blocks[*block].since);
-        (0..self.blocks.len()).filter(candidate).min_by_key(order)
+        self.blocks[block].valid.div_ceil(g.units_per_page) < g.data_pages()
     }
 
     fn collect(&mut self, victim: usize, pool: usize, owner: &mut impl Owner<T>) {

@@ -18,11 +18,11 @@ impl VictimPolicy for CostBenefit {
         pool: usize,
         allowed: &dyn Fn(BlockId) -> bool,
     ) -> Option<BlockId> {
-        let (now, full) = (blocks.seals(), f64::from(blocks.data_units()));
+        let full = f64::from(blocks.data_units());
         let score = |block: BlockId| {
             let record = blocks.record(block);
             let valid = f64::from(record.valid);
-            let age = f64::from(now.wrapping_sub(record.sealed));
+            let age = f64::from(blocks.age(block));
             if record.valid == 0 {
                 f64::INFINITY
             } else {

@@ -66,6 +66,8 @@ pub fn drawn(blocks: Range<u32>, pages: Range<u32>) -> impl Strategy<Value = Dra
     let policy = (
         select(vec![
             VictimChoice::Greedy,
+            VictimChoice::Fifo,
+            VictimChoice::WindowedGreedy(3),
             VictimChoice::CostBenefit,
             VictimChoice::DChoices(3),
         ]),

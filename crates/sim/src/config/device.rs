@@ -248,6 +248,8 @@ pub enum Streams {
 pub struct Gc {
     /// How a victim is chosen.
     pub policy: GcPolicy,
+    /// Blocks sealed longest ago that are compared. Used by [`GcPolicy::WindowedGreedy`] alone.
+    pub window: Watermark,
     /// Blocks drawn per choice. Used by [`GcPolicy::DChoices`] alone.
     pub choices: u32,
     /// Whether the host waits for collection.
@@ -268,6 +270,10 @@ pub struct Gc {
 pub enum GcPolicy {
     /// Fewest valid units.
     Greedy,
+    /// Sealed longest ago.
+    Fifo,
+    /// Fewest valid units of `window` blocks sealed longest ago.
+    WindowedGreedy,
     /// Highest (1 − u) × age / 2u, where u is the share of valid units.
     CostBenefit,
     /// Fewest valid units of `choices` blocks drawn at random.
