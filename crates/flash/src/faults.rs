@@ -71,6 +71,13 @@ impl<F: Flash> Flash for Faulty<F> {
     type Page = F::Page;
     type Error = FaultError<F::Error>;
 
+    fn is_block_failure(error: &Self::Error) -> bool {
+        match error {
+            FaultError::Injected { operation, .. } => *operation == "erase",
+            FaultError::Device(error) => F::is_block_failure(error),
+        }
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }

@@ -171,6 +171,12 @@ pub trait Flash {
     /// Why an operation failed.
     type Error: std::error::Error + Send + Sync + 'static;
 
+    /// Whether an error of an erase means that the block, and nothing else, has failed: it is to be
+    /// retired. Otherwise the error is the device's.
+    fn is_block_failure(_error: &Self::Error) -> bool {
+        false
+    }
+
     /// How the device is built.
     fn geometry(&self) -> &Geometry;
 

@@ -66,6 +66,10 @@ impl<F: Flash> Flash for Recorded<F> {
     type Page = F::Page;
     type Error = F::Error;
 
+    fn is_block_failure(error: &F::Error) -> bool {
+        F::is_block_failure(error)
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }

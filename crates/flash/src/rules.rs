@@ -129,6 +129,10 @@ impl<F: Flash> Flash for Checked<F> {
     type Page = F::Page;
     type Error = RuleError<F::Error>;
 
+    fn is_block_failure(error: &Self::Error) -> bool {
+        matches!(error, RuleError::Device(error) if F::is_block_failure(error))
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }

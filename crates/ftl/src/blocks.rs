@@ -1,7 +1,8 @@
 //! Block records, the bitmap of valid units, and the sealed blocks of every pool in buckets by their
 //! number of valid units and in the order of their turns.
 //!
-//! A block goes Free -> Open -> Sealed -> Collecting -> Erasing -> Free. Only sealed blocks are in a
+//! A block goes Free -> Open -> Sealed -> Collecting -> Erasing -> Free, at the end of its life
+//! Collecting -> Retired. Only sealed blocks are in a
 //! bucket. Within a bucket blocks stand in the order in which they reached its count, so "the first
 //! of the lowest bucket" is the block with the fewest valid units, and among equals the one that has
 //! had so few for the longest.
@@ -32,6 +33,8 @@ pub enum State {
     Collecting,
     /// Its erase has begun and is not over.
     Erasing,
+    /// Empty and never used again.
+    Retired,
 }
 
 /// What is known of one block: 32 bytes, so that a cache line holds whole ones.
@@ -334,6 +337,14 @@ impl Blocks {
         self.remove_turn(block);
     }
 
+    /// A collected block is never used again.
+    pub fn retire(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!((record.state, record.valid), (State::Collecting, 0));
+        record.state = State::Retired;
+        self.remove_turn(block);
+    }
+
     /// An erased block is free.
     pub fn free(&mut self, block: BlockId) {
         self.records[block.index()].state = State::Free;
@@ -472,7 +483,8 @@ impl Blocks {
                     record.state, record.valid, bucketed[number]
                 ));
             }
-            if matches!(record.state, State::Free | State::Erasing) && record.valid != 0 {
+            let empty = matches!(record.state, State::Free | State::Erasing | State::Retired);
+            if empty && record.valid != 0 {
                 return Err(format!(
                     "block {number} is {:?} with valid units",
                     record.state

@@ -52,7 +52,12 @@ where
         for &(block, _) in &self.erasing {
             note(block, State::Erasing)?;
         }
+        let mut retired = vec![0; self.pools.len()];
         for (number, record) in self.blocks.records().iter().enumerate() {
+            if record.state == State::Retired && !expected.contains_key(&(number as u32)) {
+                retired[usize::from(record.pool)] += 1;
+                continue;
+            }
             let state = expected
                 .get(&(number as u32))
                 .copied()
@@ -71,7 +76,13 @@ where
                     pool.free, free[number]
                 ));
             }
-            if pool.low != (pool.free <= self.options.collect.watermarks.low) {
+            if pool.retired != retired[number] {
+                return Err(format!(
+                    "pool {number} counts {} retired blocks, has {}",
+                    pool.retired, retired[number]
+                ));
+            }
+            if pool.low != (pool.free <= self.watermarks(number).low) {
                 return Err(format!("pool {number} is marked low: {}", pool.low));
             }
         }

@@ -44,6 +44,8 @@ pub(crate) struct Pool {
     pub filling: bool,
     /// Most erases of any of its blocks.
     pub most_erases: u32,
+    /// Retired blocks.
+    pub retired: u32,
     /// Erases until static wear levelling looks again.
     pub until_wear_check: u32,
 }
@@ -108,6 +110,7 @@ where
                 low: false,
                 filling: false,
                 most_erases: 0,
+                retired: 0,
                 until_wear_check: 1,
             })
             .collect();
@@ -357,6 +360,14 @@ where
 
     /// Nothing can be written and nothing collected.
     pub(crate) fn full(&self) -> FtlError<F::Error> {
+        let retired = self.retired();
+        if retired > 0 {
+            return FtlError::WornOut {
+                retired,
+                blocks: self.geometry.blocks(),
+                valid: self.blocks.valid_units(),
+            };
+        }
         FtlError::Full {
             valid: self.blocks.valid_units(),
             units: u64::from(self.geometry.blocks()) * u64::from(self.blocks.data_units()),
@@ -509,7 +520,7 @@ where
     }
 
     pub(crate) fn note_watermark(&mut self, pool: usize) {
-        let marks = self.options.collect.watermarks;
+        let marks = self.watermarks(pool);
         let low = self.pools[pool].free <= marks.low;
         if low != self.pools[pool].low {
             self.pools[pool].low = low;

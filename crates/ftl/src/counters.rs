@@ -35,6 +35,8 @@ pub struct Counters {
     pub victims: u64,
     /// Blocks collected to move cold data.
     pub wear_victims: u64,
+    /// Blocks retired: worn out, or not to be erased any more.
+    pub retired: u64,
     /// How many victims had so many valid units, by number of valid units.
     pub valid_per_victim: Vec<u64>,
 }

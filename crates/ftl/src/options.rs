@@ -80,6 +80,8 @@ pub struct Wear {
     /// Move cold data once the most worn block of a pool has this many erases more than the least
     /// worn one that holds data; 0 for never.
     pub static_gap: u32,
+    /// How often a block may be filled before it is retired; 0 for any number of times.
+    pub endurance: u32,
 }
 
 /// All settings of the core.
@@ -128,6 +130,7 @@ impl FtlOptions {
             wear: Wear {
                 dynamic: false,
                 static_gap: 0,
+                endurance: 0,
             },
             seed: 0,
         }

@@ -24,9 +24,11 @@ impl VictimPolicy for Fifo {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
-        let candidates = blocks.candidates(pool).filter(|&block| allowed(block));
+        let candidates = blocks
+            .candidates(pool)
+            .filter(|&block| allowed(blocks, block));
         candidates.min_by_key(|&block| blocks.record(block).sealed)
     }
 }

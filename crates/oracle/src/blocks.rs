@@ -33,6 +33,7 @@ pub(crate) enum State {
     Free,
     Open,
     Sealed,
+    Retired,
 }
 
 #[derive(Debug, Clone)]
@@ -278,6 +279,21 @@ impl<T: Copy> Blocks<T> {
         self.touch(block);
     }
 
+    /// Whether a block is retired when it is empty: it has been filled as often as it endures.
+    pub(crate) fn is_worn(&self, block: usize) -> bool {
+        let endurance = self.rules.endurance;
+        endurance > 0 && self.totals.erases[block] + 1 >= endurance
+    }
+
+    /// Blocks of a pool that are retired.
+    pub(crate) fn retired(&self, pool: usize) -> usize {
+        let plane = |block| self.rules.geometry.plane_of(block);
+        (0..self.blocks.len())
+            .filter(|&b| self.blocks[b].state == State::Retired)
+            .filter(|&b| self.rules.pool_of(plane(b)) == pool)
+            .count()
+    }
+
     /// Empties a block and appends it to its plane's free list.
     pub(crate) fn erase(&mut self, block: usize) {
         assert_eq!(
@@ -379,6 +395,7 @@ impl<T: Copy> Blocks<T> {
                 State::Free => (true, false, block.slots.is_empty()),
                 State::Open => (false, true, !full),
                 State::Sealed => (false, false, full),
+                State::Retired => (false, false, valid == 0),
             };
             assert_eq!(
                 (is_free, is_open, true),

@@ -145,6 +145,9 @@ pub struct Rules {
     pub check: Check,
     /// Which block is collected.
     pub victims: Victims,
+    /// How often a block is filled before it is retired instead of erased; 0 for any number of times.
+    /// Each retired block of a pool lowers both its watermarks by one, down to one.
+    pub endurance: u64,
     /// Collection starts when a pool has this many free blocks or fewer.
     pub low: usize,
     /// Collection ends when a pool has more free blocks than this.
@@ -164,6 +167,7 @@ impl Rules {
             rotate: Rotate::Page,
             check: Check::Allocation,
             victims: Victims::Greedy,
+            endurance: 0,
             low: 1,
             high: 1,
         }

@@ -8,12 +8,12 @@ use flashlore_flash::{
     BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
 };
 
-use super::VictimPolicy;
 use crate::alloc::Stream;
+use crate::blocks::Block;
 use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
-use crate::options::{Mode, Streams};
+use crate::options::{FtlOptions, Mode, Streams};
 
 /// Whether the erase at the end may be suspended and is reported later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +38,9 @@ where
         if !self.pools[pool].low || self.options.collect.mode == Mode::Background {
             return Ok(());
         }
-        while let Some(victim) = self.victims.choose(&mut self.blocks, pool, &|_| true) {
+        while let Some(victim) = self.next_victim(pool, false) {
             self.collect(map, at, victim, Stream::Gc)?;
-            if self.pools[pool].free > self.options.collect.watermarks.high {
+            if self.pools[pool].free > self.watermarks(pool).high {
                 break;
             }
         }
@@ -198,11 +198,7 @@ where
     /// The stream whose open blocks take what a stream moves.
     #[inline(always)]
     pub(crate) fn target_stream(&self, stream: Stream) -> Stream {
-        if stream == Stream::Gc && self.options.streams == Streams::Shared {
-            Stream::Host
-        } else {
-            stream
-        }
+        target_stream(&self.options, stream)
     }
 
     #[inline(always)]
@@ -229,34 +225,11 @@ where
         Ok(plane)
     }
 
-    /// Whether moving the units of one flash page out of `own` may open a block.
-    pub(crate) fn opens_block(&self, own: PlaneId, stream: Stream) -> bool {
-        let mut room = 0;
-        for plane in self.planes_from(own) {
-            let p = &self.planes[plane.index()];
-            let open = p.open[stream as usize];
-            room += open.end - open.next;
-            if room >= self.units_per_page {
-                return false;
-            }
-            if !p.free.is_empty() {
-                return true;
-            }
-        }
-        true
-    }
-
-    /// The planes of a pool in striping order, from one of them on.
-    fn planes_from(&self, own: PlaneId) -> impl Iterator<Item = PlaneId> + '_ {
-        let members = &self.layout.pools()[self.layout.pool_of(own)];
-        let start = members.iter().position(|&p| p == own).unwrap_or(0);
-        members[start..].iter().chain(&members[..start]).copied()
-    }
-
     /// `own` or the next plane of its pool, in striping order, that has room. Collection keeps one
     /// free block a pool in reserve; only a device restored after power losses can be without.
     fn roomy_plane(&self, own: PlaneId, stream: Stream) -> Option<PlaneId> {
-        self.planes_from(own)
+        self.layout
+            .pool_from(own)
             .find(|&plane| self.has_room(plane, stream))
     }
 
@@ -279,28 +252,54 @@ where
                 }
             }
         }
-        self.counters.erases += 1;
-        self.blocks.begin_erase(victim);
-        let erases = self.blocks.record(victim).erases;
-        let record = &mut self.pools[pool];
-        record.most_erases = record.most_erases.max(erases);
-        let tag = Tag(FIRST_RESERVED_TAG + victim.0);
-        match erase {
-            Erase::Now => {
-                self.flash.erase(at, victim, false, Tag::NONE)?;
-                self.give_back(victim);
-            }
-            Erase::Background => {
-                self.erasing.push((victim, pool));
-                self.flash.erase(at, victim, true, tag)?;
-            }
+        if self.wears_out(victim) || !self.erase(at, victim, erase)? {
+            self.retire(victim);
+            return Ok(());
         }
         self.level_wear(map, at, pool)
+    }
+
+    /// Erases an empty victim; false if the block has failed.
+    fn erase(
+        &mut self,
+        at: Time,
+        victim: BlockId,
+        erase: Erase,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let (background, tag) = match erase {
+            Erase::Now => (false, Tag::NONE),
+            Erase::Background => (true, Tag(FIRST_RESERVED_TAG + victim.0)),
+        };
+        match self.flash.erase(at, victim, background, tag) {
+            Ok(_) => {}
+            Err(error) if F::is_block_failure(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        self.counters.erases += 1;
+        self.blocks.begin_erase(victim);
+        let Block { erases, pool, .. } = *self.blocks.record(victim);
+        let record = &mut self.pools[usize::from(pool)];
+        record.most_erases = record.most_erases.max(erases);
+        match erase {
+            Erase::Now => self.give_back(victim),
+            Erase::Background => self.erasing.push((victim, usize::from(pool))),
+        }
+        Ok(true)
     }
 
     /// Whether the page buffer of a stream holds copies of units that still lie elsewhere.
     fn holds_copies(&self, plane: PlaneId, stream: Stream) -> bool {
         let units = &self.planes[plane.index()].buffers[stream as usize].units;
         units.iter().any(|u| matches!(u, Unit::Copy { .. }))
+    }
+}
+
+/// The stream whose open blocks take what a stream moves.
+#[inline(always)]
+pub(crate) fn target_stream(options: &FtlOptions, stream: Stream) -> Stream {
+    if stream == Stream::Gc && options.streams == Streams::Shared {
+        Stream::Host
+    } else {
+        stream
     }
 }

@@ -21,7 +21,7 @@ impl VictimPolicy for Fifo {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let mut oldest = None;
         walk(blocks, pool, 1, allowed, |block, _| oldest = Some(block));
@@ -35,7 +35,7 @@ pub(super) fn walk(
     blocks: &mut Blocks,
     pool: usize,
     count: u32,
-    allowed: &dyn Fn(BlockId) -> bool,
+    allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     mut visit: impl FnMut(BlockId, u16),
 ) {
     if blocks.emptiest(pool).is_none() {
@@ -53,7 +53,7 @@ pub(super) fn walk(
         let (sealed, valid) = (record.state == State::Sealed, record.valid);
         if sealed && u32::from(valid) > blocks.most_valid() {
             blocks.pass_over(block);
-        } else if sealed && allowed(block) {
+        } else if sealed && allowed(blocks, block) {
             visit(block, valid);
             left -= 1;
         } else {

@@ -32,7 +32,7 @@ pub trait VictimPolicy {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId>;
 }
 
@@ -72,7 +72,7 @@ impl VictimPolicy for Victims {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         match self {
             Victims::Greedy(p) => p.choose(blocks, pool, allowed),

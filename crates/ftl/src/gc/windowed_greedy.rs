@@ -30,7 +30,7 @@ impl VictimPolicy for WindowedGreedy {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         if self.window as usize >= blocks.members(pool).len() {
             return Greedy.choose(blocks, pool, allowed);
