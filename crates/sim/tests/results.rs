@@ -67,6 +67,7 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
             page_reads: 7,
             page_programs: programs.total(),
             block_erases: 11 * scale,
+            retired_blocks: 0,
         },
         programs,
         waf_total: programs.waf_total(2000),
@@ -109,7 +110,7 @@ fn result(system: &str, device: &str, seed: u64, scale: u64) -> RunResult {
 #[test]
 fn documented_names_are_there() {
     let names = "system, device, trace, seed, config_hash, host.requests, host.read_pages, host.write_pages, \
-        host.trim_pages, host.bytes, flash.page_reads, flash.page_programs, flash.block_erases, programs.unique, \
+        host.trim_pages, host.bytes, flash.page_reads, flash.page_programs, flash.block_erases, flash.retired_blocks, programs.unique, \
         programs.duplicate, programs.reborn, programs.delta_log, programs.compressed_log, programs.merge, programs.gc, \
         programs.wear, programs.map, programs.padding, waf_total, waf_gc, gc.victims, gc.valid_units_moved, \
         gc.mean_valid_per_victim, dedup.hits, dedup.misses, dedup.silent, dedup.evictions, dedup.entries, \

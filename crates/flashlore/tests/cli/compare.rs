@@ -8,7 +8,7 @@ use crate::program::{Place, fiu, fiu_of, msr, runs};
 /// The names that are documented and stay.
 const NAMES: &str = "system device trace seed config_hash host.requests host.read_pages \
     host.write_pages host.trim_pages host.bytes flash.page_reads flash.page_programs \
-    flash.block_erases programs.unique programs.duplicate programs.reborn programs.delta_log \
+    flash.block_erases flash.retired_blocks programs.unique programs.duplicate programs.reborn programs.delta_log \
     programs.compressed_log programs.merge programs.gc programs.wear programs.map \
     programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
     dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \

@@ -77,6 +77,8 @@ pub struct Geometry {
     pub page_size: Size,
     /// Out-of-band bytes of a flash page.
     pub oob_size: Size,
+    /// Program and erase cycles of a block before it is retired; 0 for any number.
+    pub endurance: u32,
 }
 
 /// Durations of operations.

@@ -6,11 +6,12 @@ use flashlore_content::dedup::paper_bytes;
 use flashlore_content::{NoCensus, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::Busy;
+use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 use flashlore_trace::{RequestBlock, RequestSource, Summary};
 
 use super::build;
-use super::driver::{Driver, Host};
+use super::driver::{DriveError, Driver, Host};
 use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
@@ -160,6 +161,8 @@ fn replay<S: System>(
         Written::new(progress.as_deref_mut()),
     )?;
     let (total, warmup) = lengths(config, source.summary());
+    let endurance = config.device.geometry.endurance;
+    system.core_mut().set_endurance(endurance);
     let replaying = Instant::now();
     let mut driver = Driver::new(system, host_of(config), Measured::new(options.measure));
     let mut base = Base::default();
@@ -179,10 +182,7 @@ fn replay<S: System>(
             }
             driver
                 .replay(&block, first as usize, end as usize)
-                .map_err(|source| RunError::Request {
-                    request: driver.number(),
-                    source,
-                })?;
+                .map_err(|source| refused(config, &mut driver, &base, source))?;
             if done + end == warmup {
                 base = begin(&mut driver);
             }
@@ -192,10 +192,9 @@ fn replay<S: System>(
             ticker.tick(here);
         }
     }
-    driver.drain().map_err(|source| RunError::Request {
-        request: driver.number(),
-        source,
-    })?;
+    driver
+        .drain()
+        .map_err(|source| refused(config, &mut driver, &base, source))?;
     let span = driver
         .last_end()
         .max(driver.now())
@@ -216,6 +215,8 @@ fn replay<S: System>(
 #[derive(Default)]
 struct Base {
     time: Time,
+    /// Units the host had written.
+    written: u64,
     erases: Vec<u32>,
     busy: Option<Busy>,
 }
@@ -224,12 +225,40 @@ fn begin<S: System>(driver: &mut Driver<'_, S>) -> Base {
     driver.begin_measuring();
     let time = driver.now();
     let system = driver.system();
+    let written = system.core().counters().host_writes;
     system.restart_counters();
     let core = system.core();
     Base {
         time,
+        written,
         erases: core.blocks().records().iter().map(|b| b.erases).collect(),
         busy: Some(core.flash().busy()),
+    }
+}
+
+/// A request that the device cannot serve, or the end of its life.
+fn refused<S: System>(
+    config: &RunConfig,
+    driver: &mut Driver<'_, S>,
+    base: &Base,
+    source: DriveError,
+) -> RunError {
+    let request = driver.number();
+    let DriveError::Device(FtlError::WornOut {
+        retired, blocks, ..
+    }) = source
+    else {
+        return RunError::Request { request, source };
+    };
+    let seconds = driver.now() as f64 / 1e9;
+    let written = base.written + driver.system().core().counters().host_writes;
+    RunError::WornOut {
+        device: config.device.name.clone(),
+        request,
+        bytes: written * UNIT_BYTES,
+        seconds,
+        retired,
+        blocks,
     }
 }
 
@@ -296,6 +325,7 @@ fn report<S: System>(
             page_reads: c.page_reads(),
             page_programs: c.page_programs,
             block_erases: c.erases,
+            retired_blocks: c.retired,
         },
         waf_total: programs.waf_total(c.host_writes),
         waf_gc: programs.waf_gc(),

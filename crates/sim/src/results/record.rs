@@ -120,6 +120,8 @@ pub struct Flash {
     pub page_programs: u64,
     /// Blocks erased.
     pub block_erases: u64,
+    /// Blocks retired because they have reached their endurance.
+    pub retired_blocks: u64,
 }
 
 /// Programmed units by cause.
