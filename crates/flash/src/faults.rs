@@ -84,7 +84,7 @@ impl<F: Flash> Flash for Faulty<F> {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
@@ -92,7 +92,7 @@ impl<F: Flash> Flash for Faulty<F> {
         tag: Tag,
     ) -> Result<(F::Page, Completion), Self::Error> {
         self.roll("read", self.odds.read)?;
-        Ok(self.inner.read(at, ppn, units, cause, route, tag)?)
+        Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
     }
 
     fn program(

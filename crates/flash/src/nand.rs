@@ -26,6 +26,8 @@ pub enum Cause {
     Modify,
     /// The summary page at the end of a block.
     Summary,
+    /// A translation page: a piece of the forward map.
+    Map,
 }
 
 /// How the data of an operation travel.
@@ -180,13 +182,14 @@ pub trait Flash {
     /// How the device is built.
     fn geometry(&self) -> &Geometry;
 
-    /// Senses the flash page of `ppn` and brings `units` of its units out by `route`.
+    /// Senses the flash page of `ppn` and brings `units` of its units out by `route`, as soon as it is
+    /// `ready`.
     ///
     /// # Errors
     /// The back end's own; a wrapper may refuse addresses that were never programmed.
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,

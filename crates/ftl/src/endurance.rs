@@ -17,6 +17,7 @@ use crate::gc::VictimPolicy;
 use crate::gc::background::is_idle;
 use crate::gc::collect::target_stream;
 use crate::layout::Layout;
+use crate::map_cache::MapKeeper;
 use crate::options::Watermarks;
 
 /// What collection may write to in a pool.
@@ -25,8 +26,8 @@ struct Room<'a, P> {
     layout: &'a Layout,
     planes: &'a [Plane<P>],
     pool: &'a Pool,
-    /// The stream that takes the units of victims.
-    target: Stream,
+    /// The streams that take the units of victims.
+    targets: &'a [Stream],
     /// How often a block may be filled, 0 for any number of times.
     endurance: u32,
 }
@@ -40,7 +41,9 @@ impl<P> Room<'_, P> {
         }
         let own = self.geometry.plane_of(victim);
         let valid = u32::from(blocks.record(victim).valid);
-        let opens = valid > 0 && opens_block(self.layout, self.planes, own, self.target, valid);
+        // A block holds data or translation pages; there must be room for either.
+        let fits = |&to: &Stream| !opens_block(self.layout, self.planes, own, to, valid);
+        let opens = valid > 0 && !self.targets.iter().all(fits);
         let lost = wears_out(blocks, victim, self.endurance);
         self.pool.free >= u32::from(opens) + u32::from(lost)
     }
@@ -74,7 +77,7 @@ fn wears_out(blocks: &Blocks, block: BlockId, endurance: u32) -> bool {
     endurance != 0 && blocks.record(block).erases + 1 >= endurance
 }
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -90,12 +93,13 @@ where
 
     /// The next victim of a pool; `idle` asks for one whose plane and die have no background work.
     pub(crate) fn next_victim(&mut self, pool: usize, idle: bool) -> Option<BlockId> {
+        let both = [target_stream(&self.options, Stream::Gc), Stream::Map];
         let room = Room {
             geometry: &self.geometry,
             layout: &self.layout,
             planes: &self.planes,
             pool: &self.pools[pool],
-            target: target_stream(&self.options, Stream::Gc),
+            targets: if K::DEMAND { &both } else { &both[..1] },
             endurance: self.options.wear.endurance,
         };
         let (jobs, erasing) = (&self.jobs, &self.erasing);

@@ -78,7 +78,7 @@ impl Flash for Watched {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
@@ -88,7 +88,7 @@ impl Flash for Watched {
         if matches!(cause, Cause::Gc | Cause::Wear) {
             self.step(at, self.geometry().plane_of_unit(ppn));
         }
-        self.device.read(at, ppn, units, cause, route, tag)
+        self.device.read(ready, ppn, units, cause, route, tag)
     }
 
     fn program(

@@ -15,6 +15,7 @@ pub mod counts;
 pub mod curves;
 pub mod des;
 pub mod index;
+pub mod map_cache;
 pub mod ops;
 pub mod page_ftl;
 pub mod rules;

@@ -465,6 +465,7 @@ fn stream_of(cause: Cause) -> Stream {
     match cause {
         Cause::Gc => Stream::Gc,
         Cause::Wear => Stream::Wear,
+        Cause::Map => Stream::Map,
         Cause::Host | Cause::Verify | Cause::Modify | Cause::Summary => Stream::Host,
     }
 }
@@ -479,7 +480,7 @@ impl<M: Medium> Flash for Nand<M> {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         _units: u32,
         cause: Cause,

@@ -549,7 +549,7 @@ impl Flash for NandSim {
     #[inline(always)]
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         _cause: Cause,
@@ -566,10 +566,7 @@ impl Flash for NandSim {
         };
         let server = self.server_of(ppn);
         let block = self.geometry.block_of(ppn).0;
-        Ok((
-            (),
-            self.submit(Ready::At(at), server, block, stages, &[tag]),
-        ))
+        Ok(((), self.submit(ready, server, block, stages, &[tag])))
     }
 
     #[inline(always)]

@@ -20,6 +20,7 @@ use super::collect::Erase;
 use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
 
 /// The collection of one victim in the background.
@@ -46,7 +47,7 @@ impl Job {
     }
 }
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -98,13 +99,31 @@ where
         }
         let free = self.pools[pool].free;
         let gives = |job: &Job| job.collects(pool) && !self.wears_out(job.victim);
-        let opens = self.opens_block(self.jobs[job].plane, self.target_stream(stream));
+        let opens = self.opens_block(self.jobs[job].plane, self.next_target(job));
         match stream {
             Stream::Wear => !opens || free >= 2,
             _ if gives(&self.jobs[job]) && !self.jobs[..job].iter().any(gives) => {
                 !opens || free >= 1
             }
             _ => free >= if opens { 2 } else { 1 },
+        }
+    }
+
+    /// The stream that takes what the next step of a job moves.
+    fn next_target(&self, job: usize) -> Stream {
+        let Job {
+            victim,
+            stream,
+            from,
+            ..
+        } = self.jobs[job];
+        if !K::DEMAND {
+            return self.target_stream(stream);
+        }
+        let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
+        match self.blocks.next_valid(from, end) {
+            Some(unit) => self.target_of(unit, stream),
+            None => self.target_stream(stream),
         }
     }
 

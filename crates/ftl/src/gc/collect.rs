@@ -12,6 +12,7 @@ use crate::alloc::Stream;
 use crate::blocks::Block;
 use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
 use crate::options::{FtlOptions, Mode, Streams};
 
@@ -24,7 +25,7 @@ pub(crate) enum Erase {
     Background,
 }
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -139,7 +140,7 @@ where
             count += u32::from(self.blocks.is_valid(Ppn(unit)));
         }
         let own = self.geometry.plane_of(victim);
-        let target = self.target_stream(stream);
+        let target = self.target_of(first, stream);
         let copyback = self.options.collect.copyback && self.has_room(own, target);
         let route = if copyback {
             Route::OnChip
@@ -152,7 +153,10 @@ where
             Cause::Gc
         };
         self.counters.page_reads_gc += 1;
-        let (_, read) = self.flash.read(at, first, count, cause, route, Tag::NONE)?;
+        let ready = Ready::At(at);
+        let (_, read) = self
+            .flash
+            .read(ready, first, count, cause, route, Tag::NONE)?;
         for unit in first.0..page_end {
             if unit == first.0 || self.blocks.is_valid(Ppn(unit)) {
                 self.move_unit(map, at, Ppn(unit), stream, read)?;
@@ -171,7 +175,7 @@ where
         read: Completion,
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
-        let target = self.target_stream(stream);
+        let target = self.target_of(from, stream);
         let plane = self.destination(own, target, at)?;
         // Inside a plane the program queues behind the read anyway; elsewhere it waits for it.
         let (ready, route) = if plane == own && self.options.collect.copyback {
@@ -191,7 +195,13 @@ where
         let when = When { ready, at };
         let (to, _) = self.append(plane, target, unit, when, route, Tag::NONE)?;
         self.blocks.moved_out(from);
-        map.relocate(owner, to);
+        match self.keeper.page_of_owner(owner) {
+            Some(page) => self.keeper.place(page, to),
+            None => {
+                map.relocate(owner, to);
+                self.keeper.moved(owner);
+            }
+        }
         Ok(())
     }
 
@@ -199,6 +209,16 @@ where
     #[inline(always)]
     pub(crate) fn target_stream(&self, stream: Stream) -> Stream {
         target_stream(&self.options, stream)
+    }
+
+    /// The same for what a unit holds: translation pages keep blocks of their own.
+    #[inline(always)]
+    pub(crate) fn target_of(&self, unit: Ppn, stream: Stream) -> Stream {
+        let owner = self.owners[unit.index()];
+        match self.keeper.page_of_owner(owner) {
+            Some(_) => Stream::Map,
+            None => self.target_stream(stream),
+        }
     }
 
     #[inline(always)]
@@ -250,12 +270,16 @@ where
                 if self.holds_copies(plane, target) {
                     self.pad(plane, target, at)?;
                 }
+                if K::DEMAND && self.holds_copies(plane, Stream::Map) {
+                    self.pad(plane, Stream::Map, at)?;
+                }
             }
         }
         if self.wears_out(victim) || !self.erase(at, victim, erase)? {
             self.retire(victim);
-            return Ok(());
+            return self.follow_collection(at, pool);
         }
+        self.follow_collection(at, pool)?;
         self.level_wear(map, at, pool)
     }
 
