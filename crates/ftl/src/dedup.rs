@@ -495,6 +495,12 @@ where
     pub fn check(&self) -> Result<(), String> {
         let alive = self.objects.check()?;
         self.core.check(&self.objects, alive.iter().copied())?;
+        let agrees = |&lpn: &u32| self.core.keeper.agrees(lpn, self.objects.object_of(lpn));
+        if let Some(lpn) = (0..self.objects.len()).find(|lpn| !agrees(lpn)) {
+            return Err(format!(
+                "the keeper of the map names another object for page {lpn}"
+            ));
+        }
         self.dedup.index.check(&self.objects)?;
         let mut named = 0;
         for object in self.dedup.index.objects(&self.objects) {

@@ -3,13 +3,14 @@
 mod common;
 
 use common::{Random, slc};
-use flashlore_content::{DedupOptions, Ledger, NoCensus, PageTag};
+use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Flash, Geometry, Ppn, Tag, When};
+use flashlore_flash::{Cause, Completion, Geometry, Ppn, Tag, Time, When};
+use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Access, Demand, ENTRIES_PER_PAGE, MapKeeper};
 use flashlore_ftl::{
     Counters, DedupFtl, FtlError, FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger,
@@ -25,12 +26,16 @@ type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
 struct Both {
     fast: Demand<PageTag>,
     model: MapModel,
+    /// There may be no room for a translation page.
+    mortal: bool,
 }
 
 impl Both {
-    fn new(exported: u32, entries: u32, shared: bool) -> Self {
+    fn new(device: &Device, shared: bool) -> Self {
+        let (exported, entries) = (device.options.exported, device.entries);
         let bytes = u64::from(entries) * 8;
         Both {
+            mortal: device.options.wear.endurance > 0,
             fast: Demand::new(exported, bytes, shared, PageTag(7)),
             model: MapModel::new(entries as usize, ENTRIES_PER_PAGE.into(), shared),
         }
@@ -41,6 +46,9 @@ impl MapKeeper<PageTag> for Both {
     const DEMAND: bool = true;
 
     fn access(&mut self, lpn: u32) -> Access {
+        if self.mortal {
+            self.model.forgive();
+        }
         let access = MapKeeper::<PageTag>::access(&mut self.fast, lpn);
         let expected = match self.model.access(lpn.into()) {
             (true, _) => Access::Hit,
@@ -109,6 +117,10 @@ impl MapKeeper<PageTag> for Both {
         first
     }
 
+    fn agrees(&self, lpn: u32, object: Option<u32>) -> bool {
+        MapKeeper::<PageTag>::agrees(&self.fast, lpn, object)
+    }
+
     fn check(&self) -> Result<(), String> {
         MapKeeper::<PageTag>::check(&self.fast)
     }
@@ -136,11 +148,13 @@ fn devices() -> impl Strategy<Value = Device> {
         select(vec![PoolScope::Plane, PoolScope::Device]),
         select(vec![0u32, 3]),
         1u32..3,
+        any::<bool>(),
+        select(vec![0u32, 0, 4]),
     );
     let entries = select(vec![1u32, 7, 300, 2000, 100_000]);
     (shape, policy, entries).prop_map(|(shape, policy, entries)| {
         let (channels, planes, blocks, units) = shape;
-        let (victims, mode, trigger, streams, pool, static_gap, low) = policy;
+        let (victims, mode, trigger, streams, pool, static_gap, low, tight, endurance) = policy;
         let geometry = Geometry::new(Counts {
             channels,
             packages_per_channel: 1,
@@ -160,12 +174,30 @@ fn devices() -> impl Strategy<Value = Device> {
         options.streams = streams;
         options.layout.pool = pool;
         options.wear.static_gap = static_gap;
+        options.wear.endurance = endurance;
+        if tight {
+            options.exported = most(&geometry, &options);
+        }
         Device {
             geometry,
             options,
             entries,
         }
     })
+}
+
+/// The most that can be exported.
+fn most(geometry: &Geometry, options: &FtlOptions) -> u32 {
+    let exported = geometry.units();
+    let options = FtlOptions {
+        exported,
+        ..options.clone()
+    };
+    let keeper = Demand::new(exported, 8, false, PageTag(0));
+    match PlainFtl::with_keeper(medium(geometry), options, keeper) {
+        Err(OptionsError::NoSpare { most, .. }) => most as u32,
+        _ => panic!("all units of a device cannot be exported"),
+    }
 }
 
 fn medium(geometry: &Geometry) -> Medium {
@@ -205,19 +237,33 @@ impl Seen {
 }
 
 /// What has been counted is what the model expects and the medium saw.
-fn compare(c: &Counters, model: &MapModel, seen: Seen, units: u32) -> Result<(), TestCaseError> {
+fn compare(c: &Counters, both: &Both, seen: Seen, units: u32) -> Result<(), TestCaseError> {
+    let model = &both.model;
     prop_assert_eq!((c.map_hits, c.map_misses), (model.hits, model.misses));
     prop_assert_eq!(c.programs_map, model.writes);
     prop_assert_eq!(c.page_reads_map, seen.reads);
     if units == 1 {
         prop_assert_eq!(seen.new, c.programs_map);
-        prop_assert_eq!(seen.reads, model.reads);
+        // Without room for a first translation page there is none to read.
+        prop_assert!(seen.reads == model.reads || both.mortal && seen.reads < model.reads);
         prop_assert_eq!(seen.new + seen.copies + seen.others, c.programs());
     } else {
         // What still waits in a page buffer was not programmed, and is read from there.
         prop_assert!(seen.new <= c.programs_map && seen.reads <= model.reads);
     }
     Ok(())
+}
+
+/// Whether a device with an end to its life is worn out.
+fn is_worn_out<T, E: std::error::Error>(
+    done: &Result<T, FtlError<E>>,
+    device: &Device,
+) -> Result<bool, TestCaseError> {
+    match done {
+        Ok(_) => Ok(false),
+        Err(FtlError::WornOut { .. }) if device.options.wear.endurance > 0 => Ok(true),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
 }
 
 /// Three quarters of the writes go to a quarter of the device.
@@ -238,12 +284,13 @@ proptest! {
         rounds in 1u32..5,
     ) {
         let exported = device.options.exported;
-        let both = Both::new(exported, device.entries, false);
+        let both = Both::new(&device, false);
         let mut ftl =
             PlainFtl::with_keeper(medium(&device.geometry), device.options.clone(), both).unwrap();
         let mut random = Random::new(seed);
         let mut stored = vec![None; exported as usize];
         let mut seen = Seen::default();
+        let mut refused = false;
         let pages = exported.div_ceil(ENTRIES_PER_PAGE);
         for number in 0..exported * rounds {
             let now = u64::from(number);
@@ -259,17 +306,23 @@ proptest! {
                     prop_assert_eq!(found, stored[lpn as usize]);
                 }
                 _ => {
-                    ftl.write(When::now(now), lpn, PageTag(number), Tag::NONE).unwrap();
-                    stored[lpn as usize] = Some(PageTag(number));
+                    let done = ftl.write(When::now(now), lpn, PageTag(number), Tag::NONE);
+                    refused = is_worn_out(&done, &device)?;
+                    if !refused {
+ stored[lpn as usize] = Some(PageTag(number));
+}
                 }
             }
             seen.see(&ftl.core_mut().flash_mut().take(), pages);
+            if refused {
+                break;
+            }
             if number % 1999 == 0 {
                 ftl.check().map_err(TestCaseError::fail)?;
             }
         }
         ftl.check().map_err(TestCaseError::fail)?;
-        compare(ftl.core().counters(), &ftl.core().keeper().model, seen, device.geometry.units_per_page())?;
+        compare(ftl.core().counters(), ftl.core().keeper(), seen, device.geometry.units_per_page())?;
         for lpn in 0..exported {
             let (found, _) = ftl.read(u64::MAX / 2, lpn, Cause::Host, Tag::NONE).unwrap();
             prop_assert_eq!(found, stored[lpn as usize]);
@@ -283,7 +336,7 @@ proptest! {
         values in select(vec![3u32, 500, 1_000_000]),
     ) {
         let exported = device.options.exported;
-        let both = Both::new(exported, device.entries, true);
+        let both = Both::new(&device, true);
         let dedup = DedupOptions {
             index_entries: Some(200),
             fingerprint_bits: 128,
@@ -295,6 +348,7 @@ proptest! {
         let mut random = Random::new(seed);
         let mut stored = vec![None; exported as usize];
         let mut seen = Seen::default();
+        let mut refused = false;
         let pages = exported.div_ceil(ENTRIES_PER_PAGE);
         for number in 0..exported * 2 {
             let now = u64::from(number);
@@ -311,16 +365,124 @@ proptest! {
                 }
                 _ => {
                     let value = PageTag(random.below(values));
-                    ftl.write(When::now(now), lpn, value, Tag::NONE).unwrap();
-                    stored[lpn as usize] = Some(value);
+                    let done = ftl.write(When::now(now), lpn, value, Tag::NONE);
+                    refused = is_worn_out(&done, &device)?;
+                    if !refused {
+ stored[lpn as usize] = Some(value);
+}
                 }
             }
             seen.see(&ftl.core_mut().flash_mut().take(), pages);
+            if refused {
+                break;
+            }
             if number % 1999 == 0 {
                 ftl.check().map_err(TestCaseError::fail)?;
             }
         }
         ftl.check().map_err(TestCaseError::fail)?;
-        compare(ftl.core().counters(), &ftl.core().keeper().model, seen, geometry.units_per_page())?;
+        compare(ftl.core().counters(), ftl.core().keeper(), seen, geometry.units_per_page())?;
+    }
+}
+
+/// With every entry in RAM nothing is read or written for the map, and the device does exactly what one
+/// without a cache does.
+#[test]
+fn a_cache_of_everything_costs_nothing() {
+    let geometry = Geometry::single_plane(40, 64, 4096).unwrap();
+    let options = FtlOptions::new(30 * 64);
+    let exported = options.exported;
+    let keeper = Demand::new(exported, u64::from(exported) * 8, false, PageTag(0));
+    let mut cached = PlainFtl::with_keeper(medium(&geometry), options.clone(), keeper).unwrap();
+    let mut resident = PlainFtl::new(medium(&geometry), options).unwrap();
+    let mut random = Random::new(2);
+    for number in 0..exported * 6 {
+        let lpn = address(&mut random, exported);
+        let now = When::now(0);
+        cached.write(now, lpn, PageTag(number), Tag::NONE).unwrap();
+        resident
+            .write(now, lpn, PageTag(number), Tag::NONE)
+            .unwrap();
+        let ops = cached.core_mut().flash_mut().take();
+        assert_eq!(ops, resident.core_mut().flash_mut().take());
+    }
+    let c = cached.core().counters();
+    assert!(c.victims > 100 && c.map_misses <= u64::from(exported));
+    assert_eq!((c.programs_map, c.page_reads_map), (0, 0));
+    assert_eq!(c.map_hits + c.map_misses, c.host_writes);
+}
+
+/// Submits at an instant at which the device is idle; answers when the operation ends.
+fn ends(
+    ftl: &mut PlainFtl<NandSim, Demand<()>>,
+    at: Time,
+    submit: impl Fn(&mut PlainFtl<NandSim, Demand<()>>) -> Completion,
+) -> Time {
+    ftl.advance(at).unwrap();
+    ftl.core_mut().finished().clear();
+    match submit(ftl) {
+        Completion::At { end, .. } => end - at,
+        Completion::Later(_) => {
+            ftl.advance(at + 900_000_000).unwrap();
+            let done = ftl.core_mut().finished().pop();
+            done.expect("it is reported").end - at
+        }
+    }
+}
+
+/// Each kind of access takes exactly the reads and programs that it waits for, one after the other.
+#[test]
+fn the_host_waits_for_the_translation_pages_it_needs() {
+    for shared_channel in [false, true] {
+        let timing = flashlore_flash::sim::Timing {
+            shared_channel,
+            ..slc()
+        };
+        let (read, program) = (25_000 + 102_400, 200_000 + 102_400);
+        let flash = common::single_plane(64, 32, timing);
+        let keeper = Demand::new(1024, 8, false, ());
+        let mut ftl = PlainFtl::with_keeper(flash, FtlOptions::new(1024), keeper).unwrap();
+        let second: Time = 1_000_000_000;
+        let mut step = 0;
+        let mut write = |lpn: u32, expected: Time| {
+            step += 1;
+            let at = step * second;
+            let took = ends(&mut ftl, at, |ftl| {
+                ftl.write(When::now(at), lpn, (), Tag(1)).unwrap()
+            });
+            assert_eq!(took, expected, "step {step}: write of {lpn}");
+        };
+        // Nothing of the map is on flash yet.
+        write(0, program);
+        // The entry of 0 makes room: its page is programmed first, by the same die.
+        write(600, 2 * program);
+        let mut read_page = |lpn: u32, expected: Time| {
+            step += 1;
+            let at = step * second;
+            let took = ends(&mut ftl, at, |ftl| {
+                ftl.read(at, lpn, Cause::Host, Tag(1)).unwrap().1
+            });
+            assert_eq!(took, expected, "step {step}: read of {lpn}");
+        };
+        // Written back for the first time; then the translation page; then the data.
+        read_page(0, program + 2 * read);
+        read_page(0, read);
+        // The entry that makes room is as on flash.
+        read_page(600, 2 * read);
+        let c = ftl.core().counters();
+        assert_eq!((c.map_hits, c.map_misses), (1, 4));
+        assert_eq!((c.programs_map, c.page_reads_map), (2, 2));
+        let mut write = |lpn: u32, expected: Time| {
+            step += 1;
+            let at = step * second;
+            let took = ends(&mut ftl, at, |ftl| {
+                ftl.write(When::now(at), lpn, (), Tag(1)).unwrap()
+            });
+            assert_eq!(took, expected, "step {step}: write of {lpn}");
+        };
+        write(0, read + program);
+        // The page of a dirty entry is read, brought up to date and programmed.
+        write(600, read + program + read + program);
+        ftl.check().unwrap();
     }
 }

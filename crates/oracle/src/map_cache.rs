@@ -53,6 +53,11 @@ impl MapModel {
         }
     }
 
+    /// There was no room for the page that was to be written: it stays stale.
+    pub fn forgive(&mut self) {
+        self.owed = None;
+    }
+
     /// Uses the entry of a logical page; whether it was cached, and the page to be written for it.
     ///
     /// # Panics

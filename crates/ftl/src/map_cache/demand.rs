@@ -149,6 +149,11 @@ impl<P: Clone> MapKeeper<P> for Demand<P> {
         None
     }
 
+    fn agrees(&self, lpn: u32, object: Option<u32>) -> bool {
+        let referrers = self.referrers.as_ref();
+        referrers.is_none_or(|r| r.object_of(lpn) == object)
+    }
+
     fn check(&self) -> Result<(), String> {
         self.entries.check()?;
         let stale = self.stale.iter().filter(|&&s| s).count();

@@ -101,6 +101,11 @@ pub trait MapKeeper<P> {
         None
     }
 
+    /// Whether a logical page refers to this object here, too.
+    fn agrees(&self, _lpn: u32, _object: Option<u32>) -> bool {
+        true
+    }
+
     /// Recounts what is kept.
     ///
     /// # Errors

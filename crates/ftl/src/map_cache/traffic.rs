@@ -6,7 +6,8 @@
 //! and are collected like others; only the directory notices.
 //!
 //! Pages that a collection made stale are written behind it as far as the pool has a block to spare, the
-//! rest before the next access. A translation page in a page buffer is read from there in no time, and
+//! rest before the next access. Where there is no room they stay stale: an access to the map is never
+//! refused. A translation page in a page buffer is read from there in no time, and
 //! nobody waits for its program.
 
 use flashlore_flash::{
@@ -63,7 +64,7 @@ where
         // Writing one may collect and make others stale: those are the next access's.
         for _ in 0..self.keeper.stale() {
             let plane = self.map_lane(map, at)?;
-            let Some(page) = self.keeper.first_stale() else {
+            let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
                 break;
             };
             self.rewrite(plane, at, page)?;
@@ -77,7 +78,9 @@ where
         if let Some(page) = write_back {
             let plane = self.map_lane(map, at)?;
             // A collection on the way to a block may have written it.
-            if self.keeper.is_stale(page) {
+            if let Some(plane) = plane
+                && self.keeper.is_stale(page)
+            {
                 ready = self.rewrite(plane, at, page)?;
             }
         }
@@ -145,20 +148,22 @@ where
         })
     }
 
-    /// The lane that takes the next translation page, with a block open for it.
+    /// The lane that takes the next translation page, with a block open for it, if the device has room.
     fn map_lane<M: Mapping>(
         &mut self,
         map: &mut M,
         at: Time,
-    ) -> Result<PlaneId, FtlError<F::Error>> {
-        for _ in 0..self.layout.lanes().len() {
-            let plane = self.layout.lanes()[self.map_lane];
+    ) -> Result<Option<PlaneId>, FtlError<F::Error>> {
+        // A collection on the way writes translation pages, too, and moves the turn.
+        let (first, count) = (self.map_lane, self.layout.lanes().len());
+        for lane in (first..first + count).map(|lane| lane % count) {
+            let plane = self.layout.lanes()[lane];
             if self.prepare_map_lane(map, at, plane)? {
-                return Ok(plane);
+                self.map_lane = lane;
+                return Ok(Some(plane));
             }
-            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
         }
-        Err(self.full())
+        Ok(None)
     }
 
     /// Collects what is due and opens a block for translation pages; whether there is one now.

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::units::{Nanos, Share, Size, Watermark};
+use super::units::{Bytes, Nanos, Share, Size, Watermark};
 
 /// A simulated SSD. Loaded values are checked: see [`super::load_device`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ pub struct DeviceConfig {
     pub layout: Layout,
     /// Garbage collection.
     pub gc: Gc,
+    /// The forward map.
+    pub map: MapCache,
     /// Wear levelling.
     pub wear: Wear,
     /// The state in which a run finds the device.
@@ -300,6 +302,14 @@ pub enum GcCheck {
     Allocation,
     /// When a request is sent to a die.
     Dispatch,
+}
+
+/// The forward map.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapCache {
+    /// RAM for entries of 8 bytes; what does not fit is on flash.
+    pub cache_bytes: Bytes,
 }
 
 /// Wear levelling.

@@ -18,8 +18,8 @@ mod units;
 
 pub use device::{
     Auto, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck, GcMode, GcPolicy, Geometry,
-    Layout, Overwrite, Placement, Pool, Precondition, Rotate, Space, SpareDefinition, Streams,
-    StripeLevel, Timing, Wear,
+    Layout, MapCache, Overwrite, Placement, Pool, Precondition, Rotate, Space, SpareDefinition,
+    Streams, StripeLevel, Timing, Wear,
 };
 pub use error::ConfigError;
 pub use geometry::{Shape, UNIT_BYTES, auto_device};
@@ -30,4 +30,4 @@ pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use settings::Settings;
 pub use system::{DedupConfig, Digest, SwitchOff, SystemConfig};
-pub use units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
+pub use units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
-use flashlore_content::{NoCensus, ValueLedger};
+use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::Time;
-use flashlore_flash::sim::Busy;
-use flashlore_ftl::FtlError;
+use flashlore_flash::sim::{Busy, NandSim};
 use flashlore_ftl::error::OptionsError;
+use flashlore_ftl::{FtlError, FtlOptions};
 use flashlore_trace::{RequestBlock, RequestSource, Summary};
 
 use super::build;
@@ -16,10 +16,10 @@ use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::system::{Deduplicating, Plain, System};
-use crate::config::{RunConfig, UNIT_BYTES, config_hash};
+use crate::config::{Bytes, RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
-    Dedup, EraseSpread, Flash, Gc, Host as HostTotals, Programs, ResponseByKind, RunOutput,
-    RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
+    Dedup, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic, Programs, ResponseByKind,
+    RunOutput, RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -61,19 +61,54 @@ pub fn simulate(
         device: device.name.clone(),
         source,
     };
+    let cache_bytes = match device.map.cache_bytes {
+        Bytes::Limited(size) => Some(size.0),
+        Bytes::Unlimited => None,
+    };
     if !dedup.enabled {
-        let mut system = Plain::new(flash, ftl).map_err(refused)?;
-        return replay(config, source, &mut system, options);
+        return match cache_bytes {
+            None => {
+                let mut system = Plain::new(flash, ftl).map_err(refused)?;
+                replay(config, source, &mut system, options)
+            }
+            Some(bytes) => {
+                let mut system = Plain::on_demand(flash, ftl, bytes).map_err(refused)?;
+                replay(config, source, &mut system, options)
+            }
+        };
     }
-    let policy = build::dedup_options(&config.system, device);
     if dedup.oracle {
         let ledger = ValueLedger::default();
-        let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
-        replay(config, source, &mut system, options)
+        deduplicate(config, source, (flash, ftl), cache_bytes, ledger, options)
     } else {
-        let mut system: Deduplicating<NoCensus> =
-            Deduplicating::new(flash, ftl, policy, NoCensus).map_err(refused)?;
-        replay(config, source, &mut system, options)
+        let ledger: NoCensus = NoCensus;
+        deduplicate(config, source, (flash, ftl), cache_bytes, ledger, options)
+    }
+}
+
+/// Simulates a deduplicating device, with or without somebody who names programs.
+fn deduplicate<L: Ledger<PageTag>>(
+    config: &RunConfig,
+    source: &mut dyn RequestSource,
+    (flash, ftl): (NandSim, FtlOptions),
+    cache_bytes: Option<u64>,
+    ledger: L,
+    options: RunOptions<'_>,
+) -> Result<RunOutput, RunError> {
+    let policy = build::dedup_options(&config.system, &config.device);
+    let refused = |source: OptionsError| RunError::Options {
+        device: config.device.name.clone(),
+        source,
+    };
+    match cache_bytes {
+        None => {
+            let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
+            replay(config, source, &mut system, options)
+        }
+        Some(bytes) => {
+            let system = Deduplicating::on_demand(flash, ftl, policy, ledger, bytes);
+            replay(config, source, &mut system.map_err(refused)?, options)
+        }
     }
 }
 
@@ -281,7 +316,7 @@ fn report<S: System>(
         reborn: census.map(|n| n.reborn),
         gc: c.programs_gc,
         wear: c.programs_wear,
-        map: c.programs_summary,
+        map: c.programs_summary + c.programs_map,
         padding: c.programs_padding,
         ..Programs::default()
     };
@@ -331,6 +366,12 @@ fn report<S: System>(
         waf_gc: programs.waf_gc(),
         programs,
         gc: Gc::of(&c.valid_per_victim),
+        map: MapTraffic {
+            hits: c.map_hits,
+            misses: c.map_misses,
+            reads: c.page_reads_map,
+            programs: c.programs_map,
+        },
         dedup,
         response_us: ResponseByKind::of(&measured.response),
         service_us: ResponseByKind::of(&measured.service),
