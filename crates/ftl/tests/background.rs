@@ -86,6 +86,7 @@ impl Flash for Watched {
         tag: Tag,
     ) -> Result<((), Completion), Infallible> {
         if matches!(cause, Cause::Gc | Cause::Wear) {
+            let (Ready::At(at) | Ready::After(_, at)) = ready;
             self.step(at, self.geometry().plane_of_unit(ppn));
         }
         self.device.read(ready, ppn, units, cause, route, tag)

@@ -487,6 +487,7 @@ impl<M: Medium> Flash for Nand<M> {
         _route: Route,
         _tag: Tag,
     ) -> Result<(StoredUnit, Completion), NandError> {
+        let (Ready::At(at) | Ready::After(_, at)) = ready;
         let done = Completion::instant(at);
         if matches!(cause, Cause::Gc | Cause::Wear) {
             self.load_for_copying(self.geometry.page_of(ppn));

@@ -184,7 +184,8 @@ impl NandSim {
         &self.timing
     }
 
-    /// Lets everything end, then sets the clock and all counters to 0: the end of preconditioning.
+    /// Lets everything end, then sets the clock and all counters to 0: the end of preconditioning, or of a
+    /// part of it.
     pub fn restart(&mut self) {
         self.advance(Time::MAX, &mut Vec::new());
         self.servers.fill(Resource::default());
