@@ -23,7 +23,7 @@ impl<T: Copy> Blocks<T> {
     /// If as many victims as the pool has blocks are collected in a row without the pool gaining a
     /// page: every candidate would be rewritten at its full length for ever.
     pub(crate) fn collection_step(&mut self, pool: usize, owner: &mut impl Owner<T>) {
-        let mark = |mark: usize, retired: usize| mark.saturating_sub(retired).max(1);
+        let mark = |mark: usize, retired: usize| mark.saturating_sub(retired).max(mark.min(1));
         if self.free_blocks(pool) > mark(self.rules.low, self.retired(pool)) {
             return;
         }
