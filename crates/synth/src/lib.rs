@@ -8,6 +8,7 @@
 //! | [`generate`] | a profile becomes records |
 //! | `extents`, `recency` | where requests go, and what was used so long ago |
 //! | `values` | what is written |
+//! | [`similarity`] | the bytes of what is written |
 //! | `arrivals`, `draw` | when, and the random numbers of everything |
 
 mod arrivals;
@@ -19,9 +20,11 @@ pub mod generate;
 pub mod presets;
 pub mod profile;
 mod recency;
+pub mod similarity;
 mod values;
 
 pub use error::ProfileError;
 pub use generate::{Generator, SynthOptions};
 pub use presets::{PRESETS, load};
 pub use profile::{Profile, profile_hash};
+pub use similarity::{Recipes, recipes, write_pages};
