@@ -21,7 +21,20 @@ macro_rules! presets {
 }
 
 /// All of them.
-pub const PRESETS: &[Preset] = presets!["mail", "web", "homes-7d", "homes-1d"];
+pub const PRESETS: &[Preset] = presets![
+    "mail",
+    "web",
+    "homes-7d",
+    "homes-1d",
+    "sysbench",
+    "hadoop",
+    "tpc-c",
+    "loadsim",
+    "specsfs",
+    "rubis",
+    "tpc-c-5vm",
+    "rubis-5vm",
+];
 
 /// A profile with its text, by the name of a preset or of a file.
 ///

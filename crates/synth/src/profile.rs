@@ -170,8 +170,8 @@ pub enum Statistic {
     BytesWritten,
     /// First to last request, in seconds.
     Seconds,
-    /// Mean R_c of the page writes of pages whose bytes are known, silent ones aside: LZ4 of the
-    /// exclusive or of old and new bytes, over 4,096.
+    /// Mean R_c of the versions of pages of records: LZ4 of the exclusive or of a version and the one
+    /// before, over 4,096.
     DeltaRatio,
     /// Share of the pages, as they are in the end, that others are variants of.
     References,

@@ -6,14 +6,14 @@ use super::recipe::{Kind, Recipe};
 use crate::draw::Draw;
 
 /// Words of the vocabulary that all text of a workload shares.
-const WORDS: u32 = 4096;
+const WORDS: u32 = 1000;
 
 /// Bytes of the longest word and the space behind it.
 const WORD_BYTES: usize = 12;
 
 /// The share of a record that is its own: one byte in so many; the others are those of the page's
 /// first record.
-const OWN_OF_RECORD: usize = 8;
+const OWN_OF_RECORD: usize = 16;
 
 /// Fills the body of a page with what its origin holds.
 pub(crate) fn fill(model: &Similarity, seed: u64, recipe: &Recipe, body: &mut [u8]) {
@@ -66,7 +66,7 @@ fn words(seed: u64, draw: &mut Draw, body: &mut [u8]) {
 /// One word and a space; the smaller its number, the more frequent it is.
 fn word(seed: u64, draw: &mut Draw, body: &mut [u8], at: usize) -> usize {
     let unit = draw.unit();
-    let number = (unit * unit * f64::from(WORDS)) as u32;
+    let number = (unit * unit * unit * f64::from(WORDS)) as u32;
     let mut bits = hash::hash(seed, Purpose::Word, number, 0);
     let letters = 2 + (bits % (WORD_BYTES as u64 - 2)) as usize;
     let mut word = [b' '; WORD_BYTES];
