@@ -95,6 +95,7 @@ impl CliError {
                 RunError::Trace(_)
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }
+                | RunError::WornOut { .. }
                 | RunError::Request { .. } => 1,
             },
             Self::Trace(_)
