@@ -1,11 +1,12 @@
 //! The bytes of synthesised values: what the model says of them, measured with LZ4.
 
 use flashlore_synth::profile::Statistic;
-use flashlore_synth::similarity::{Kind, PAGE_BYTES, Recipe, Relation, materialise};
+use flashlore_synth::similarity::{Kind, Recipe, Relation, materialise};
 use flashlore_synth::{
     Generator, PRESETS, Profile, Recipes, SynthOptions, load, recipes, write_pages,
 };
-use flashlore_trace::{Batch, Op, Pages};
+use flashlore_trace::pages::PAGE_BYTES;
+use flashlore_trace::{Batch, Op, PageSource, Pages};
 use proptest::prelude::*;
 
 type Page = [u8; PAGE_BYTES];

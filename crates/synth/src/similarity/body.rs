@@ -68,14 +68,13 @@ fn word(seed: u64, draw: &mut Draw, body: &mut [u8], at: usize) -> usize {
     let unit = draw.unit();
     let number = (unit * unit * unit * f64::from(WORDS)) as u32;
     let mut bits = hash::hash(seed, Purpose::Word, number, 0);
-    let letters = 2 + (bits % (WORD_BYTES as u64 - 2)) as usize;
+    let length = 2 + (bits % (WORD_BYTES as u64 - 2)) as usize;
     let mut word = [b' '; WORD_BYTES];
-    bits >>= 8;
-    for letter in &mut word[..letters - 1] {
-        *letter = b'a' + (bits % 26) as u8;
-        bits /= 26;
+    for letter in &mut word[..length - 1] {
+        bits >>= 5;
+        *letter = b'a' + ((bits & 31) * 26 / 32) as u8;
     }
-    put(body, at, &word[..letters])
+    put(body, at, &word[..length])
 }
 
 /// Writes `bytes` at `at`, as far as there is room; the end of what was written.

@@ -6,12 +6,11 @@
 //! holds, with the changes that make it a variant and those of its version, as far as the page is used;
 //! zeros follow.
 
+use flashlore_trace::pages::PAGE_BYTES;
+
 use super::model::Similarity;
 use super::recipe::{Kind, Recipe, Relation};
 use super::{body, changes, hash};
-
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 4096;
 
 /// Bytes of the stamp.
 pub(crate) const STAMP_BYTES: usize = 12;
@@ -28,7 +27,7 @@ pub fn materialise(model: &Similarity, seed: u64, recipe: &Recipe, page: &mut [u
     }
     let (stamp, bytes) = page.split_at_mut(STAMP_BYTES);
     let used = used_bytes(model, seed, recipe);
-    body::fill(model, seed, recipe, &mut bytes[..]);
+    body::fill(model, seed, recipe, &mut bytes[..used]);
     if recipe.relation() == Relation::Associate {
         changes::vary(&model.changes, seed, recipe.family, bytes);
     }

@@ -17,7 +17,7 @@ pub mod model;
 pub mod recipe;
 pub mod recipes;
 
-pub use materialise::{PAGE_BYTES, materialise};
+pub use materialise::materialise;
 pub use model::Similarity;
 pub use recipe::{Kind, Recipe, Relation};
 pub use recipes::{Recipes, recipes, write_pages};

@@ -3,9 +3,10 @@
 //! A page has a kind, which its place on the device determines. It is a reference, an associate, which
 //! is a variant of the reference, or independent. Pages that are written in place have versions.
 
+use flashlore_trace::pages::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
-use super::materialise::{BODY_BYTES, PAGE_BYTES};
+use super::materialise::BODY_BYTES;
 use super::recipe::Kind;
 use crate::feasible::{Fault, at_least, share};
 

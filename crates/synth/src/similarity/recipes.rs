@@ -8,11 +8,12 @@
 
 use std::path::Path;
 
-use flashlore_trace::{Batch, Op, PagesWriter};
+use flashlore_trace::pages::PAGE_BYTES;
+use flashlore_trace::{Batch, Op, PageSource, PagesWriter};
 
 use super::changes;
 use super::hash::{self, Purpose};
-use super::materialise::{BODY_BYTES, PAGE_BYTES, materialise};
+use super::materialise::{BODY_BYTES, materialise};
 use super::model::Similarity;
 use super::recipe::{Kind, NO_CLUSTER, Recipe};
 use crate::generate::{Generator, SynthOptions};
@@ -78,16 +79,6 @@ impl Recipes {
     /// The recipe of a value, if there is such a value.
     pub fn get(&self, value: u32) -> Option<Recipe> {
         self.entries.get(value as usize).map(Entry::recipe)
-    }
-
-    /// Fills `into` with the bytes of a value and says whether there is such a value; where there is
-    /// none, `into` stays as it was.
-    pub fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
-        let Some(recipe) = self.get(value) else {
-            return false;
-        };
-        materialise(&self.model, self.seed, &recipe, into);
-        true
     }
 
     /// A page that held `before` was read or written and holds `value`. Values appear in the order of
@@ -198,6 +189,16 @@ impl Recipes {
 
     fn unit(&self, purpose: Purpose, name: u32) -> f64 {
         hash::unit(self.seed, purpose, name, 0)
+    }
+}
+
+impl PageSource for Recipes {
+    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
+        let Some(recipe) = self.get(value) else {
+            return false;
+        };
+        materialise(&self.model, self.seed, &recipe, into);
+        true
     }
 }
 
