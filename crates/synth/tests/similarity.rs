@@ -304,6 +304,7 @@ fn sysbench_has_the_published_shares_and_sizes_of_differences() {
         (Statistic::DeltaBytes, bytes as f64 / others),
     ];
     println!("{pages} pages: {found:?}");
+    assert!((0.005..0.02).contains(&found[0].1), "{}", found[0].1);
     for (statistic, value) in found {
         let stated = profile.published[&statistic];
         assert!(

@@ -251,9 +251,91 @@ pub fn write_pages(recipes: &Recipes, path: impl AsRef<Path>) -> flashlore_trace
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets;
+
+    /// The recipes of a workload whose pages are all of one kind, independent of one another.
+    fn pages_of(kind: &str) -> Recipes {
+        let (_, text) = presets::load("sysbench").unwrap();
+        let text = text
+            .replace("record = 1.0", &format!("{kind} = 1.0"))
+            .replace("associates = 0.85 ", "associates = 0.0 ")
+            .replace("references = 0.01 ", "references = 0.0 ");
+        let profile = Profile::parse("test", &text).unwrap_or_else(|error| panic!("{error}"));
+        Recipes::new(&profile.similarity.unwrap(), 1, 1000)
+    }
+
+    const UNKNOWN: u32 = u32::MAX;
 
     #[test]
     fn a_value_takes_12_bytes() {
         assert_eq!(size_of::<Entry>(), 12);
+    }
+
+    #[test]
+    fn a_page_written_in_place_goes_on_and_a_copy_begins_anew() {
+        let mut recipes = pages_of("record");
+        recipes.observe(5, Op::Read, UNKNOWN, 0);
+        recipes.observe(5, Op::Write, 0, 1);
+        recipes.observe(5, Op::Write, 1, 1);
+        recipes.observe(5, Op::Write, 1, 2);
+        // Page 6 held value 1 as well: its family went on elsewhere.
+        recipes.observe(6, Op::Write, 1, 3);
+        recipes.observe(6, Op::Write, 3, 4);
+        // Nobody read page 7 before: this changes what the device holds there.
+        recipes.observe(7, Op::Write, UNKNOWN, 5);
+        assert_eq!(recipes.len(), 6);
+        let all: Vec<(u32, u16)> = (0..6)
+            .map(|value| recipes.get(value).unwrap())
+            .map(|recipe| (recipe.family, recipe.version))
+            .collect();
+        let device = |page| DEVICE | page;
+        let expected = [
+            (device(5), 0),
+            (device(5), 1),
+            (device(5), 2),
+            (0, 0),
+            (0, 1),
+        ];
+        assert_eq!(all[..5], expected);
+        assert_eq!(all[5], (device(7), 1));
+    }
+
+    #[test]
+    fn a_page_written_as_a_whole_and_a_full_log_begin_anew() {
+        let mut text = pages_of("text");
+        let mut log = pages_of("log");
+        let mut before = UNKNOWN;
+        for value in 0..40 {
+            text.observe(5, Op::Write, before, value);
+            log.observe(5, Op::Write, before, value);
+            before = value;
+        }
+        let families = |recipes: &Recipes| -> Vec<u32> {
+            let mut families: Vec<u32> = recipes.entries.iter().map(|e| e.family).collect();
+            families.dedup();
+            families
+        };
+        assert_eq!(families(&text).len(), 40);
+        // 40 versions of 512 bytes, 8 to a page.
+        assert!(
+            (4..=7).contains(&families(&log).len()),
+            "{:?}",
+            families(&log)
+        );
+    }
+
+    #[test]
+    fn there_is_one_page_of_zeros() {
+        let mut recipes = pages_of("zero");
+        for value in 0..10 {
+            recipes.observe(value, Op::Read, UNKNOWN, value);
+        }
+        let zero = |value| {
+            let mut page = [1; PAGE_BYTES];
+            assert!(recipes.fill(value, &mut page));
+            page == [0; PAGE_BYTES]
+        };
+        assert!(zero(0));
+        assert!((1..10).all(|value| !zero(value)));
     }
 }
