@@ -1,6 +1,6 @@
 //! A profile becomes records: runs over extents, a time for each request, a value for each page.
 
-use flashlore_trace::{Batch, NO_CONTENT, Op, TraceReader};
+use flashlore_trace::{Batch, NO_CONTENT, Op};
 
 use crate::arrivals::Clock;
 use crate::draw::Draw;
@@ -302,14 +302,4 @@ impl Run {
             hot,
         }
     }
-}
-
-/// A profile as a trace that is made while it is read. `text` is the profile's text, which the trace's
-/// identity follows from, together with the options.
-pub fn open(profile: &Profile, text: &str, options: &SynthOptions) -> TraceReader {
-    let mut generator = Generator::new(profile, options);
-    let identity = blake3::hash(format!("{text}\n{options:?}").as_bytes());
-    let name = format!("profile:{}", profile.name);
-    let next = move |batch: &mut Batch| generator.next_batch(batch);
-    TraceReader::made(name, *identity.as_bytes(), Box::new(next))
 }

@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashlore_characterize::{
-    Characteristics, Characterizer, Options, PageSource, write_dir,
-};
+use flashlore_characterize::{Characteristics, Characterizer, Options, PageSource, write_dir};
 use flashlore_trace::{
     Batch, ContentModel, Error, Format, Join, Pages, ReadOptions, TraceReader, WorkloadOptions,
     for_each_access,

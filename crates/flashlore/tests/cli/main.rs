@@ -8,5 +8,6 @@ mod errors;
 mod lists;
 mod program;
 mod rerun;
+mod synth;
 mod trace;
 mod volume;
