@@ -1,11 +1,11 @@
 //! Accesses in, characteristics out: of the whole and of slices of trace time.
 
-use flashlore_trace::{Access, AccessSummary, WorkloadOptions};
+use flashlore_trace::{Access, AccessSummary, PageSource, WorkloadOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Statistics};
 use crate::error::CharacterizeError;
-use crate::options::{Options, PageSource};
+use crate::options::Options;
 
 /// A trace that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

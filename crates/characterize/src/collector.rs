@@ -4,13 +4,13 @@
 //! of pages and values. What is followed gets a dense number here, so that the statistics keep plain
 //! vectors.
 
-use flashlore_trace::{Access, Op};
+use flashlore_trace::{Access, Op, PageSource};
 use serde::{Deserialize, Serialize};
 
 use crate::contents::Contents;
 use crate::error::CharacterizeError;
 use crate::ids::{Ids, PageKeys, Sampler};
-use crate::options::{Options, PageSource};
+use crate::options::Options;
 use crate::statistics::arrivals::{ArrivalCounter, Arrivals};
 use crate::statistics::compressibility::{Compressibility, CompressibilityCounter};
 use crate::statistics::footprint::{Footprint, FootprintCounter};

@@ -32,4 +32,5 @@ pub use characterizer::{Characteristics, Characterizer, Slice, Source};
 pub use collector::Statistics;
 pub use error::CharacterizeError;
 pub use files::write_dir;
-pub use options::{Options, PAGE_BYTES, PageSource};
+pub use flashlore_trace::pages::{PAGE_BYTES, PageSource};
+pub use options::Options;

@@ -63,13 +63,3 @@ impl Options {
         Ok(())
     }
 }
-
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 4096;
-
-/// Gives the bytes of values.
-pub trait PageSource {
-    /// Fills `into` with the bytes of a value and says whether they are known; where they are not,
-    /// `into` may hold anything.
-    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool;
-}

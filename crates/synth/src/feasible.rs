@@ -6,7 +6,7 @@
 
 use crate::profile::{Address, Profile, Reach, Statistic, Values};
 
-type Fault = (&'static str, String);
+pub(crate) type Fault = (&'static str, String);
 
 /// Pages of a mapping unit's size.
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -36,6 +36,15 @@ impl Profile {
         self.check_address(&self.address)?;
         if let Some(values) = &self.values {
             values.check()?;
+        }
+        if let Some(similarity) = &self.similarity {
+            similarity.check()?;
+            if self.values.is_none() {
+                return Err((
+                    "similarity",
+                    "found without [values], expected both: bytes are those of values".to_owned(),
+                ));
+            }
         }
         self.check_published()
     }
@@ -167,14 +176,14 @@ impl Reach {
     }
 }
 
-fn share(key: &'static str, value: f64) -> Result<(), Fault> {
+pub(crate) fn share(key: &'static str, value: f64) -> Result<(), Fault> {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
     }
     Err((key, format!("found {value}, expected a share from 0 to 1")))
 }
 
-fn at_least(key: &'static str, value: f64, least: f64) -> Result<(), Fault> {
+pub(crate) fn at_least(key: &'static str, value: f64, least: f64) -> Result<(), Fault> {
     if value >= least && value.is_finite() {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use crate::draw::Draw;
 use crate::extents::{Extent, Pool, Zones};
 use crate::feasible::PAGE_BYTES;
 use crate::profile::{Address, Profile};
+use crate::similarity::{Recipes, Similarity};
 use crate::values::{UNKNOWN, ValueStream};
 
 /// Records of one batch.
@@ -47,6 +48,8 @@ pub struct Generator {
     values: Option<ValueStream>,
     /// What each page holds.
     held: Vec<u32>,
+    /// What tells the bytes of each value, when asked for.
+    recipes: Option<Recipes>,
     clock: Clock,
     draw: Draw,
     writes: Quota,
@@ -135,6 +138,7 @@ impl Generator {
                 None => Vec::new(),
             },
             values,
+            recipes: None,
             clock: Clock::new(
                 &profile.arrivals,
                 count,
@@ -147,6 +151,16 @@ impl Generator {
             reads,
             run: None,
         }
+    }
+
+    /// Keeps what tells the bytes of each value from now on, which is before the first record.
+    pub(crate) fn keep_recipes(&mut self, model: &Similarity, seed: u64) {
+        self.recipes = Some(Recipes::new(model, seed, self.held.len() as u32));
+    }
+
+    /// What was kept, at the end.
+    pub(crate) fn into_recipes(self) -> Option<Recipes> {
+        self.recipes
     }
 
     /// Replaces the contents of `batch` with the next records; false, and no record, at the end.
@@ -177,11 +191,16 @@ impl Generator {
             None => NO_CONTENT,
         });
         if let Some(values) = &mut self.values {
-            for held in &mut self.held[first as usize..(first + pages) as usize] {
+            let end = first + pages;
+            for (page, held) in (first..).zip(&mut self.held[first as usize..end as usize]) {
+                let before = *held;
                 match run.op {
                     Op::Write => *held = values.write(*held, run.hot),
                     _ if *held == UNKNOWN => *held = values.found(),
                     _ => {}
+                }
+                if let Some(recipes) = &mut self.recipes {
+                    recipes.observe(page, run.op, before, *held);
                 }
                 batch.values.push(*held);
             }

@@ -10,6 +10,7 @@
 //! | [`overlay`] | a profile's values on the addresses of another trace |
 //! | `extents`, `recency` | where requests go, and what was used so long ago |
 //! | `values` | what is written |
+//! | [`similarity`] | the bytes of what is written |
 //! | `arrivals`, `draw` | when, and the random numbers of everything |
 
 mod arrivals;
@@ -22,6 +23,7 @@ pub mod overlay;
 pub mod presets;
 pub mod profile;
 mod recency;
+pub mod similarity;
 pub mod source;
 mod values;
 
@@ -29,4 +31,5 @@ pub use error::ProfileError;
 pub use generate::{Generator, SynthOptions};
 pub use presets::{PRESETS, load};
 pub use profile::{Profile, profile_hash};
+pub use similarity::{Recipes, recipes, write_pages};
 pub use source::Source;

@@ -26,6 +26,14 @@ pub const PRESETS: &[Preset] = presets![
     "web",
     "homes-7d",
     "homes-1d",
+    "sysbench",
+    "hadoop",
+    "tpc-c",
+    "loadsim",
+    "specsfs",
+    "rubis",
+    "tpc-c-5vm",
+    "rubis-5vm",
     "financial",
     "cello99",
     "proxy",
@@ -42,7 +50,7 @@ pub const PRESETS: &[Preset] = presets![
     "bvssd-financial1",
     "bvssd-cello99",
     "bvssd-tpch",
-    "bvssd-websearch1"
+    "bvssd-websearch1",
 ];
 
 /// A profile with its text, by the name of a preset or of a file.

@@ -10,6 +10,7 @@ use flashlore_units::{Nanos, Size};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ProfileError;
+use crate::similarity::Similarity;
 
 /// A workload's models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ pub struct Profile {
     pub address: Address,
     /// What is written; absent for a workload without content.
     pub values: Option<Values>,
+    /// What the bytes of its pages have in common; absent when nobody asks for bytes.
+    pub similarity: Option<Similarity>,
     /// What the workload must show, by statistic.
     #[serde(default)]
     pub published: BTreeMap<Statistic, Published>,
@@ -167,6 +170,15 @@ pub enum Statistic {
     BytesWritten,
     /// First to last request, in seconds.
     Seconds,
+    /// Mean R_c of the versions of pages of records: LZ4 of the exclusive or of a version and the one
+    /// before, over 4,096.
+    DeltaRatio,
+    /// Share of the pages, as they are in the end, that others are variants of.
+    References,
+    /// Share of the pages that are variants of a reference.
+    Associates,
+    /// Mean bytes of the difference between a variant and its reference.
+    DeltaBytes,
 }
 
 /// What a paper published of a statistic.

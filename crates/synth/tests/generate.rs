@@ -102,6 +102,7 @@ prop_compose! {
                 read_written: reaches[2],
             },
             values,
+            similarity: None,
             published: Default::default(),
         }
     }
@@ -190,6 +191,7 @@ fn middling() -> Profile {
             heavy_reach: near(0.9, 1000.0),
             light_reach: near(0.9, 1000.0),
         }),
+        similarity: None,
         published: Default::default(),
     }
 }

@@ -36,7 +36,7 @@ pub use formats::Format;
 pub use info::Info;
 pub use input::Compression;
 pub use overlay::{ContentModel, DeltaModel, MakeOverlay, NamedOverlay, Overlay};
-pub use pages::{Pages, PagesWriter};
+pub use pages::{PageSource, Pages, PagesWriter};
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
 pub use workload::{

@@ -31,6 +31,13 @@ const LEVEL: i32 = 9;
 /// How many bytes are asked for at once.
 const READ_BYTES: usize = 1 << 18;
 
+/// Gives the bytes of values.
+pub trait PageSource {
+    /// Fills `into` with the bytes of a value and says whether they are known; where they are not,
+    /// `into` may hold anything.
+    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool;
+}
+
 /// The pages of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pages {
@@ -159,6 +166,16 @@ impl Pages {
             ));
         }
         Ok(())
+    }
+}
+
+impl PageSource for Pages {
+    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
+        let page = self.page(value);
+        if let Some(page) = page {
+            into.copy_from_slice(page);
+        }
+        page.is_some()
     }
 }
 

@@ -3,11 +3,11 @@
 //! The codec is LZ4's block format, byte-oriented and fast. A ratio is the compressed size over 4096,
 //! at most 1. With sampling, only writes whose values are followed are compressed.
 
+use flashlore_trace::pages::{PAGE_BYTES, PageSource};
 use serde::{Deserialize, Serialize};
 
 use crate::measures::ratios::{RatioSpread, Ratios};
 use crate::measures::share;
-use crate::options::{PAGE_BYTES, PageSource};
 
 /// What pages and their differences compress to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

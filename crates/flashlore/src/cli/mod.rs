@@ -8,9 +8,7 @@ use clap::{Parser, Subcommand};
 use flashlore_trace::Format;
 
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
-pub use trace::{
-    CharacterizeArgs, ConvertArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand,
-};
+pub use trace::{CharacterizeArgs, ConvertArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand};
 pub use volume::{
     CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
 };

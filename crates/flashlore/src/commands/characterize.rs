@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashlore_characterize::{
-    Characteristics, Characterizer, Options, PAGE_BYTES, PageSource, write_dir,
-};
+use flashlore_characterize::{Characteristics, Characterizer, Options, PageSource, write_dir};
 use flashlore_trace::{
     Batch, ContentModel, Error, Format, Join, Pages, ReadOptions, TraceReader, WorkloadOptions,
     for_each_access,
@@ -115,21 +113,8 @@ fn one(
     Ok(characterizer.finish().with_summary(&summary?, workload))
 }
 
-/// The pages of a trace, in memory.
-struct FilePages(Pages);
-
-impl PageSource for FilePages {
-    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
-        let page = self.0.page(value);
-        if let Some(page) = page {
-            into.copy_from_slice(page);
-        }
-        page.is_some()
-    }
-}
-
 /// Reads a file of pages and demands that it belongs to the trace.
-fn open_pages(file: &Path, trace: &Path, args: &CharacterizeArgs) -> Result<FilePages, CliError> {
+fn open_pages(file: &Path, trace: &Path, args: &CharacterizeArgs) -> Result<Pages, CliError> {
     if trace == Path::new("-") {
         return Err(CliError::Usage(
             "--pages reads the trace twice, which standard input does not allow; name a file"
@@ -138,7 +123,7 @@ fn open_pages(file: &Path, trace: &Path, args: &CharacterizeArgs) -> Result<File
     }
     let pages = Pages::open(file, args.pages_memory.0)?;
     verify(file, &pages, open(trace, &read_options(args))?)?;
-    Ok(FilePages(pages))
+    Ok(pages)
 }
 
 /// Compares the MD5 of each page with the trace's digests; a native trace has kept their number only.
