@@ -235,8 +235,10 @@ fn a_workload_has_bytes() {
     ];
     let json = place.run(&args).json();
     let ratios = &json[0]["whole"]["compressibility"];
-    let text = ratios.to_string();
-    assert!(text.contains("mean"), "{text}");
+    let mean = |name: &str| ratios[name]["mean"].as_f64().unwrap();
+    let (delta, alone) = (mean("delta"), mean("alone"));
+    assert!((0.02..0.11).contains(&delta), "{delta}");
+    assert!(alone > 1.8 * delta, "{alone} alone, {delta} as a difference");
 
     for (profile, more, wanted) in [
         ("mail", both, "has no [similarity]"),
