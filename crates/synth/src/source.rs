@@ -12,6 +12,7 @@ use crate::error::ProfileError;
 use crate::generate::{Generator, SynthOptions};
 use crate::presets::load;
 use crate::profile::{Profile, profile_hash};
+use crate::similarity::{Recipes, recipes};
 
 /// What the name of a profile begins with wherever a trace or a content model may stand.
 pub const PREFIX: &str = "profile:";
@@ -72,6 +73,12 @@ impl Source {
             name: spec.to_owned(),
             ..source
         })
+    }
+
+    /// What tells the bytes of the records' values, by their numbers; absent when the profile has no
+    /// `[similarity]`. Makes the whole workload once.
+    pub fn recipes(&self) -> Option<Recipes> {
+        recipes(&self.profile, &self.options)
     }
 
     /// The records, which are made while they are read.

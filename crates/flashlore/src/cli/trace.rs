@@ -88,6 +88,10 @@ pub struct SynthArgs {
     /// Leave out the content where the output format has no place for it
     #[arg(long)]
     pub drop_content: bool,
+    /// Write the bytes of the pages too, as `trace characterize --pages` reads them: for profiles with
+    /// [similarity] and native output
+    #[arg(long, value_name = "FILE")]
+    pub pages: Option<PathBuf>,
 }
 
 const SYNTH_EXAMPLES: &str = "\
@@ -95,6 +99,7 @@ Examples:
   flashlore trace synth mail -o mail.parquet
   flashlore trace synth homes-7d --scale 0.1 --seed 2 -o homes.fiu
   flashlore trace synth my-profile.toml --requests 100000 -o my.txt --to disksim
+  flashlore trace synth sysbench --scale 0.1 -o sysbench.parquet --pages sysbench.pages.zst
 
 A profile need not be written to be replayed: `flashlore compare profile:mail,scale=0.1`.";
 

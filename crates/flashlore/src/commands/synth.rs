@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use flashlore_synth::presets::PRESETS;
-use flashlore_synth::{Profile, Source, SynthOptions, profile_hash};
+use flashlore_synth::{Profile, Source, SynthOptions, profile_hash, write_pages};
 use flashlore_trace::convert::convert_reader;
-use flashlore_trace::{ConvertOptions, ConvertReport, ReadOptions};
+use flashlore_trace::{ConvertOptions, ConvertReport, Format, ReadOptions};
 use serde_json::json;
 
 use super::trace::output_format;
@@ -30,6 +30,9 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
         seed: args.seed,
     };
     let source = Source::new(&args.profile, options)?;
+    if let Some(pages) = &args.pages {
+        check_pages(args, pages, &source, to)?;
+    }
     let convert = ConvertOptions {
         read: ReadOptions::default(),
         to,
@@ -37,8 +40,48 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
     };
     let progress = Progress::phase("writing the workload");
     let report = convert_reader(source.open(), &args.output, &convert)?;
+    let mut text = report_text(&source, &report, &args.output);
+    if let (Some(path), Some(recipes)) = (
+        &args.pages,
+        args.pages.as_ref().and_then(|_| source.recipes()),
+    ) {
+        let pages = write_pages(&recipes, path)?;
+        text.push_str(&format!("{pages} pages in {}\n", path.display()));
+    }
     drop(progress);
-    print(&report_text(&source, &report, &args.output))
+    print(&text)
+}
+
+/// Refuses pages that the profile does not tell or that would not fit the trace.
+fn check_pages(
+    args: &SynthArgs,
+    pages: &Path,
+    source: &Source,
+    to: Format,
+) -> Result<(), CliError> {
+    let refuse = |message: String| Err(CliError::Usage(message));
+    if source.profile.similarity.is_none() {
+        return refuse(format!(
+            "the profile {} has no [similarity], which tells the bytes of pages; leave out --pages",
+            args.profile
+        ));
+    }
+    if to != Format::Native {
+        return refuse(format!(
+            "--pages goes with native output (.parquet): digests in {to} would not be those of the \
+             pages"
+        ));
+    }
+    if same_file(&args.output, pages)
+        || args.output == pages
+        || same_file(Path::new(&args.profile), pages)
+    {
+        return refuse(format!(
+            "{} is to hold the pages and is profile or output too; name another file for the pages",
+            pages.display()
+        ));
+    }
+    Ok(())
 }
 
 fn report_text(source: &Source, report: &ConvertReport, output: &Path) -> String {

@@ -213,3 +213,48 @@ fn mistakes_with_profiles_are_explained() {
         "{text}"
     );
 }
+
+#[test]
+fn a_workload_has_bytes() {
+    let place = Place::new();
+    let synth = |profile, more: &[&str]| {
+        let mut args = vec!["trace", "synth", profile, "--scale", "0.005"];
+        args.extend(more);
+        place.run(&args)
+    };
+    let both = ["-o", "s.parquet", "--pages", "s.pages.zst"];
+    let text = synth("sysbench", &both).ok();
+    assert!(text.ends_with(" pages in s.pages.zst\n"), "{text}");
+    let args = [
+        "trace",
+        "characterize",
+        "s.parquet",
+        "--pages",
+        "s.pages.zst",
+        "--json",
+    ];
+    let json = place.run(&args).json();
+    let ratios = &json[0]["whole"]["compressibility"];
+    let mean = |name: &str| ratios[name]["mean"].as_f64().unwrap();
+    let (delta, alone) = (mean("delta"), mean("alone"));
+    assert!((0.02..0.11).contains(&delta), "{delta}");
+    assert!(alone > 1.8 * delta, "{alone} alone, {delta} as a difference");
+
+    for (profile, more, wanted) in [
+        ("mail", both, "has no [similarity]"),
+        (
+            "sysbench",
+            ["-o", "s.fiu", "--pages", "s.pages.zst"],
+            "native output",
+        ),
+        (
+            "sysbench",
+            ["-o", "t.parquet", "--pages", "t.parquet"],
+            "name another file",
+        ),
+    ] {
+        let message = synth(profile, &more).fails(2);
+        assert!(message.contains(wanted), "{message}");
+    }
+    assert!(!place.path("s.fiu").exists() && !place.path("t.parquet").exists());
+}

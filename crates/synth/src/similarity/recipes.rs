@@ -223,8 +223,8 @@ impl Entry {
     }
 }
 
-/// The recipes of all values of a workload, by their numbers in the trace that [`crate::open`] makes of
-/// the same profile and options; absent when the profile has no `[similarity]`. Makes the whole
+/// The recipes of all values of a workload, by their numbers in the trace that [`crate::Source`] makes
+/// of the same profile and options; absent when the profile has no `[similarity]`. Makes the whole
 /// workload once.
 pub fn recipes(profile: &Profile, options: &SynthOptions) -> Option<Recipes> {
     let mut generator = Generator::new(profile, options);
