@@ -63,6 +63,7 @@ fn a_profile_of_ones_own_is_a_file() {
         message.contains("cannot read the profile own.toml"),
         "{message}"
     );
+    fs::rename(place.path("moved/own.toml"), place.path("own.toml")).unwrap();
     place
         .run(&["rerun", "own.json", "--trace-dir", "moved"])
         .ok();
