@@ -239,7 +239,10 @@ fn a_workload_has_bytes() {
     let mean = |name: &str| ratios[name]["mean"].as_f64().unwrap();
     let (delta, alone) = (mean("delta"), mean("alone"));
     assert!((0.02..0.11).contains(&delta), "{delta}");
-    assert!(alone > 1.8 * delta, "{alone} alone, {delta} as a difference");
+    assert!(
+        alone > 1.8 * delta,
+        "{alone} alone, {delta} as a difference"
+    );
 
     for (profile, more, wanted) in [
         ("mail", both, "has no [similarity]"),
