@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use flashlore_papers::PaperError;
 use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
 use flashlore_sim::results::ResultsError;
@@ -17,6 +18,9 @@ pub enum CliError {
     /// A configuration that cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// An experiment that cannot be done.
+    #[error(transparent)]
+    Paper(#[from] PaperError),
     /// A trace that cannot be read, laid out or written.
     #[error(transparent)]
     Trace(#[from] flashlore_trace::Error),
@@ -77,6 +81,11 @@ impl CliError {
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config(_) => 2,
+            Self::Paper(
+                PaperError::Unknown { .. }
+                | PaperError::UnknownFigure { .. }
+                | PaperError::Scale { .. },
+            ) => 2,
             Self::Trace(flashlore_trace::Error::Layout(_)) => 2,
             Self::Run { source, .. } => match **source {
                 RunError::Config(_)
@@ -92,6 +101,7 @@ impl CliError {
                 | RunError::Request { .. } => 1,
             },
             Self::Trace(_)
+            | Self::Paper(_)
             | Self::Results(_)
             | Self::File { .. }
             | Self::Volume { .. }

@@ -3,6 +3,7 @@
 mod demo;
 mod list;
 mod replay;
+mod reproduce;
 mod rerun;
 mod trace;
 mod volume;
@@ -23,6 +24,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(&args),
         Command::Systems(args) => list::systems(&args),
         Command::Devices(args) => list::devices(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Create(args) => volume::create(&args),
         Command::Import(args) => volume::import(&args),
         Command::Export(args) => volume::export(&args),
