@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use flashlore_characterize::CharacterizeError;
 use flashlore_papers::PaperError;
 use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
@@ -24,6 +25,9 @@ pub enum CliError {
     /// A trace that cannot be read, laid out or written.
     #[error(transparent)]
     Trace(#[from] flashlore_trace::Error),
+    /// A trace that cannot be characterised, or its characteristics not be written.
+    #[error(transparent)]
+    Characterize(#[from] CharacterizeError),
     /// A run that cannot begin or go on.
     #[error("{trace} on system {system}: {source}")]
     Run {
@@ -87,6 +91,8 @@ impl CliError {
                 | PaperError::Scale { .. },
             ) => 2,
             Self::Trace(flashlore_trace::Error::Layout(_)) => 2,
+            Self::Characterize(CharacterizeError::Results(_)) => 1,
+            Self::Characterize(_) => 2,
             Self::Run { source, .. } => match **source {
                 RunError::Config(_)
                 | RunError::Geometry { .. }

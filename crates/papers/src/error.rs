@@ -1,5 +1,6 @@
 //! What can be wrong with an experiment.
 
+use flashlore_characterize::CharacterizeError;
 use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
 use flashlore_synth::ProfileError;
@@ -58,6 +59,9 @@ pub enum PaperError {
     /// A workload that cannot be laid out.
     #[error(transparent)]
     Trace(#[from] flashlore_trace::Error),
+    /// Values that cannot be counted.
+    #[error(transparent)]
+    Characterize(#[from] CharacterizeError),
     /// A run that cannot begin or go on.
     #[error("run {run}: {source}")]
     Run {

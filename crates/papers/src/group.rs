@@ -62,16 +62,32 @@ impl Group {
             seed: self.seed,
         };
         let content = WorkloadOptions::new(self.content(&profile));
-        let reader = open(&profile, &text, &options);
-        let mut made = flashlore_trace::Workload::from_readers(vec![reader], &content)?;
+        let reader = || vec![open(&profile, &text, &options)];
         let mut found = Found {
             profile: (profile.name.clone(), profile_hash(&text)),
             ..Found::default()
         };
+        if !self.runs.is_empty() {
+            let made = flashlore_trace::Workload::from_readers(reader(), &content)?;
+            self.simulate(made, ticker, &mut found)?;
+        }
+        if let Some(name) = &self.count {
+            let counted = values::count(reader(), &content, self.workload.scale)?;
+            found.figures.insert(name, counted);
+        }
+        Ok(found)
+    }
+
+    fn simulate(
+        &self,
+        mut made: flashlore_trace::Workload,
+        ticker: &mut dyn Ticker,
+        found: &mut Found,
+    ) -> Result<(), PaperError> {
         for (name, config) in &self.runs {
             let run = RunOptions {
                 measure: MeasureOptions::default(),
-                progress: Some(ticker),
+                progress: Some(&mut *ticker),
             };
             let done = simulate(config, &mut made, run).map_err(|source| PaperError::Run {
                 run: name.clone(),
@@ -82,11 +98,7 @@ impl Group {
                 .configurations
                 .push((name.clone(), config_hash(config)));
         }
-        if let Some(name) = &self.count {
-            let counted = values::count(&mut made, self.workload.scale)?;
-            found.figures.insert(name, counted);
-        }
-        Ok(found)
+        Ok(())
     }
 
     fn content(&self, profile: &Profile) -> ContentModel {

@@ -10,7 +10,7 @@ use flashlore_trace::Format;
 
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
-pub use trace::{ConvertArgs, InfoArgs, TraceCommand};
+pub use trace::{CharacterizeArgs, ConvertArgs, InfoArgs, TraceCommand};
 pub use volume::{
     CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
 };
@@ -31,6 +31,7 @@ Examples:
   flashlore compare my-trace.csv.gz --content distinct
   flashlore compare demo:maildir --set dedup.index_entries=1Ki
   flashlore trace info my-trace.csv.gz
+  flashlore trace characterize my-trace.csv.gz
   flashlore create disk --size 10GiB && flashlore import disk image.raw && flashlore check disk
 
 A trace is a file in a known format (fiu, msr, spc, alibaba, tencent, systor, cloudphysics, disksim,

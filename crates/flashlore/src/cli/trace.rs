@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use flashlore_trace::Format;
+use flashlore_sim::config::{Nanos, Share, Size};
+use flashlore_trace::{ContentModel, DeltaModel, Format};
 
 use super::readable;
+use super::run::JoinBy;
 
 /// Look at traces, or convert them.
 #[derive(Subcommand)]
@@ -14,6 +16,8 @@ pub enum TraceCommand {
     Info(InfoArgs),
     /// Write a trace in another format
     Convert(ConvertArgs),
+    /// Print who writes what where, how often, and how soon again: locality of content and address
+    Characterize(Box<CharacterizeArgs>),
 }
 
 /// Flags of `trace info`.
@@ -72,3 +76,67 @@ Examples:
 
 Native traces (Parquet) are replayed fastest and without being held in memory. Text is written
 uncompressed.";
+
+/// Flags of `trace characterize`.
+#[derive(Args)]
+#[command(after_help = CHARACTERIZE_EXAMPLES)]
+pub struct CharacterizeArgs {
+    /// Traces; each is looked at by itself, unless --join makes them one
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Give everything anew for each slice of trace time too [example: 1d]
+    #[arg(long, value_name = "DURATION")]
+    pub slice: Option<Nanos>,
+    /// Follow this share of the pages and values only, for very long traces [example: 0.01]
+    #[arg(long, value_name = "SHARE")]
+    pub sample: Option<Share>,
+    /// How long the trace takes to write this much; may be repeated [example: 60GiB]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',')]
+    pub capacity: Vec<Size>,
+    /// The bytes of the trace's distinct pages in order of first appearance, to see how they compress
+    #[arg(long, value_name = "FILE", conflicts_with = "join")]
+    pub pages: Option<PathBuf>,
+    /// Memory that the pages of --pages may take
+    #[arg(long, value_name = "SIZE", default_value = "8GiB", requires = "pages")]
+    pub pages_memory: Size,
+    /// Where the content of pages comes from, as in `compare`
+    #[arg(long, value_name = "MODEL", default_value_t = ContentModel::FromTrace)]
+    pub content: ContentModel,
+    /// Compression ratio of page writes, drawn: gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]
+    #[arg(long, value_name = "MODEL")]
+    pub delta: Option<DeltaModel>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write summary.json and tables as Parquet into this directory
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Look only at requests to this device of the trace; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub device: Vec<String>,
+    #[arg(long, value_name = "FORMAT", help = readable("Format of the traces"))]
+    pub format: Option<Format>,
+    /// Skip malformed records, and count them, instead of stopping
+    #[arg(long)]
+    pub lenient: bool,
+    /// Make the traces one: one after another, or merged by their times
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "sequence"
+    )]
+    pub join: Option<JoinBy>,
+}
+
+const CHARACTERIZE_EXAMPLES: &str = "\
+Examples:
+  flashlore trace characterize mail.fiu.xz
+  flashlore trace characterize homes.fiu.xz --slice 1d --capacity 4GiB --out homes
+  flashlore trace characterize sqlite-bytes.fiu.xz --pages sqlite-bytes.pages.zst
+  flashlore trace characterize tencent.csv.zst --sample 0.01 --json
+  flashlore trace characterize prxy_0.csv.gz --content zipf:a=0.8,n=2000000
+
+What each figure means stands in docs/workloads.md.";

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod characterize;
 mod demo;
 mod list;
 mod replay;
@@ -22,6 +23,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Simulate(args) => replay::simulate(&args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(&args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(&args),
+        Command::Trace(TraceCommand::Characterize(args)) => characterize::characterize(&args),
         Command::Systems(args) => list::systems(&args),
         Command::Devices(args) => list::devices(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),

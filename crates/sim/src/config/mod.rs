@@ -21,6 +21,7 @@ pub use device::{
     StripeLevel, Timing, Wear,
 };
 pub use error::ConfigError;
+pub use flashlore_units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
 pub use geometry::{Shape, UNIT_BYTES, auto_device};
 pub use hash::config_hash;
 pub use host::{HostConfig, HostMode, Load};
@@ -29,4 +30,3 @@ pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use settings::Settings;
 pub use system::{DedupConfig, Digest, SwitchOff, SystemConfig};
-pub use flashlore_units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

@@ -205,7 +205,10 @@ fn write_frame(
 }
 
 /// Writes a file beside `path` and renames it to `path`; removes it if that fails.
-fn write_file(
+///
+/// # Errors
+/// What `write` says, and a file that cannot be made, written or renamed.
+pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), FrameError>,
 ) -> Result<(), ResultsError> {

@@ -1,0 +1,168 @@
+//! Characteristics as files in a directory, each written under another name first.
+//!
+//! Every row of the Parquet files names its slice; in those of the whole it is absent. The columns
+//! are listed in `docs/workloads.md`.
+
+use std::io::Write;
+use std::path::Path;
+
+use flashlore_sim::results::{Frame, ResultsError, write_file};
+use serde_json::{Value, json};
+
+use crate::characterizer::Characteristics;
+use crate::collector::Statistics;
+use crate::error::CharacterizeError;
+use crate::measures::share;
+use crate::statistics::locality::LocalityCurve;
+
+/// Columns that come first.
+const LEADING: [&str; 4] = ["slice", "class", "space", "measure"];
+
+/// Makes the rows of a file.
+type Rows = fn(&Statistics) -> Vec<Value>;
+
+/// The files, and what is in them.
+const FILES: [(&str, Rows); 6] = [
+    ("popularity.parquet", popularity),
+    ("stack_distance.parquet", stack_distance),
+    ("miss_ratio.parquet", miss_ratio),
+    ("sizes.parquet", sizes),
+    ("overwrite.parquet", overwrite),
+    ("arrivals.parquet", arrivals),
+];
+
+/// Writes `summary.json`, with everything, and tables as Parquet into `dir`, which is made if needed.
+/// A table without rows is not written.
+///
+/// # Errors
+/// A directory or file that cannot be written. Files written before stay.
+pub fn write_dir(dir: &Path, found: &Characteristics) -> Result<(), CharacterizeError> {
+    std::fs::create_dir_all(dir).map_err(|source| ResultsError::Write {
+        path: dir.to_path_buf(),
+        source: source.into(),
+    })?;
+    for (name, rows) in FILES {
+        let mut all = rows(&found.whole);
+        for slice in &found.slices {
+            let rows = rows(&slice.statistics).into_iter();
+            all.extend(rows.map(|row| in_slice(row, slice.number)));
+        }
+        if !all.is_empty() {
+            let frame = Frame::from_rows(&LEADING, &all);
+            write_file(&dir.join(name), |out| frame.write_parquet(out))?;
+        }
+    }
+    let mut json = serde_json::to_vec_pretty(found).expect("plain data");
+    json.push(b'\n');
+    write_file(&dir.join("summary.json"), |out| Ok(out.write_all(&json)?))?;
+    Ok(())
+}
+
+fn in_slice(mut row: Value, number: u64) -> Value {
+    row["slice"] = json!(number);
+    row
+}
+
+fn popularity(found: &Statistics) -> Vec<Value> {
+    let mut rows = Vec::new();
+    let popularity = &found.popularity;
+    for (class, of) in [("read", &popularity.reads), ("write", &popularity.writes)] {
+        let all_values: u64 = of.frequencies.iter().map(|f| f.values).sum();
+        let all = of.frequencies.iter().map(|f| f.values * f.accesses).sum();
+        let (mut values, mut accesses) = (0, 0);
+        for frequency in &of.frequencies {
+            values += frequency.values;
+            accesses += frequency.values * frequency.accesses;
+            rows.push(json!({
+                "class": class,
+                "accesses_per_value": frequency.accesses,
+                "values": frequency.values,
+                "share_of_values": share(values, all_values),
+                "share_of_accesses": share(accesses, all),
+            }));
+        }
+    }
+    rows
+}
+
+fn stack_distance(found: &Statistics) -> Vec<Value> {
+    let (values, pages) = (&found.value_locality, &found.page_locality);
+    let mut rows = Vec::new();
+    for (class, space, curve) in [
+        ("read", "value", &values.reads),
+        ("write", "value", &values.writes),
+        ("read", "page", &pages.reads),
+        ("write", "page", &pages.writes),
+    ] {
+        rows.extend(curve_rows(class, space, curve));
+    }
+    rows
+}
+
+fn curve_rows(class: &str, space: &str, curve: &LocalityCurve) -> Vec<Value> {
+    let mut before = 0;
+    let points = curve.points.iter().map(|point| {
+        let count = point.within - std::mem::replace(&mut before, point.within);
+        json!({
+            "class": class,
+            "space": space,
+            "distance": point.distance,
+            "accesses": count,
+            "accesses_within": point.within,
+            "share_of_rereferences": share(point.within, curve.rereferences()),
+            "share_of_accesses": share(point.within, curve.accesses),
+        })
+    });
+    points.collect()
+}
+
+fn miss_ratio(found: &Statistics) -> Vec<Value> {
+    let point = |point| serde_json::to_value(point).expect("plain data");
+    found.index.curve.iter().map(point).collect()
+}
+
+fn sizes(found: &Statistics) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for (class, spread) in [("read", &found.sizes.reads), ("write", &found.sizes.writes)] {
+        for bucket in spread.iter().flat_map(|spread| &spread.histogram) {
+            rows.push(json!({
+                "class": class,
+                "low_bytes": bucket.low,
+                "high_bytes": bucket.high,
+                "requests": bucket.count,
+            }));
+        }
+    }
+    rows
+}
+
+fn overwrite(found: &Statistics) -> Vec<Value> {
+    let overwrites = &found.overwrites;
+    let mut rows = Vec::new();
+    for (measure, spread) in [
+        ("page_writes", &overwrites.distance),
+        ("time_ns", &overwrites.time_ns),
+    ] {
+        for bucket in spread.iter().flat_map(|spread| &spread.histogram) {
+            rows.push(json!({
+                "measure": measure,
+                "low": bucket.low,
+                "high": bucket.high,
+                "overwrites": bucket.count,
+            }));
+        }
+    }
+    rows
+}
+
+fn arrivals(found: &Statistics) -> Vec<Value> {
+    let window = |window: &crate::statistics::arrivals::Dispersion| {
+        json!({
+            "window_ns": window.window_ns,
+            "windows": window.windows,
+            "mean_requests": window.mean,
+            "index_of_dispersion": window.index,
+        })
+    };
+    found.arrivals.dispersion.iter().map(window).collect()
+}

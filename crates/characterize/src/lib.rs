@@ -1,0 +1,35 @@
+//! The content and address locality of any trace: who writes what where, how often, and how soon
+//! again.
+//!
+//! [`Characterizer`] looks at [`flashlore_trace::Access`]es one by one and becomes
+//! [`Characteristics`], which print as tables, serialise, and are written as Parquet files by
+//! [`write_dir`]. What each figure means stands in `docs/workloads.md`; the numbers of definitions in
+//! this crate are those of its section on statistics.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`characterizer`] | the whole and slices of trace time |
+//! | [`collector`] | one pass: requests to page accesses to [`statistics`] |
+//! | `ids`, `contents` | dense numbers and sampling; what every page holds |
+//! | [`statistics`] | one file a statistic |
+//! | `structures`, [`measures`] | stack distances; histograms and percentiles |
+//! | `report`, `files` | tables and plots; Parquet and JSON |
+//! | [`options`], [`error`] | what is asked, and why it may fail |
+
+pub mod characterizer;
+pub mod collector;
+mod contents;
+pub mod error;
+mod files;
+mod ids;
+pub mod measures;
+pub mod options;
+mod report;
+pub mod statistics;
+mod structures;
+
+pub use characterizer::{Characteristics, Characterizer, Slice, Source};
+pub use collector::Statistics;
+pub use error::CharacterizeError;
+pub use files::write_dir;
+pub use options::{Options, PAGE_BYTES, PageSource};

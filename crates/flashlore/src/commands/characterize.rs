@@ -1,0 +1,160 @@
+//! `flashlore trace characterize`.
+
+use std::path::{Path, PathBuf};
+
+use flashlore_characterize::{
+    Characteristics, Characterizer, Options, PAGE_BYTES, PageSource, write_dir,
+};
+use flashlore_trace::{
+    Batch, ContentModel, Error, Format, Join, Pages, ReadOptions, TraceReader, WorkloadOptions,
+    for_each_access,
+};
+
+use crate::cli::CharacterizeArgs;
+use crate::error::CliError;
+use crate::input::open;
+use crate::output::print;
+use crate::progress::Progress;
+
+/// Prints and writes what is known about the locality of traces.
+pub fn characterize(args: &CharacterizeArgs) -> Result<(), CliError> {
+    let options = options(args);
+    options.check()?;
+    let groups: Vec<&[PathBuf]> = match args.join {
+        Some(_) => vec![&args.traces],
+        None => args.traces.chunks(1).collect(),
+    };
+    refuse_contradictions(args, groups.len())?;
+    let workload = workload_options(args);
+    let progress = Progress::phase("reading the trace");
+    let found = groups
+        .into_iter()
+        .map(|paths| one(paths, args, &options, &workload))
+        .collect::<Result<Vec<_>, CliError>>()?;
+    drop(progress);
+    if let (Some(dir), [found]) = (&args.out, &found[..]) {
+        write_dir(dir, found)?;
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&found).expect("plain data");
+        return print(&format!("{json}\n"));
+    }
+    let texts: Vec<String> = found.iter().map(Characteristics::to_string).collect();
+    print(&texts.join("\n\n"))
+}
+
+fn options(args: &CharacterizeArgs) -> Options {
+    let default = Options::default();
+    Options {
+        slice_ns: args.slice.map(|slice| slice.0),
+        sample_rate: args.sample.map_or(default.sample_rate, |share| share.get()),
+        capacities: args.capacity.iter().map(|size| size.0).collect(),
+        ..default
+    }
+}
+
+fn workload_options(args: &CharacterizeArgs) -> WorkloadOptions {
+    WorkloadOptions {
+        read: read_options(args),
+        join: args.join.map_or(Join::Sequence, Join::from),
+        devices: args.device.clone(),
+        delta: args.delta,
+        ..WorkloadOptions::new(args.content.clone())
+    }
+}
+
+fn read_options(args: &CharacterizeArgs) -> ReadOptions {
+    ReadOptions {
+        format: args.format,
+        lenient: args.lenient,
+    }
+}
+
+fn refuse_contradictions(args: &CharacterizeArgs, results: usize) -> Result<(), CliError> {
+    let refuse = |why: &str| Err(CliError::Usage(why.to_string()));
+    if results > 1 && args.out.is_some() {
+        return refuse("--out holds the result of one trace; name one, or say --join");
+    }
+    if results > 1 && args.pages.is_some() {
+        return refuse("--pages belongs to one trace; name one");
+    }
+    if args.pages.is_some() && args.content != ContentModel::FromTrace {
+        return refuse("--pages are those of the trace's own content; leave out --content");
+    }
+    Ok(())
+}
+
+/// Looks at traces that are one.
+fn one(
+    paths: &[PathBuf],
+    args: &CharacterizeArgs,
+    options: &Options,
+    workload: &WorkloadOptions,
+) -> Result<Characteristics, CliError> {
+    let pages = match (&args.pages, paths) {
+        (Some(file), [trace]) => Some(open_pages(file, trace, args)?),
+        _ => None,
+    };
+    let source = pages.as_ref().map(|pages| pages as &dyn PageSource);
+    let mut characterizer = Characterizer::with_pages(options.clone(), source)?;
+    let readers = paths
+        .iter()
+        .map(|path| open(path, &workload.read))
+        .collect::<Result<Vec<_>, CliError>>()?;
+    let mut failure = None;
+    let summary = for_each_access(readers, workload, |access| {
+        characterizer.observe(access).map_err(|error| {
+            let text = error.to_string();
+            failure = Some(error);
+            Error::Layout(text)
+        })
+    });
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    Ok(characterizer.finish().with_summary(&summary?, workload))
+}
+
+/// The pages of a trace, in memory.
+struct FilePages(Pages);
+
+impl PageSource for FilePages {
+    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
+        let page = self.0.page(value);
+        if let Some(page) = page {
+            into.copy_from_slice(page);
+        }
+        page.is_some()
+    }
+}
+
+/// Reads a file of pages and demands that it belongs to the trace.
+fn open_pages(file: &Path, trace: &Path, args: &CharacterizeArgs) -> Result<FilePages, CliError> {
+    if trace == Path::new("-") {
+        return Err(CliError::Usage(
+            "--pages reads the trace twice, which standard input does not allow; name a file"
+                .to_string(),
+        ));
+    }
+    let pages = Pages::open(file, args.pages_memory.0)?;
+    verify(file, &pages, open(trace, &read_options(args))?)?;
+    Ok(FilePages(pages))
+}
+
+/// Compares the MD5 of each page with the trace's digests; a native trace has kept their number only.
+fn verify(file: &Path, pages: &Pages, mut reader: TraceReader) -> Result<(), CliError> {
+    let mut batch = Batch::default();
+    while reader.next_batch(&mut batch)? {}
+    if reader.format() == Format::Native {
+        let (found, expected) = (pages.len(), reader.value_count());
+        return match found == expected as usize {
+            true => Ok(()),
+            false => Err(CliError::Trace(Error::Pages {
+                path: file.display().to_string(),
+                what: format!("it holds {found} pages, expected {expected}, one a distinct value"),
+            })),
+        };
+    }
+    let digests = (0..reader.value_count()).map(|value| reader.digest(value));
+    Ok(pages.verify(digests)?)
+}
