@@ -156,6 +156,8 @@ pub struct Sensitivity {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
+    /// Columns of one name here make a table.
+    pub table: String,
     /// Its head.
     pub name: String,
     /// Its expression.
@@ -465,5 +467,100 @@ impl Workload {
             runs.push(self.run(VALUES));
         }
         runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &str = r#"
+name = "small"
+title = "t"
+source = "s"
+traces = ["web", "mail"]
+calibration = { run = "web/plain", figure = "erases", target = 1, tolerance = 1, setting = "x", from = 0, to = 1 }
+system.plain = { preset = "plain" }
+sensitivity = { workloads = [], systems = [], column = [], variant = [] }
+workload = [
+    { id = "{profile}", profiles = ["web", "mail"], systems = ["plain"], values = true },
+    { id = "z/{profile}/{a}-{n}", profiles = ["web"], zipf = { exponents = [0.0, 0.5], values = [1.0, 2.0] }, systems = ["plain"] },
+]
+[[check]]
+id = "C1"
+figures = ["1"]
+claim = "c"
+source = "s"
+kind = "shape"
+item = [
+    { name = "{trace}", measure = "erases@{trace}/plain", published = 5, tolerance = 2 },
+    { name = "largest", falling = ["max(erases@{trace}/plain)", "erases@z/web/0.5-2/plain"] },
+]
+"#;
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(SOUND.contains(from));
+        let text = SOUND.replace(from, to);
+        Paper::parse("small", &text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn series_and_items_are_expanded() {
+        let paper = Paper::parse("small", SOUND).unwrap();
+        let ids: Vec<String> = paper.workloads().into_iter().map(|w| w.id).collect();
+        let zipf = ["z/web/0-1", "z/web/0-2", "z/web/0.5-1", "z/web/0.5-2"];
+        assert_eq!(ids, [&["web", "mail"][..], &zipf[..]].concat());
+        let rows = paper.rows(&paper.check[0]).unwrap();
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["web", "mail", "largest"]);
+        assert_eq!(rows[0].accept, Accept::Within(3.0, 7.0));
+        assert_eq!(rows[2].accept, Accept::Falling(0.0));
+        assert_eq!(rows[2].measures.len(), 2);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let run = error(
+            "erases@{trace}/plain\", published",
+            "erases@{trace}/ca\", published",
+        );
+        assert_eq!(run, "small: erases@mail/ca: there is no such run");
+        let figure = error(
+            "erases@{trace}/plain\", published",
+            "erase@{trace}/plain\", published",
+        );
+        assert!(
+            figure.contains("erase@mail/plain: expected one of requests, "),
+            "{figure}"
+        );
+        let accepted = error(", published = 5, tolerance = 2", "");
+        assert!(
+            accepted.ends_with("item {trace}: nothing says what is accepted"),
+            "{accepted}"
+        );
+        let reason = error("kind = \"shape\"", "kind = \"fitted\"");
+        assert!(reason.ends_with("a reason is missing"), "{reason}");
+        let twice = error(
+            "profiles = [\"web\", \"mail\"]",
+            "profiles = [\"web\", \"web\"]",
+        );
+        assert!(
+            twice.contains("workload web: there are two runs web/plain"),
+            "{twice}"
+        );
+        let system = error(
+            "values = true",
+            "values = true }, { id = \"x\", profiles = [\"web\"], systems = [\"y\"]",
+        );
+        assert!(
+            system.ends_with("workload x: there is no system y"),
+            "{system}"
+        );
+        let single = error("falling = [\"max(erases@{trace}/plain)\", ", "falling = [");
+        assert!(
+            single.contains("expected either measure or falling"),
+            "{single}"
+        );
+        assert!(error("kind = \"shape\"", "kind = \"likely\"").contains("likely"));
     }
 }

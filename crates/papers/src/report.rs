@@ -120,8 +120,8 @@ pub struct ItemReport {
 /// Figures with something changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sensitivity {
-    /// What is shown.
-    pub columns: Vec<String>,
+    /// What is shown: table and head of each column.
+    pub columns: Vec<(String, String)>,
     /// What is changed, with the figures.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
 }
@@ -222,7 +222,7 @@ impl Sensitivity {
                 .sensitivity
                 .column
                 .iter()
-                .map(|c| c.name.clone())
+                .map(|column| (column.table.clone(), column.name.clone()))
                 .collect(),
             rows: rows.collect(),
         })

@@ -39,7 +39,7 @@ impl fmt::Display for Report {
             writeln!(f, "\n{check}")?;
         }
         if let Some(sensitivity) = &self.sensitivity {
-            writeln!(f, "\nWith other settings:\n{sensitivity}")?;
+            writeln!(f, "\nWith other settings:{sensitivity}")?;
         }
         let verdicts = [
             Verdict::Holds,
@@ -101,15 +101,28 @@ impl ItemReport {
 
 impl fmt::Display for Sensitivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = plain();
-        let columns = self.columns.iter().map(String::as_str);
-        table.set_header(std::iter::once("").chain(columns));
-        for (name, values) in &self.rows {
-            let number = |value: &Option<f64>| right(value.map_or("–".to_owned(), short));
-            let cells = values.iter().map(number);
-            table.add_row(std::iter::once(Cell::new(name)).chain(cells));
+        let mut tables: Vec<&str> = self.columns.iter().map(|(t, _)| t.as_str()).collect();
+        tables.dedup();
+        for table in tables {
+            write!(f, "\n{}\n", self.table(table))?;
         }
-        write!(f, "{table}")
+        Ok(())
+    }
+}
+
+impl Sensitivity {
+    fn table(&self, name: &str) -> Table {
+        let mut table = plain();
+        let chosen = || (0..self.columns.len()).filter(|at| self.columns[*at].0 == name);
+        let mut head = vec![Cell::new(name)];
+        head.extend(chosen().map(|at| right(self.columns[at].1.clone())));
+        table.set_header(head);
+        for (variant, values) in &self.rows {
+            let mut cells = vec![Cell::new(variant)];
+            cells.extend(chosen().map(|at| right(values[at].map_or("–".to_owned(), short))));
+            table.add_row(cells);
+        }
+        table
     }
 }
 
