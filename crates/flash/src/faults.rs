@@ -71,13 +71,20 @@ impl<F: Flash> Flash for Faulty<F> {
     type Page = F::Page;
     type Error = FaultError<F::Error>;
 
+    fn is_block_failure(error: &Self::Error) -> bool {
+        match error {
+            FaultError::Injected { operation, .. } => *operation == "erase",
+            FaultError::Device(error) => F::is_block_failure(error),
+        }
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
@@ -85,7 +92,7 @@ impl<F: Flash> Flash for Faulty<F> {
         tag: Tag,
     ) -> Result<(F::Page, Completion), Self::Error> {
         self.roll("read", self.odds.read)?;
-        Ok(self.inner.read(at, ppn, units, cause, route, tag)?)
+        Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
     }
 
     fn program(

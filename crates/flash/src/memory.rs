@@ -55,7 +55,7 @@ impl<P: Clone> Flash for MemoryFlash<P> {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         _units: u32,
         _cause: Cause,
@@ -63,6 +63,7 @@ impl<P: Clone> Flash for MemoryFlash<P> {
         _tag: Tag,
     ) -> Result<(P, Completion), NothingStored> {
         let stored = self.stored(ppn).ok_or(NothingStored(ppn.0))?;
+        let (Ready::At(at) | Ready::After(_, at)) = ready;
         Ok((stored.page.clone(), Completion::instant(at)))
     }
 

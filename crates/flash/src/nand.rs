@@ -26,6 +26,8 @@ pub enum Cause {
     Modify,
     /// The summary page at the end of a block.
     Summary,
+    /// A translation page: a piece of the forward map.
+    Map,
 }
 
 /// How the data of an operation travel.
@@ -171,16 +173,23 @@ pub trait Flash {
     /// Why an operation failed.
     type Error: std::error::Error + Send + Sync + 'static;
 
+    /// Whether an error of an erase means that the block, and nothing else, has failed: it is to be
+    /// retired. Otherwise the error is the device's.
+    fn is_block_failure(_error: &Self::Error) -> bool {
+        false
+    }
+
     /// How the device is built.
     fn geometry(&self) -> &Geometry;
 
-    /// Senses the flash page of `ppn` and brings `units` of its units out by `route`.
+    /// Senses the flash page of `ppn` and brings `units` of its units out by `route`, as soon as it is
+    /// `ready`.
     ///
     /// # Errors
     /// The back end's own; a wrapper may refuse addresses that were never programmed.
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,

@@ -66,13 +66,17 @@ impl<F: Flash> Flash for Recorded<F> {
     type Page = F::Page;
     type Error = F::Error;
 
+    fn is_block_failure(error: &F::Error) -> bool {
+        F::is_block_failure(error)
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
@@ -81,7 +85,7 @@ impl<F: Flash> Flash for Recorded<F> {
     ) -> Result<(F::Page, Completion), F::Error> {
         let page = self.geometry().page_of(ppn);
         self.ops.push(Op::Read { page, cause });
-        self.inner.read(at, ppn, units, cause, route, tag)
+        self.inner.read(ready, ppn, units, cause, route, tag)
     }
 
     fn program(

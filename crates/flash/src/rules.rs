@@ -129,22 +129,28 @@ impl<F: Flash> Flash for Checked<F> {
     type Page = F::Page;
     type Error = RuleError<F::Error>;
 
+    fn is_block_failure(error: &Self::Error) -> bool {
+        matches!(error, RuleError::Device(error) if F::is_block_failure(error))
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
         route: Route,
         tag: Tag,
     ) -> Result<(F::Page, Completion), Self::Error> {
-        self.time(at)?;
+        if let Ready::At(at) = ready {
+            self.time(at)?;
+        }
         self.programmed_unit(ppn, "read")?;
-        Ok(self.inner.read(at, ppn, units, cause, route, tag)?)
+        Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
     }
 
     fn program(
@@ -242,9 +248,16 @@ mod tests {
     }
 
     fn read(f: &mut Checked<MemoryFlash<u8>>, ppn: u32) -> Result<u8, String> {
-        f.read(5, Ppn(ppn), 1, Cause::Host, Route::Channel, Tag::NONE)
-            .map(|(page, _)| page)
-            .map_err(|e| e.to_string())
+        f.read(
+            Ready::At(5),
+            Ppn(ppn),
+            1,
+            Cause::Host,
+            Route::Channel,
+            Tag::NONE,
+        )
+        .map(|(page, _)| page)
+        .map_err(|e| e.to_string())
     }
 
     #[test]

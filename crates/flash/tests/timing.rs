@@ -130,7 +130,9 @@ fn submit_program(device: &mut NandSim, ready: Ready, page: u32, tag: u32) -> Co
 fn submit_read(device: &mut NandSim, at: Time, page: u32, tag: u32) -> Completion {
     let ppn = device.geometry().first_unit_of_page(PageId(page));
     let (host, channel) = (Cause::Host, Route::Channel);
-    let (_, done) = device.read(at, ppn, 1, host, channel, Tag(tag)).unwrap();
+    let (_, done) = device
+        .read(Ready::At(at), ppn, 1, host, channel, Tag(tag))
+        .unwrap();
     done
 }
 
@@ -165,7 +167,9 @@ fn one_die_at_depth_one_takes_the_sum_of_its_stages() {
         for at in [0, 77] {
             let read = |route| {
                 alone(&shape, at, |d| {
-                    d.read(at, Ppn(3), 1, host, route, Tag(1)).unwrap().1
+                    d.read(Ready::At(at), Ppn(3), 1, host, route, Tag(1))
+                        .unwrap()
+                        .1
                 })
             };
             let program = |route| {
@@ -198,7 +202,9 @@ fn a_wide_page_moves_the_units_that_are_asked_for_and_programs_them_all() {
         for units in 1..=4 {
             let (host, channel) = (Cause::Host, Route::Channel);
             let read = alone(&shape, 0, |d| {
-                d.read(0, Ppn(8), units, host, channel, Tag(1)).unwrap().1
+                d.read(Ready::At(0), Ppn(8), units, host, channel, Tag(1))
+                    .unwrap()
+                    .1
             });
             assert_eq!(read, 25_000 + 102_400 * Time::from(units));
         }
@@ -369,7 +375,7 @@ impl Both {
         }
         let (_, done) = self
             .device
-            .read(at, ppn, units, Cause::Host, route, tag)
+            .read(Ready::At(at), ppn, units, Cause::Host, route, tag)
             .unwrap();
         self.note(done, bus::Ready::At(at), page, phases);
         (self.operations.len() - 1, done)

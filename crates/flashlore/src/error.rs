@@ -9,6 +9,7 @@ use flashlore_papers::PaperError;
 use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
 use flashlore_sim::results::ResultsError;
+use flashlore_synth::ProfileError;
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,9 @@ pub enum CliError {
     /// A trace that cannot be characterised, or its characteristics not be written.
     #[error(transparent)]
     Characterize(#[from] CharacterizeError),
+    /// A profile that cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     /// A run that cannot begin or go on.
     #[error("{trace} on system {system}: {source}")]
     Run {
@@ -84,7 +88,8 @@ impl CliError {
     /// 2 where other flags or settings would help, 1 where something failed.
     fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Config(_) => 2,
+            Self::Profile(ProfileError::Io { .. }) => 1,
+            Self::Usage(_) | Self::Config(_) | Self::Profile(_) => 2,
             Self::Paper(
                 PaperError::Unknown { .. }
                 | PaperError::UnknownFigure { .. }
@@ -104,6 +109,7 @@ impl CliError {
                 RunError::Trace(_)
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }
+                | RunError::WornOut { .. }
                 | RunError::Request { .. } => 1,
             },
             Self::Trace(_)

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flashlore_synth::{Source, source::PREFIX};
 use flashlore_trace::{
     Format, NativeSource, ReadOptions, RequestSource, Summary, TraceReader, Workload,
     WorkloadOptions,
@@ -24,10 +25,10 @@ enum Kind {
     },
 }
 
-/// Opens a trace: a file, standard input (`-`) or a bundled capture.
+/// Opens a trace: a file, standard input (`-`), a bundled capture or a profile.
 ///
 /// # Errors
-/// As [`TraceReader::open`], and a bundled capture that does not exist.
+/// As [`TraceReader::open`], and a bundled capture or profile that does not exist or cannot be used.
 pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
     if let Some(capture) = bundled::find(path) {
         return Ok(TraceReader::from_bytes(capture.name, capture.bytes, read)?);
@@ -40,7 +41,24 @@ pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
             names.join(", ")
         )));
     }
+    if let Some(spec) = profile(path) {
+        return open_profile(spec, read);
+    }
     Ok(TraceReader::open(path, read)?)
+}
+
+/// What stands behind `profile:`.
+pub fn profile(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_prefix(PREFIX)
+}
+
+fn open_profile(spec: &str, read: &ReadOptions) -> Result<TraceReader, CliError> {
+    match read.format {
+        Some(format) => Err(CliError::Usage(format!(
+            "--format {format}: {PREFIX}{spec} is no file, its records are made while they are read"
+        ))),
+        None => Ok(Source::parse(spec)?.open()),
+    }
 }
 
 /// Whether two paths name one file that exists.

@@ -23,10 +23,12 @@ pub enum Stream {
     Gc = 1,
     /// Static wear levelling.
     Wear = 2,
+    /// Translation pages.
+    Map = 3,
 }
 
 /// Number of streams.
-pub const STREAMS: usize = 3;
+pub const STREAMS: usize = 4;
 
 /// The free blocks of a plane.
 #[derive(Debug, Clone, Default)]

@@ -1,13 +1,18 @@
 //! Block records, the bitmap of valid units, and the sealed blocks of every pool in buckets by their
-//! number of valid units.
+//! number of valid units and in the order of their turns.
 //!
-//! A block goes Free -> Open -> Sealed -> Collecting -> Erasing -> Free. Only sealed blocks are in a
+//! A block goes Free -> Open -> Sealed -> Collecting -> Erasing -> Free, at the end of its life
+//! Collecting -> Retired. Only sealed blocks are in a
 //! bucket. Within a bucket blocks stand in the order in which they reached its count, so "the first
 //! of the lowest bucket" is the block with the fewest valid units, and among equals the one that has
 //! had so few for the longest.
 //!
+//! The turns of a pool are its sealed and collecting blocks, the one sealed longest ago first; a block
+//! whose turn passes over it goes to the end with a new number, as if it had been written anew.
+//!
 //! Invariants: `valid` is the number of bits set in the block's part of the bitmap; a sealed block is
-//! in the bucket of its pool with that number; no bucket below `lowest` holds a block.
+//! in the bucket of its pool with that number; no bucket below `lowest` holds a block; turns are in
+//! ascending order of `sealed`.
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{BlockId, Geometry, Ppn};
@@ -28,6 +33,8 @@ pub enum State {
     Collecting,
     /// Its erase has begun and is not over.
     Erasing,
+    /// Empty and never used again.
+    Retired,
 }
 
 /// What is known of one block: 32 bytes, so that a cache line holds whole ones.
@@ -36,9 +43,12 @@ pub enum State {
 pub struct Block {
     next: u32,
     prev: u32,
+    /// The block whose turn is next, and the one whose turn was before.
+    later: u32,
+    earlier: u32,
     /// Times it was erased.
     pub erases: u32,
-    /// Number of the sealing, counted over the device.
+    /// Number of the sealing, counted over the device; a turn that passes over the block renews it.
     pub sealed: u32,
     /// Valid units in it.
     pub valid: u16,
@@ -68,6 +78,8 @@ pub struct Blocks {
     valid: Vec<u64>,
     buckets: Vec<Bucket>,
     lowest: Vec<u32>,
+    /// The turns of every pool: their first and last block.
+    turns: Vec<Bucket>,
     buckets_per_pool: u32,
     data_units: u32,
     most_valid: u32,
@@ -87,6 +99,8 @@ impl Blocks {
         let record = |block| Block {
             next: NO_BLOCK,
             prev: NO_BLOCK,
+            later: NO_BLOCK,
+            earlier: NO_BLOCK,
             erases: 0,
             sealed: 0,
             valid: 0,
@@ -99,6 +113,7 @@ impl Blocks {
             valid: on_large_pages(vec![0; (geometry.units() as usize).div_ceil(64)]),
             buckets: vec![EMPTY; pools * buckets_per_pool as usize],
             lowest: vec![buckets_per_pool; pools],
+            turns: vec![EMPTY; pools],
             buckets_per_pool,
             data_units,
             most_valid: data_units - geometry.units_per_page(),
@@ -138,9 +153,9 @@ impl Blocks {
         &self.records
     }
 
-    /// Seals so far: the clock of victim policies that know age.
-    pub fn seals(&self) -> u32 {
-        self.seals
+    /// Blocks sealed since this one was: the clock of victim policies that know age.
+    pub fn age(&self, block: BlockId) -> u32 {
+        self.seals.wrapping_sub(self.record(block).sealed)
     }
 
     /// Whether a unit is valid.
@@ -226,14 +241,64 @@ impl Blocks {
 
     /// An open block is full.
     pub fn seal(&mut self, block: BlockId) {
-        let seals = self.seals;
-        self.seals = seals.wrapping_add(1);
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, State::Open);
         record.state = State::Sealed;
-        record.sealed = seals;
         let (pool, valid) = (record.pool, u32::from(record.valid));
         self.link(block.0, pool, valid);
+        self.append_turn(block);
+    }
+
+    /// The turn of a block passes over it and comes again after those of all others.
+    pub fn pass_over(&mut self, block: BlockId) {
+        self.remove_turn(block);
+        self.append_turn(block);
+    }
+
+    /// The block of a pool whose turn is next: the one sealed longest ago, or passed over then.
+    pub fn first_turn(&self, pool: usize) -> Option<BlockId> {
+        some_block(self.turns[pool].head)
+    }
+
+    /// The block whose turn comes after that of another.
+    pub fn later_turn(&self, block: BlockId) -> Option<BlockId> {
+        some_block(self.record(block).later)
+    }
+
+    /// The block whose turn comes last.
+    pub fn last_turn(&self, pool: usize) -> Option<BlockId> {
+        some_block(self.turns[pool].tail)
+    }
+
+    fn append_turn(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        record.sealed = self.seals;
+        self.seals = self.seals.wrapping_add(1);
+        let turns = &mut self.turns[usize::from(record.pool)];
+        let earlier = std::mem::replace(&mut turns.tail, block.0);
+        (record.earlier, record.later) = (earlier, NO_BLOCK);
+        match self.records.get_mut(earlier as usize) {
+            Some(r) => r.later = block.0,
+            None => turns.head = block.0,
+        }
+    }
+
+    fn remove_turn(&mut self, block: BlockId) {
+        let Block {
+            later,
+            earlier,
+            pool,
+            ..
+        } = self.records[block.index()];
+        let turns = &mut self.turns[usize::from(pool)];
+        match self.records.get_mut(earlier as usize) {
+            Some(r) => r.later = later,
+            None => turns.head = later,
+        }
+        match self.records.get_mut(later as usize) {
+            Some(r) => r.earlier = earlier,
+            None => turns.tail = earlier,
+        }
     }
 
     /// A sealed block becomes a victim and leaves its bucket.
@@ -269,6 +334,15 @@ impl Blocks {
         );
         record.state = State::Erasing;
         record.erases += 1;
+        self.remove_turn(block);
+    }
+
+    /// A collected block is never used again.
+    pub fn retire(&mut self, block: BlockId) {
+        let record = &mut self.records[block.index()];
+        debug_assert_eq!((record.state, record.valid), (State::Collecting, 0));
+        record.state = State::Retired;
+        self.remove_turn(block);
     }
 
     /// An erased block is free.
@@ -389,6 +463,7 @@ impl Blocks {
                 }
             }
         }
+        self.check_turns()?;
         for (number, record) in self.records.iter().enumerate() {
             let first = number as u32 * self.units_per_block;
             let counted = (first..first + self.units_per_block)
@@ -408,12 +483,48 @@ impl Blocks {
                     record.state, record.valid, bucketed[number]
                 ));
             }
-            if matches!(record.state, State::Free | State::Erasing) && record.valid != 0 {
+            let empty = matches!(record.state, State::Free | State::Erasing | State::Retired);
+            if empty && record.valid != 0 {
                 return Err(format!(
                     "block {number} is {:?} with valid units",
                     record.state
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// Every sealed or collecting block has its turn in its pool, in order of the numbers.
+    fn check_turns(&self) -> Result<(), String> {
+        let mut waiting = 0;
+        for pool in 0..self.turns.len() {
+            let mut before: Option<BlockId> = None;
+            let mut at = self.first_turn(pool);
+            while let Some(block) = at {
+                let record = self.record(block);
+                let numbered = before.is_none_or(|b| self.age(b) > self.age(block));
+                let waits = matches!(record.state, State::Sealed | State::Collecting);
+                let linked = some_block(record.earlier) == before;
+                if usize::from(record.pool) != pool || !numbered || !waits || !linked {
+                    return Err(format!(
+                        "block {} ({:?}, pool {}) has no place in the turns of pool {pool} after {before:?}",
+                        block.0, record.state, record.pool
+                    ));
+                }
+                waiting += 1;
+                before = at;
+                at = self.later_turn(block);
+            }
+            if self.last_turn(pool) != before {
+                return Err(format!("the last turn of pool {pool} is not {before:?}"));
+            }
+        }
+        let states = self.records.iter().map(|r| r.state);
+        let full = states
+            .filter(|s| matches!(s, State::Sealed | State::Collecting))
+            .count();
+        if full != waiting {
+            return Err(format!("{full} blocks are full, {waiting} have a turn"));
         }
         Ok(())
     }
@@ -424,5 +535,10 @@ impl Blocks {
             + self.valid.capacity() * size_of::<u64>()
             + self.buckets.capacity() * size_of::<Bucket>()
             + self.lowest.capacity() * size_of::<u32>()
+            + self.turns.capacity() * size_of::<Bucket>()
     }
+}
+
+fn some_block(number: u32) -> Option<BlockId> {
+    (number != NO_BLOCK).then_some(BlockId(number))
 }

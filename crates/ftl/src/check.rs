@@ -7,9 +7,10 @@ use flashlore_flash::{BlockId, Flash};
 use crate::alloc::Stream;
 use crate::blocks::State;
 use crate::core::Core;
+use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -25,6 +26,7 @@ where
     ) -> Result<(), String> {
         self.blocks.check()?;
         self.check_states()?;
+        self.keeper.check()?;
         self.check_locations(map, owners)?;
         self.check_programs()
     }
@@ -52,7 +54,12 @@ where
         for &(block, _) in &self.erasing {
             note(block, State::Erasing)?;
         }
+        let mut retired = vec![0; self.pools.len()];
         for (number, record) in self.blocks.records().iter().enumerate() {
+            if record.state == State::Retired && !expected.contains_key(&(number as u32)) {
+                retired[usize::from(record.pool)] += 1;
+                continue;
+            }
             let state = expected
                 .get(&(number as u32))
                 .copied()
@@ -71,7 +78,13 @@ where
                     pool.free, free[number]
                 ));
             }
-            if pool.low != (pool.free <= self.options.collect.watermarks.low) {
+            if pool.retired != retired[number] {
+                return Err(format!(
+                    "pool {number} counts {} retired blocks, has {}",
+                    pool.retired, retired[number]
+                ));
+            }
+            if pool.low != (pool.free <= self.watermarks(number).low) {
                 return Err(format!("pool {number} is marked low: {}", pool.low));
             }
         }
@@ -108,6 +121,20 @@ where
                 ));
             }
         }
+        for page in 0..self.keeper.pages() {
+            let ppn = self.keeper.location(page);
+            if !ppn.is_some() {
+                continue;
+            }
+            count += 1;
+            let named = self.keeper.page_of_owner(self.owners[ppn.index()]);
+            if !self.blocks.is_valid(ppn) || named != Some(page) {
+                return Err(format!(
+                    "translation page {page} lies on unit {}, which holds {named:?}",
+                    ppn.0
+                ));
+            }
+        }
         let valid = self.blocks.valid_units();
         if valid != count {
             return Err(format!("{valid} units are valid, {count} are owned"));
@@ -117,7 +144,7 @@ where
 
     /// Programs by cause and slots of programmed pages are the same number.
     fn check_programs(&self) -> Result<(), String> {
-        let streams = [Stream::Host, Stream::Gc, Stream::Wear];
+        let streams = [Stream::Host, Stream::Gc, Stream::Wear, Stream::Map];
         let waiting: u64 = self
             .planes
             .iter()

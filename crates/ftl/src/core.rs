@@ -24,6 +24,7 @@ use crate::error::{FtlError, OptionsError};
 use crate::gc::Victims;
 use crate::gc::background::Job;
 use crate::layout::{Layout, Rotate};
+use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::Mapping;
 use crate::options::{FtlOptions, Mode, Streams, Trigger};
 
@@ -44,12 +45,14 @@ pub(crate) struct Pool {
     pub filling: bool,
     /// Most erases of any of its blocks.
     pub most_erases: u32,
+    /// Retired blocks.
+    pub retired: u32,
     /// Erases until static wear levelling looks again.
     pub until_wear_check: u32,
 }
 
-/// Everything below the mapping.
-pub struct Core<F: Flash> {
+/// Everything below the mapping; `K` keeps the map, in RAM or partly on flash.
+pub struct Core<F: Flash, K = Resident> {
     pub(crate) flash: F,
     pub(crate) options: FtlOptions,
     pub(crate) layout: Layout,
@@ -67,6 +70,9 @@ pub struct Core<F: Flash> {
     /// The latest instant that was advanced to.
     pub(crate) present: Time,
     pub(crate) finished: Vec<Finished>,
+    pub(crate) keeper: K,
+    /// The place in striping order of the lane for the next translation page.
+    pub(crate) map_lane: usize,
     pub(crate) geometry: Geometry,
     pub(crate) units_per_page: u32,
     /// Pages that wait in buffers for more units of the host.
@@ -82,18 +88,32 @@ impl<F: Flash> Core<F>
 where
     F::Page: Clone,
 {
-    /// An empty device.
+    /// An empty device with its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn new(flash: F, options: FtlOptions) -> Result<Self, OptionsError> {
+        Core::with_keeper(flash, options, Resident)
+    }
+}
+
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+where
+    F::Page: Clone,
+{
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn with_keeper(flash: F, options: FtlOptions, keeper: K) -> Result<Self, OptionsError> {
         let geometry = flash.geometry().clone();
         let layout = Layout::new(&geometry, &options.layout)?;
         let data_units = geometry.units_per_block()
             - u32::from(options.summary_page) * geometry.units_per_page();
         let pool_of = |block| layout.pool_of(geometry.plane_of(block));
         let blocks = Blocks::new(&geometry, data_units, layout.pools().len(), pool_of);
-        let most_live = check_spare(&geometry, &layout, &options, data_units)?;
+        let most_live =
+            check_spare::<F::Page, K>(&geometry, &layout, &options, &keeper, data_units)?;
         let mut planes: Vec<Plane<F::Page>> = (0..geometry.planes())
             .map(|_| Plane::new(options.wear.dynamic))
             .collect();
@@ -108,6 +128,7 @@ where
                 low: false,
                 filling: false,
                 most_erases: 0,
+                retired: 0,
                 until_wear_check: 1,
             })
             .collect();
@@ -130,6 +151,8 @@ where
             erasing: Vec::new(),
             present: 0,
             finished: Vec::new(),
+            keeper,
+            map_lane: 0,
             geometry,
             partial_pages: 0,
             unsettled: Vec::new(),
@@ -158,6 +181,11 @@ where
         &self.counters
     }
 
+    /// Who keeps the map.
+    pub fn keeper(&self) -> &K {
+        &self.keeper
+    }
+
     /// Block records.
     pub fn blocks(&self) -> &Blocks {
         &self.blocks
@@ -175,7 +203,7 @@ where
 
     /// The stream that has a block open.
     pub fn stream_of(&self, block: u32) -> Option<Stream> {
-        [Stream::Host, Stream::Gc, Stream::Wear]
+        [Stream::Host, Stream::Gc, Stream::Wear, Stream::Map]
             .into_iter()
             .find(|&s| {
                 self.planes
@@ -357,6 +385,14 @@ where
 
     /// Nothing can be written and nothing collected.
     pub(crate) fn full(&self) -> FtlError<F::Error> {
+        let retired = self.retired();
+        if retired > 0 {
+            return FtlError::WornOut {
+                retired,
+                blocks: self.geometry.blocks(),
+                valid: self.blocks.valid_units(),
+            };
+        }
         FtlError::Full {
             valid: self.blocks.valid_units(),
             units: u64::from(self.geometry.blocks()) * u64::from(self.blocks.data_units()),
@@ -439,7 +475,7 @@ where
         let blocks = &self.blocks;
         let free = &mut self.planes[plane.index()].free;
         let taken = match stream {
-            Stream::Host | Stream::Gc => free.pop(),
+            Stream::Host | Stream::Gc | Stream::Map => free.pop(),
             Stream::Wear => free.pop_highest(|b| blocks.record(b).erases),
         };
         let Some(block) = taken else {
@@ -509,7 +545,7 @@ where
     }
 
     pub(crate) fn note_watermark(&mut self, pool: usize) {
-        let marks = self.options.collect.watermarks;
+        let marks = self.watermarks(pool);
         let low = self.pools[pool].free <= marks.low;
         if low != self.pools[pool].low {
             self.pools[pool].low = low;
@@ -737,6 +773,7 @@ where
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
         self.check_range(lpn)?;
         self.counters.host_reads += u64::from(cause == Cause::Host);
+        let entry = self.access_map(map, at, lpn, Tag::NONE)?;
         let mut ppn = map.unit_of(lpn);
         if !ppn.is_some() {
             return Ok((None, Completion::instant(at)));
@@ -748,7 +785,9 @@ where
             self.collect_die(map, at, self.geometry.plane_of_unit(ppn))?;
             ppn = map.unit_of(lpn);
         }
-        let (page, done) = self.read(at, ppn, cause, tag)?;
+        let now = Ready::At(at);
+        let ready = entry.map_or(now, |read| Ready::from(read).and(now));
+        let (page, done) = self.read(ready, ppn, cause, tag)?;
         Ok((Some(page), done))
     }
 
@@ -759,7 +798,7 @@ where
     #[inline(always)]
     pub(crate) fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         cause: Cause,
         tag: Tag,
@@ -768,18 +807,18 @@ where
             && let Some(unit) = self.buffered(ppn)
         {
             match unit.clone() {
-                Unit::New { page, .. } => return Ok((page, Completion::instant(at))),
-                Unit::Copy { from, .. } => return self.read_flash(at, from, cause, tag),
+                Unit::New { page, .. } => return Ok((page, from_buffer(ready))),
+                Unit::Copy { from, .. } => return self.read_flash(ready, from, cause, tag),
                 Unit::Pad => unreachable!("padding has no owner"),
             }
         }
-        self.read_flash(at, ppn, cause, tag)
+        self.read_flash(ready, ppn, cause, tag)
     }
 
     #[inline(always)]
     fn read_flash(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         cause: Cause,
         tag: Tag,
@@ -790,7 +829,7 @@ where
             _ => &mut self.counters.page_reads_host,
         };
         *count += 1;
-        Ok(self.flash.read(at, ppn, 1, cause, Route::Channel, tag)?)
+        Ok(self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?)
     }
 
     /// The unit in a page buffer that will be programmed at `ppn`, if it is not programmed yet.
@@ -808,6 +847,13 @@ where
     }
 }
 
+/// A read that takes no time. Where its map entry is still being read it is done at once, too: nobody
+/// could tell it the end of that.
+fn from_buffer(ready: Ready) -> Completion {
+    let (Ready::At(at) | Ready::After(_, at)) = ready;
+    Completion::instant(at)
+}
+
 /// Whether background collection fills the blocks that the host fills, a step now and then.
 fn fills_with_copies(options: &FtlOptions) -> bool {
     options.collect.mode == Mode::Background && options.streams == Streams::Shared
@@ -818,15 +864,17 @@ fn cause_of(stream: Stream) -> Cause {
         Stream::Host => Cause::Host,
         Stream::Gc => Cause::Gc,
         Stream::Wear => Cause::Wear,
+        Stream::Map => Cause::Map,
     }
 }
 
 /// Every pool must be able to hold its share of the exported pages with its open blocks, its low
 /// watermark and at least one invalid unit to collect. Answers how much that is.
-fn check_spare(
+fn check_spare<P, K: MapKeeper<P>>(
     geometry: &Geometry,
     layout: &Layout,
     options: &FtlOptions,
+    keeper: &K,
     data_units: u32,
 ) -> Result<u64, OptionsError> {
     let marks = options.collect.watermarks;
@@ -845,7 +893,8 @@ fn check_spare(
     let streams = match options.streams {
         Streams::Separate => 2,
         Streams::Shared => 1,
-    } + u32::from(options.wear.static_gap > 0);
+    } + u32::from(options.wear.static_gap > 0)
+        + u32::from(K::DEMAND);
     let most: u64 = layout
         .pools()
         .iter()
@@ -857,6 +906,7 @@ fn check_spare(
             (u64::from(blocks.saturating_sub(kept)) * filled).saturating_sub(1)
         })
         .sum();
+    let most = most.saturating_sub(u64::from(keeper.pages()));
     if u64::from(options.exported) > most && !options.thin {
         return Err(OptionsError::NoSpare {
             exported: options.exported,

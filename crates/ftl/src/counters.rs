@@ -15,6 +15,8 @@ pub struct Counters {
     pub programs_gc: u64,
     /// Units copied by static wear levelling.
     pub programs_wear: u64,
+    /// Translation pages programmed, without those copied by garbage collection.
+    pub programs_map: u64,
     /// Slots programmed empty because a page was not full.
     pub programs_padding: u64,
     /// Slots of summary pages.
@@ -29,12 +31,20 @@ pub struct Counters {
     pub page_reads_verify: u64,
     /// Flash pages read to complete partly written units.
     pub page_reads_modify: u64,
+    /// Flash pages read for translation pages.
+    pub page_reads_map: u64,
+    /// Accesses to a map entry in RAM; all of them without a cache of the map are, and not counted.
+    pub map_hits: u64,
+    /// Accesses to a map entry that was not in RAM.
+    pub map_misses: u64,
     /// Blocks erased.
     pub erases: u64,
     /// Blocks collected for their invalid units.
     pub victims: u64,
     /// Blocks collected to move cold data.
     pub wear_victims: u64,
+    /// Blocks retired: worn out, or not to be erased any more.
+    pub retired: u64,
     /// How many victims had so many valid units, by number of valid units.
     pub valid_per_victim: Vec<u64>,
 }
@@ -53,12 +63,17 @@ impl Counters {
         self.programs_host
             + self.programs_gc
             + self.programs_wear
+            + self.programs_map
             + self.programs_padding
             + self.programs_summary
     }
 
     /// Flash pages read for whatever reason.
     pub fn page_reads(&self) -> u64 {
-        self.page_reads_host + self.page_reads_gc + self.page_reads_verify + self.page_reads_modify
+        self.page_reads_host
+            + self.page_reads_gc
+            + self.page_reads_verify
+            + self.page_reads_modify
+            + self.page_reads_map
     }
 }

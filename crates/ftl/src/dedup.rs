@@ -16,10 +16,11 @@ pub mod bytes;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
+use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::Mapping;
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::options::FtlOptions;
@@ -46,8 +47,9 @@ pub struct Candidate<C> {
 pub type CandidateRead<C> = (Candidate<C>, Completion);
 
 /// The deduplicating device. `L` names programs (unique, duplicate, reborn) or nobody does.
-pub struct DedupFtl<C, F: Flash, L> {
-    core: Core<F>,
+/// `K` keeps the map from logical to physical pages.
+pub struct DedupFtl<C, F: Flash, L, K = Resident> {
+    core: Core<F, K>,
     objects: Objects<C>,
     dedup: Dedup,
     ledger: L,
@@ -60,7 +62,7 @@ where
     F::Page: Clone,
     L: Ledger<C>,
 {
-    /// An empty device.
+    /// An empty device with its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -70,10 +72,33 @@ where
         dedup: DedupOptions,
         ledger: L,
     ) -> Result<Self, OptionsError> {
+        DedupFtl::with_keeper(flash, options, dedup, ledger, Resident)
+    }
+}
+
+impl<C, F, L, K> DedupFtl<C, F, L, K>
+where
+    C: Content,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+    K: MapKeeper<F::Page>,
+{
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn with_keeper(
+        flash: F,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+        keeper: K,
+    ) -> Result<Self, OptionsError> {
         let exported = options.exported;
         let most_objects = Self::most_objects(&flash, &options);
         Ok(DedupFtl {
-            core: Core::new(flash, options)?,
+            core: Core::with_keeper(flash, options, keeper)?,
             objects: Objects::new(exported, most_objects, dedup.fingerprint_bits),
             dedup: Dedup::new(Self::bounded(dedup, most_objects)),
             ledger,
@@ -95,12 +120,12 @@ where
     }
 
     /// What lies below the map.
-    pub fn core(&self) -> &Core<F> {
+    pub fn core(&self) -> &Core<F, K> {
         &self.core
     }
 
     /// What lies below the map.
-    pub fn core_mut(&mut self) -> &mut Core<F> {
+    pub fn core_mut(&mut self) -> &mut Core<F, K> {
         &mut self.core
     }
 
@@ -184,7 +209,7 @@ where
         if read == Some(candidate) || self.core.buffered(ppn).is_some() {
             return Ok(None);
         }
-        let (_, done) = self.core.read(at, ppn, Cause::Verify, tag)?;
+        let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Verify, tag)?;
         Ok(Some((candidate, done)))
     }
 
@@ -219,9 +244,12 @@ where
         if let Some(object) = found
             && (same || !self.dedup.verify)
         {
+            let entry = self.core.access_map(&mut self.objects, when.at, lpn, tag)?;
             self.dedup.counters.corrupted += u64::from(!same);
-            return Ok((self.hit(lpn, object), Completion::instant(when.at)));
+            let done = entry.unwrap_or(Completion::instant(when.at));
+            return Ok((self.hit(lpn, object), done));
         }
+        let when = self.core.after_map(&mut self.objects, when, lpn)?;
         let (_, done) = self.miss(when, lpn, content, content.into(), found, tag)?;
         Ok((Outcome::Programmed, done))
     }
@@ -278,6 +306,7 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
+        let when = self.core.after_map(&mut self.objects, when, lpn)?;
         let (object, done) = self.store(when, lpn, content, content.into(), tag)?;
         self.dedup.counters.unhashed += 1;
         self.refer(lpn, object);
@@ -335,6 +364,8 @@ where
     #[inline(always)]
     fn refer(&mut self, lpn: u32, object: u32) {
         let old = self.objects.replace(lpn, object);
+        self.core.keeper.refers(lpn, Some(object));
+        self.core.keeper.changed(lpn);
         if old != NO_OBJECT {
             self.release(old);
         }
@@ -370,14 +401,20 @@ where
         self.core.read_page(&mut self.objects, at, lpn, cause, tag)
     }
 
-    /// Forgets a logical page; what it shared survives as long as another refers to it.
+    /// Forgets a logical page, at the present and at once; what it shared survives as long as another
+    /// refers to it.
     ///
     /// # Errors
-    /// An address out of range.
+    /// An address out of range, or what its map entry meets.
     pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
         self.core.check_range(lpn)?;
+        let now = self.core.present;
+        self.core
+            .access_map(&mut self.objects, now, lpn, Tag::NONE)?;
         let old = self.objects.replace(lpn, NO_OBJECT);
         if old != NO_OBJECT {
+            self.core.keeper.refers(lpn, None);
+            self.core.keeper.changed(lpn);
             self.core.counters.host_trims += 1;
             self.release(old);
         }
@@ -458,6 +495,12 @@ where
     pub fn check(&self) -> Result<(), String> {
         let alive = self.objects.check()?;
         self.core.check(&self.objects, alive.iter().copied())?;
+        let agrees = |&lpn: &u32| self.core.keeper.agrees(lpn, self.objects.object_of(lpn));
+        if let Some(lpn) = (0..self.objects.len()).find(|lpn| !agrees(lpn)) {
+            return Err(format!(
+                "the keeper of the map names another object for page {lpn}"
+            ));
+        }
         self.dedup.index.check(&self.objects)?;
         let mut named = 0;
         for object in self.dedup.index.objects(&self.objects) {

@@ -14,6 +14,19 @@ pub enum FtlError<E: std::error::Error + 'static> {
         /// Units that can hold data.
         units: u64,
     },
+    /// So many blocks are retired that no page can be freed: what is stored can only be read.
+    #[error(
+        "device worn out: {retired} of {blocks} blocks are retired and the rest have no room for \
+         one more collection; it can only be read ({valid} valid units)"
+    )]
+    WornOut {
+        /// Retired blocks.
+        retired: u32,
+        /// Blocks of the device.
+        blocks: u32,
+        /// Valid units of the device.
+        valid: u64,
+    },
     /// An address beyond the exported capacity.
     #[error("logical page {lpn} does not exist, the device exports {exported} pages")]
     OutOfRange {

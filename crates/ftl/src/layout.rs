@@ -171,6 +171,13 @@ impl Layout {
         &self.pools
     }
 
+    /// The planes of a pool in striping order, from one of them on.
+    pub fn pool_from(&self, own: PlaneId) -> impl Iterator<Item = PlaneId> + '_ {
+        let members = &self.pools[self.pool_of(own)];
+        let start = members.iter().position(|&p| p == own).unwrap_or(0);
+        members[start..].iter().chain(&members[..start]).copied()
+    }
+
     /// The pools with planes on a die, in striping order.
     pub fn pools_of_die(&self, die: DieId) -> &[u16] {
         &self.pools_of_die[die.index()]

@@ -8,6 +8,8 @@
 //! | [`alloc`] | free blocks, open blocks, page buffers |
 //! | [`gc`] | victim policies and the collection itself, foreground and background |
 //! | [`wear`] | static wear levelling |
+//! | [`endurance`] | blocks that reach the end of their life |
+//! | [`map_cache`] | the forward map in RAM, or partly on flash |
 //! | [`mapping`] | logical page to location: directly, or through objects |
 //! | [`core`] | the parts above in one place: append, invalidate, pass time |
 //! | [`plain`] | a page-mapped device |
@@ -23,9 +25,11 @@ pub mod check;
 pub mod core;
 pub mod counters;
 pub mod dedup;
+pub mod endurance;
 pub mod error;
 pub mod gc;
 pub mod layout;
+pub mod map_cache;
 pub mod mapping;
 pub mod options;
 pub mod plain;

@@ -47,6 +47,10 @@ pub struct Watermarks {
 pub enum VictimChoice {
     /// Fewest valid units.
     Greedy,
+    /// Sealed longest ago: a log cleaned in a circle (Rosenblum and Ousterhout, SOSP 1991).
+    Fifo,
+    /// Fewest valid units among this many sealed longest ago (Hu et al., SYSTOR 2009).
+    WindowedGreedy(u32),
     /// Most benefit for the cost, old blocks first (Kawaguchi, Nishioka, Motoda, USENIX 1995).
     CostBenefit,
     /// Fewest valid units among this many drawn at random (Van Houdt, SIGMETRICS 2013).
@@ -76,6 +80,8 @@ pub struct Wear {
     /// Move cold data once the most worn block of a pool has this many erases more than the least
     /// worn one that holds data; 0 for never.
     pub static_gap: u32,
+    /// How often a block may be filled before it is retired; 0 for any number of times.
+    pub endurance: u32,
 }
 
 /// All settings of the core.
@@ -124,6 +130,7 @@ impl FtlOptions {
             wear: Wear {
                 dynamic: false,
                 static_gap: 0,
+                endurance: 0,
             },
             seed: 0,
         }

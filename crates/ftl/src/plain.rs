@@ -7,14 +7,15 @@ use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
+use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::Mapping;
 use crate::mapping::direct::Direct;
 use crate::options::FtlOptions;
 use crate::restore::RestoredBlocks;
 
-/// The plain device.
-pub struct PlainFtl<F: Flash> {
-    core: Core<F>,
+/// The plain device; `K` keeps its map.
+pub struct PlainFtl<F: Flash, K = Resident> {
+    core: Core<F, K>,
     map: Direct,
 }
 
@@ -22,16 +23,12 @@ impl<F: Flash> PlainFtl<F>
 where
     F::Page: Clone,
 {
-    /// An empty device.
+    /// An empty device with its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn new(flash: F, options: FtlOptions) -> Result<Self, OptionsError> {
-        let map = Direct::new(options.exported);
-        Ok(PlainFtl {
-            core: Core::new(flash, options)?,
-            map,
-        })
+        PlainFtl::with_keeper(flash, options, Resident)
     }
 
     /// A device with content.
@@ -51,14 +48,31 @@ where
             map,
         })
     }
+}
+
+impl<F: Flash, K: MapKeeper<F::Page>> PlainFtl<F, K>
+where
+    F::Page: Clone,
+{
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn with_keeper(flash: F, options: FtlOptions, keeper: K) -> Result<Self, OptionsError> {
+        let map = Direct::new(options.exported);
+        Ok(PlainFtl {
+            core: Core::with_keeper(flash, options, keeper)?,
+            map,
+        })
+    }
 
     /// What lies below the map.
-    pub fn core(&self) -> &Core<F> {
+    pub fn core(&self) -> &Core<F, K> {
         &self.core
     }
 
     /// What lies below the map.
-    pub fn core_mut(&mut self) -> &mut Core<F> {
+    pub fn core_mut(&mut self) -> &mut Core<F, K> {
         &mut self.core
     }
 
@@ -105,6 +119,7 @@ where
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
+        let when = self.core.after_map(&mut self.map, when, lpn)?;
         let (ppn, done) = self
             .core
             .append_host(&mut self.map, when, lpn, lpn, page, tag)?;
@@ -114,6 +129,7 @@ where
         if old.is_some() {
             self.core.invalidate(old);
         }
+        self.core.keeper.changed(lpn);
         Ok(done)
     }
 
@@ -132,14 +148,17 @@ where
         self.core.read_page(&mut self.map, at, lpn, cause, tag)
     }
 
-    /// Forgets a logical page.
+    /// Forgets a logical page, at the present and at once.
     ///
     /// # Errors
-    /// An address out of range.
+    /// An address out of range, or what its map entry meets.
     pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
         self.core.check_range(lpn)?;
+        let now = self.core.present;
+        self.core.access_map(&mut self.map, now, lpn, Tag::NONE)?;
         let old = self.map.replace(lpn, Ppn::NONE);
         if old.is_some() {
+            self.core.keeper.changed(lpn);
             self.core.counters.host_trims += 1;
             self.core.invalidate(old);
         }

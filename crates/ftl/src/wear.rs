@@ -12,13 +12,14 @@ use flashlore_flash::{Flash, Time};
 use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
 use crate::options::Mode;
 
 /// A search follows after so many erases, as a share of the pool's blocks.
 const BLOCKS_PER_SEARCH: u32 = 16;
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {

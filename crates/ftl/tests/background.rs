@@ -78,7 +78,7 @@ impl Flash for Watched {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
@@ -86,9 +86,10 @@ impl Flash for Watched {
         tag: Tag,
     ) -> Result<((), Completion), Infallible> {
         if matches!(cause, Cause::Gc | Cause::Wear) {
+            let (Ready::At(at) | Ready::After(_, at)) = ready;
             self.step(at, self.geometry().plane_of_unit(ppn));
         }
-        self.device.read(at, ppn, units, cause, route, tag)
+        self.device.read(ready, ppn, units, cause, route, tag)
     }
 
     fn program(

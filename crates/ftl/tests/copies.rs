@@ -71,14 +71,14 @@ impl Flash for Watched {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         cause: Cause,
         route: Route,
         tag: Tag,
     ) -> Result<((), Completion), Infallible> {
-        let (page, done) = self.device.read(at, ppn, units, cause, route, tag)?;
+        let (page, done) = self.device.read(ready, ppn, units, cause, route, tag)?;
         self.reads.insert(self.geometry().page_of(ppn), done);
         Ok((page, done))
     }

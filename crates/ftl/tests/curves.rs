@@ -172,6 +172,48 @@ fn d_choices_lie_between_random_and_greedy_near_the_mean_field() {
     d_choices_lie_between(QUICK, &[0.15, 0.28, 0.50], 0.02, 0.08);
 }
 
+fn fifo_meets_the_fixed_point(scale: Scale, tolerance: f64) {
+    for spare in SPARES {
+        let found = measure(scale, spare, VictimChoice::Fifo);
+        let what = format!("fifo, spare {spare}, utilisation {:.4}", found.rho);
+        assert_near(
+            &what,
+            found.amplification,
+            curves::fifo(found.rho),
+            tolerance,
+        );
+    }
+}
+
+#[test]
+fn fifo_amplifies_as_the_fixed_point_says() {
+    fifo_meets_the_fixed_point(QUICK, 0.03);
+}
+
+/// The wider the window, the better; a block is FIFO, and the whole pool is greedy.
+#[test]
+fn windowed_greedy_goes_from_fifo_to_greedy() {
+    for spare in [0.15, 0.28] {
+        let measure = |victims| measure(QUICK, spare, victims).amplification;
+        let fifo = measure(VictimChoice::Fifo);
+        let greedy = measure(VictimChoice::Greedy);
+        let [one, few, quarter, most, all] =
+            [1, 16, QUICK.blocks / 4, QUICK.blocks - 8, QUICK.blocks]
+                .map(|window| measure(VictimChoice::WindowedGreedy(window)));
+        println!(
+            "spare {spare}: fifo {fifo:.4}, windows {one:.4} {few:.4} {quarter:.4} {most:.4} {all:.4}, greedy {greedy:.4}"
+        );
+        assert_eq!((one, all), (fifo, greedy));
+        assert!(fifo > few && few > quarter && quarter > greedy);
+        assert_near(
+            &format!("window of nearly all, spare {spare}"),
+            most,
+            greedy,
+            0.005,
+        );
+    }
+}
+
 #[test]
 fn cost_benefit_is_no_worse_than_random_choice_and_no_better_than_greedy() {
     let scale = Scale {
@@ -193,7 +235,8 @@ fn cost_benefit_is_no_worse_than_random_choice_and_no_better_than_greedy() {
 
 #[test]
 #[ignore = "takes a minute or two"]
-fn greedy_and_d_choices_on_a_larger_device() {
+fn the_curves_on_a_larger_device() {
     greedy_meets_the_curve(THOROUGH, 0.005);
+    fifo_meets_the_fixed_point(THOROUGH, 0.01);
     d_choices_lie_between(THOROUGH, &SPARES, 0.005, 0.1);
 }

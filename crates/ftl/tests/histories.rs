@@ -11,7 +11,7 @@ use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, PlainFtl};
+use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<PageTag>>;
@@ -53,6 +53,18 @@ fn medium(geometry: &Geometry) -> Medium {
     Checked::new(MemoryFlash::new(geometry.clone()))
 }
 
+/// What a write answers; `None` where a device with an end to its life is worn out.
+fn stored<T, E: std::error::Error>(
+    done: Result<T, FtlError<E>>,
+    device: &Device,
+) -> Result<Option<T>, TestCaseError> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(FtlError::WornOut { .. }) if device.options.wear.endurance > 0 => Ok(None),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
+}
+
 /// Skews addresses to a quarter of the device, so that blocks die unevenly.
 fn address(raw: u32, exported: u32) -> u32 {
     if raw.is_multiple_of(4) {
@@ -77,8 +89,10 @@ proptest! {
             match *step {
                 Step::Write(raw, value) => {
                     let lpn = address(raw, exported);
-                    ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE).unwrap();
-                    model.insert(lpn, value);
+                    let done = ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE);
+                    if stored(done, &device)?.is_some() {
+                        model.insert(lpn, value);
+                    }
                 }
                 Step::Trim(raw) => {
                     let lpn = address(raw, exported);
@@ -135,9 +149,11 @@ proptest! {
                     let lpn = address(raw, exported);
                     let value = if spread == 5000 { raw % 5000 } else { value * spread };
                     ftl.fetch_candidate(now, PageTag(value), None, Tag::NONE).unwrap();
+                    let done = ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE);
+                    let Some((outcome, _)) = stored(done, &device)? else {
+                        continue;
+                    };
                     let held = model.insert(lpn, value);
-                    let (outcome, _) =
-                        ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE).unwrap();
                     if outcome == Outcome::Silent {
                         prop_assert_eq!(held, Some(value));
                     }

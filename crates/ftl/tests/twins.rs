@@ -11,9 +11,10 @@ use flashlore_flash::record::{Op as Done, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::{
-    DedupFtl, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate, Streams, Trigger,
-    VictimChoice,
+    DedupFtl, FtlError, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate, Streams,
+    Trigger, VictimChoice,
 };
+use flashlore_oracle::OracleError;
 use flashlore_oracle::ca_ftl::{CaFtl, CaOptions};
 use flashlore_oracle::ops::{Cause as Why, Op, ReadCause};
 use flashlore_oracle::page_ftl::PageFtl;
@@ -43,10 +44,13 @@ enum Step {
     Flush,
 }
 
-/// The models collect greedily in the foreground and level no wear.
+/// The models collect in the foreground, draw no victims, know no ages, and level no wear.
 fn device(drawn: Drawn) -> Device {
     let mut drawn = Drawn {
-        victims: VictimChoice::Greedy,
+        victims: match drawn.victims {
+            VictimChoice::CostBenefit | VictimChoice::DChoices(_) => VictimChoice::Greedy,
+            victims => victims,
+        },
         mode: Mode::Foreground,
         dynamic: false,
         static_gap: 0,
@@ -107,6 +111,12 @@ fn rules_of(drawn: &Drawn, geometry: &Geometry, options: &FtlOptions) -> Rules {
         Trigger::Allocation => rules::Check::Allocation,
         Trigger::Dispatch { reads } => rules::Check::Dispatch { reads },
     };
+    rules.victims = match drawn.victims {
+        VictimChoice::Fifo => rules::Victims::Window(1),
+        VictimChoice::WindowedGreedy(window) => rules::Victims::Window(window as usize),
+        _ => rules::Victims::Greedy,
+    };
+    rules.endurance = u64::from(drawn.endurance);
     let marks = options.collect.watermarks;
     (rules.low, rules.high) = (marks.low as usize, marks.high as usize);
     rules
@@ -199,17 +209,32 @@ fn compare(step: usize, core: &[Common], model: &[Common]) -> Result<(), TestCas
     )))
 }
 
+/// Whether both refuse a write for the same reason.
+fn is_worn_out<E: std::error::Error>(
+    core: Result<(), FtlError<E>>,
+    model: Result<(), OracleError>,
+) -> Result<bool, TestCaseError> {
+    match (core, model) {
+        (Ok(()), Ok(())) => Ok(false),
+        (Err(FtlError::WornOut { .. }), Err(OracleError::DeviceFull { .. })) => Ok(true),
+        (core, model) => Err(TestCaseError::fail(format!(
+            "core {core:?}, model {model:?}"
+        ))),
+    }
+}
+
 /// Runs a history on the plain device and its model; answers the victims collected.
 fn plain_twins(device: &Device, steps: &[Step]) -> Result<u64, TestCaseError> {
     let exported = device.options.exported;
     let mut ftl = PlainFtl::new(device.medium(), device.options.clone()).unwrap();
     let mut model = PageFtl::new(device.rules.clone()).unwrap();
+    let mut refused = false;
     for (i, step) in steps.iter().enumerate() {
         match *step {
             Step::Write(raw, _) => {
                 let lpn = address(raw, exported);
-                ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE).unwrap();
-                model.write(u64::from(lpn)).unwrap();
+                let done = ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE);
+                refused = is_worn_out(done.map(drop), model.write(u64::from(lpn)))?;
             }
             Step::Read(raw) => {
                 let lpn = address(raw, exported);
@@ -229,6 +254,9 @@ fn plain_twins(device: &Device, steps: &[Step]) -> Result<u64, TestCaseError> {
         let core = of_core(&ftl.core_mut().flash_mut().take(), &device.geometry, |o| o);
         let expected = of_model(&model.take_ops(), &device.rules, |lpn| lpn as u32);
         compare(i, &core, &expected)?;
+        if refused {
+            break;
+        }
     }
     ftl.check().map_err(TestCaseError::fail)?;
     model.check();
@@ -275,15 +303,16 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
         },
     )
     .unwrap();
+    let mut refused = false;
     for (i, step) in steps.iter().enumerate() {
         match *step {
             Step::Write(raw, value) => {
                 let lpn = address(raw, exported);
                 ftl.fetch_candidate(0, PageTag(value), None, Tag::NONE)
                     .unwrap();
-                ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE)
-                    .unwrap();
-                model.write(u64::from(lpn), value).unwrap();
+                let done = ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE);
+                refused =
+                    is_worn_out(done.map(drop), model.write(u64::from(lpn), value).map(drop))?;
             }
             Step::Read(raw) => {
                 let lpn = address(raw, exported);
@@ -305,6 +334,9 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
         let core = of_core(&ops, &device.geometry, |_| 0);
         let expected = of_model(&model.take_ops(), &device.rules, |_| 0);
         compare(i, &core, &expected)?;
+        if refused {
+            break;
+        }
     }
     ftl.check().map_err(TestCaseError::fail)?;
     model.check();
@@ -383,8 +415,8 @@ fn long_history(device: &Device, values: u32) -> Vec<Step> {
         .collect()
 }
 
-/// The devices of the fixed cases: one plain and simple, one with everything at once.
-fn fixed_devices() -> [Device; 2] {
+/// The devices of the fixed cases: plain and simple, with each policy, and with everything at once.
+fn fixed_devices() -> [Device; 4] {
     let simple = Drawn {
         channels: 1,
         dies: 1,
@@ -405,6 +437,7 @@ fn fixed_devices() -> [Device; 2] {
         summary_page: false,
         dynamic: false,
         static_gap: 0,
+        endurance: 0,
     };
     let full = Drawn {
         channels: 2,
@@ -421,7 +454,25 @@ fn fixed_devices() -> [Device; 2] {
         summary_page: true,
         ..simple
     };
-    [simple, full].map(device)
+    let fifo = Drawn {
+        victims: VictimChoice::Fifo,
+        ..simple
+    };
+    let windowed = Drawn {
+        victims: VictimChoice::WindowedGreedy(5),
+        ..full
+    };
+    [simple, full, fifo, windowed].map(device)
+}
+
+/// The same with blocks that are filled a few times.
+fn mortal_devices() -> Vec<Device> {
+    let mortal = |mut device: Device| {
+        device.options.wear.endurance = 12;
+        device.rules.endurance = 12;
+        device
+    };
+    fixed_devices().map(mortal).into()
 }
 
 #[test]
@@ -429,6 +480,21 @@ fn the_comparison_of_plain_devices_goes_through_hundreds_of_collections() {
     for device in fixed_devices() {
         let victims = plain_twins(&device, &long_history(&device, 1)).unwrap();
         assert!(victims > 100, "{victims} victims");
+    }
+}
+
+#[test]
+fn the_comparison_goes_on_until_devices_are_worn_out() {
+    for device in mortal_devices() {
+        let victims = plain_twins(&device, &long_history(&device, 1)).unwrap();
+        let fills = victims / u64::from(device.geometry.blocks());
+        assert!((8..12).contains(&fills), "{victims} victims");
+        let index = Index {
+            entries: Some(60),
+            cut: true,
+            verify: true,
+        };
+        dedup_twins(&device, &long_history(&device, 1000), index).unwrap();
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) enum State {
     Free,
     Open,
     Sealed,
+    Retired,
 }
 
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub(crate) struct Block<T> {
     pub(crate) valid: usize,
     /// The step at which the valid count last changed or the block was sealed.
     pub(crate) since: u64,
+    /// The step at which its turn was renewed.
+    pub(crate) turn: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -77,6 +80,7 @@ impl<T: Copy> Blocks<T> {
             slots: Vec::new(),
             valid: 0,
             since: 0,
+            turn: 0,
         };
         let blocks_of = |plane| plane * g.blocks_per_plane..(plane + 1) * g.blocks_per_plane;
         let groups = rules.groups();
@@ -262,6 +266,7 @@ impl<T: Copy> Blocks<T> {
         }
         self.blocks[block].state = State::Sealed;
         self.touch(block);
+        self.take_last_turn(block);
     }
 
     /// Marks a unit invalid.
@@ -274,6 +279,21 @@ impl<T: Copy> Blocks<T> {
         self.touch(block);
     }
 
+    /// Whether a block is retired when it is empty: it has been filled as often as it endures.
+    pub(crate) fn is_worn(&self, block: usize) -> bool {
+        let endurance = self.rules.endurance;
+        endurance > 0 && self.totals.erases[block] + 1 >= endurance
+    }
+
+    /// Blocks of a pool that are retired.
+    pub(crate) fn retired(&self, pool: usize) -> usize {
+        let plane = |block| self.rules.geometry.plane_of(block);
+        (0..self.blocks.len())
+            .filter(|&b| self.blocks[b].state == State::Retired)
+            .filter(|&b| self.rules.pool_of(plane(b)) == pool)
+            .count()
+    }
+
     /// Empties a block and appends it to its plane's free list.
     pub(crate) fn erase(&mut self, block: usize) {
         assert_eq!(
@@ -284,6 +304,11 @@ impl<T: Copy> Blocks<T> {
         self.blocks[block].state = State::Free;
         self.free[self.rules.geometry.plane_of(block)].push_back(block);
         self.emit(Op::Erase { block });
+    }
+
+    pub(crate) fn take_last_turn(&mut self, block: usize) {
+        self.step += 1;
+        self.blocks[block].turn = self.step;
     }
 
     fn touch(&mut self, block: usize) {
@@ -370,6 +395,7 @@ impl<T: Copy> Blocks<T> {
                 State::Free => (true, false, block.slots.is_empty()),
                 State::Open => (false, true, !full),
                 State::Sealed => (false, false, full),
+                State::Retired => (false, false, valid == 0),
             };
             assert_eq!(
                 (is_free, is_open, true),

@@ -2,11 +2,11 @@
 //! go.
 //!
 //! Candidates are the sealed blocks of the pool whose valid units fit in fewer pages than the block
-//! has; the victim has the fewest valid units and, among those, has had that count for the longest.
+//! has; [`Victims`] says which of them is the victim.
 
 use crate::blocks::{Blocks, Owner, State, Stream};
 use crate::ops::{Cause, ReadCause};
-use crate::rules::Streams;
+use crate::rules::{Streams, Victims};
 
 impl<T: Copy> Blocks<T> {
     /// Runs a collection step for every pool that has planes on the plane's die.
@@ -23,7 +23,8 @@ impl<T: Copy> Blocks<T> {
     /// If as many victims as the pool has blocks are collected in a row without the pool gaining a
     /// page: every candidate would be rewritten at its full length for ever.
     pub(crate) fn collection_step(&mut self, pool: usize, owner: &mut impl Owner<T>) {
-        if self.free_blocks(pool) > self.rules.low {
+        let mark = |mark: usize, retired: usize| mark.saturating_sub(retired).max(mark.min(1));
+        if self.free_blocks(pool) > mark(self.rules.low, self.retired(pool)) {
             return;
         }
         let blocks_in_pool = self.blocks.len() / self.pools();
@@ -31,7 +32,7 @@ impl<T: Copy> Blocks<T> {
         let mut futile = 0;
         while let Some(victim) = self.victim(pool) {
             self.collect(victim, pool, owner);
-            if self.free_blocks(pool) > self.rules.high {
+            if self.free_blocks(pool) > mark(self.rules.high, self.retired(pool)) {
                 break;
             }
             let now = self.free_pages(pool);
@@ -67,15 +68,78 @@ impl<T: Copy> Blocks<T> {
         self.free_blocks(pool) * g.data_pages() + rest.sum::<usize>()
     }
 
-    fn victim(&self, pool: usize) -> Option<usize> {
+    fn victim(&mut self, pool: usize) -> Option<usize> {
+        let sealed: Vec<usize> = (0..self.blocks.len())
+            .filter(|&b| self.rules.pool_of(self.rules.geometry.plane_of(b)) == pool)
+            .filter(|&b| self.blocks[b].state == State::Sealed)
+            .collect();
+        let gainful = sealed.iter().any(|&b| self.gains(b));
+        let candidates = sealed.iter().copied();
+        let candidates = candidates.filter(|&b| self.gains(b) && self.affords(b, pool));
+        match self.rules.victims {
+            Victims::Greedy => {
+                candidates.min_by_key(|&b| (self.blocks[b].valid, self.blocks[b].since))
+            }
+            Victims::Window(window) => {
+                let mut candidates: Vec<usize> = candidates.collect();
+                candidates.sort_by_key(|&b| self.blocks[b].turn);
+                candidates.truncate(window);
+                let end = match candidates.last() {
+                    Some(&last) if candidates.len() == window => self.blocks[last].turn,
+                    _ if gainful => u64::MAX,
+                    _ => 0,
+                };
+                let mut passed: Vec<usize> =
+                    sealed.iter().copied().filter(|&b| !self.gains(b)).collect();
+                passed.retain(|&b| self.blocks[b].turn < end);
+                passed.sort_by_key(|&b| self.blocks[b].turn);
+                for block in passed {
+                    self.take_last_turn(block);
+                }
+                let order = |&&b: &&usize| (self.blocks[b].valid, self.blocks[b].turn);
+                candidates.iter().min_by_key(order).copied()
+            }
+        }
+    }
+
+    /// Whether emptying a block leaves the pool a free block, from its erase or besides: only asked
+    /// where blocks are retired.
+    fn affords(&self, block: usize, pool: usize) -> bool {
+        if self.rules.endurance == 0 {
+            return true;
+        }
         let g = &self.rules.geometry;
-        let candidate = |block: &usize| {
-            self.rules.pool_of(g.plane_of(*block)) == pool
-                && self.blocks[*block].state == State::Sealed
-                && self.blocks[*block].valid.div_ceil(g.units_per_page) < g.data_pages()
-        };
-        let order = |block: &usize| (self.blocks[*block].valid, self.blocks[*block].since);
-        (0..self.blocks.len()).filter(candidate).min_by_key(order)
+        let mut left = self.blocks[block].valid;
+        let mut free: Vec<usize> = self.free.iter().map(|f| f.len()).collect();
+        let stream = self.gc_stream() as usize;
+        let mut room: Vec<usize> = (0..g.planes())
+            .map(|p| {
+                self.open[p][stream].map_or(0, |b| g.units_per_block() - self.blocks[b].slots.len())
+            })
+            .collect();
+        // Plays it through, unit by unit.
+        while left > 0 {
+            let Some(lane) = self.lanes_from(g.plane_of(block)).find(|&lane| {
+                self.rules.pool_of(lane) == pool && (room[lane] > 0 || free[lane] > 0)
+            }) else {
+                return false;
+            };
+            if room[lane] == 0 {
+                free[lane] -= 1;
+                room[lane] = g.units_per_block();
+            }
+            room[lane] -= 1;
+            left -= 1;
+        }
+        let in_pool = |plane: &usize| self.rules.pool_of(*plane) == pool;
+        let rest: usize = (0..g.planes()).filter(in_pool).map(|p| free[p]).sum();
+        !self.is_worn(block) || rest > 0
+    }
+
+    /// Whether collecting a block gains a page.
+    fn gains(&self, block: usize) -> bool {
+        let g = &self.rules.geometry;
+        self.blocks[block].valid.div_ceil(g.units_per_page) < g.data_pages()
     }
 
     fn collect(&mut self, victim: usize, pool: usize, owner: &mut impl Owner<T>) {
@@ -98,7 +162,11 @@ impl<T: Copy> Blocks<T> {
         if let Some(lane) = last_lane {
             self.pad(lane, self.gc_stream());
         }
-        self.erase(victim);
+        if self.is_worn(victim) {
+            self.blocks[victim].state = State::Retired;
+        } else {
+            self.erase(victim);
+        }
         self.totals.victims += 1;
     }
 
@@ -112,17 +180,7 @@ impl<T: Copy> Blocks<T> {
 
     /// The victim's own plane if it can take a unit, else the next in stripe order that can.
     fn destination(&self, plane: usize, pool: usize) -> usize {
-        let stripe = &self.rules.stripe;
-        let start = stripe
-            .iter()
-            .position(|&p| p == plane)
-            .expect("the stripe names every plane");
-        let mut lanes = stripe
-            .iter()
-            .cycle()
-            .skip(start)
-            .take(stripe.len())
-            .copied();
+        let mut lanes = self.lanes_from(plane);
         let takes = |&lane: &usize| {
             self.rules.pool_of(lane) == pool
                 && (self.open[lane][self.gc_stream() as usize].is_some()
@@ -131,6 +189,17 @@ impl<T: Copy> Blocks<T> {
         lanes.find(takes).unwrap_or_else(|| {
             panic!("the rules lead nowhere: a victim of plane {plane} finds no destination in pool {pool}")
         })
+    }
+
+    /// All lanes in stripe order, from the plane's own on.
+    fn lanes_from(&self, plane: usize) -> impl Iterator<Item = usize> + '_ {
+        let stripe = &self.rules.stripe;
+        let start = stripe
+            .iter()
+            .position(|&p| p == plane)
+            .expect("the stripe names every plane");
+        let around = stripe.iter().cycle().skip(start);
+        around.take(stripe.len()).copied()
     }
 
     fn gc_stream(&self) -> Stream {

@@ -6,6 +6,10 @@
 //!
 //! - Greedy, finite blocks: P. Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012.
 //! - Greedy, infinitely large blocks: the limit of the same, solved with Lambert's W.
+//! - FIFO (a log cleaned in a circle): J. Menon, *A Performance Comparison of RAID-5 and
+//!   Log-Structured Arrays*, HPDC 1995; J. T. Robinson, *Analysis of Steady-State Segment Storage
+//!   Utilizations in a Log-Structured File System with Least-Utilized Segment Cleaning*, SIGOPS
+//!   Operating Systems Review 1996.
 //! - d choices (the best of d random blocks): B. Van Houdt, *A Mean Field Model for a Class of
 //!   Garbage Collection Algorithms in Flash-based Solid State Drives*, SIGMETRICS 2013.
 //! - Random victims: d = 1, in closed form.
@@ -66,10 +70,24 @@ fn harmonic(x: f64) -> f64 {
 
 /// Greedy collection of infinitely large blocks. With x the share of valid pages in a victim, the
 /// sums become integrals: rho = (1 - x) / -ln x, hence x = -rho W(-exp(-1 / rho) / rho) and
-/// A = 1 / (1 - x). First-in first-out collection has the same limit.
+/// A = 1 / (1 - x).
 pub fn greedy_large_blocks(rho: f64) -> f64 {
     let x = -rho * lambert_w(-(-1.0 / rho).exp() / rho);
     1.0 / (1.0 - x)
+}
+
+/// First-in first-out collection, whatever the size of blocks. With p the share of valid pages in a
+/// victim, U pages of sealed blocks and L = rho U valid ones: between the sealing of a block and its
+/// turn U pages are programmed, of which the host writes (1 - p) U. A page survives each of them with
+/// probability 1 - 1 / L, so p = exp(-(1 - p) / rho), and A = 1 / (1 - p). That is the same fixed point
+/// rho = (p - 1) / ln p as that of greedy collection of infinitely large blocks, found here by
+/// iterating the map from p = 0.
+pub fn fifo(rho: f64) -> f64 {
+    let mut p = 0.0;
+    for _ in 0..10_000 {
+        p = f64::exp(-(1.0 - p) / rho);
+    }
+    1.0 / (1.0 - p)
 }
 
 /// The principal branch of Lambert's W for -1/e <= z <= 0: the w >= -1 with w e^w = z.
@@ -212,6 +230,17 @@ mod tests {
             close(greedy(rho, 20_000), limit, 2e-3);
             assert!(greedy(rho, 32) < greedy(rho, 256) && greedy(rho, 256) < limit);
         }
+    }
+
+    #[test]
+    fn fifo_is_greedy_with_infinitely_large_blocks() {
+        for spare in SPARES {
+            let rho = utilisation_from_spare_of_exported(spare);
+            close(fifo(rho), greedy_large_blocks(rho), 1e-9);
+            assert!(greedy(rho, 64) < fifo(rho) && fifo(rho) < random(rho));
+        }
+        // By hand: p = 1/2 solves rho = (1/2) / ln 2.
+        close(fifo(0.5 / f64::ln(2.0)), 2.0, 1e-9);
     }
 
     #[test]

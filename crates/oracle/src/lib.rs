@@ -16,6 +16,7 @@ pub mod curves;
 pub mod des;
 pub mod index;
 pub mod locality;
+pub mod map_cache;
 pub mod ops;
 pub mod page_ftl;
 pub mod rules;

@@ -116,6 +116,16 @@ pub enum Check {
     },
 }
 
+/// Which block is collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victims {
+    /// Fewest valid units; ties to the one that has had so few for the longest.
+    Greedy,
+    /// Fewest valid units among the first so many in the order of turns; ties to the first. A block
+    /// takes the last turn when it is sealed, and when its turn has come and it has no page to gain.
+    Window(usize),
+}
+
 /// Everything that determines the operation sequence of the models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
@@ -133,6 +143,11 @@ pub struct Rules {
     pub rotate: Rotate,
     /// When collection is considered.
     pub check: Check,
+    /// Which block is collected.
+    pub victims: Victims,
+    /// How often a block is filled before it is retired instead of erased; 0 for any number of times.
+    /// Each retired block of a pool lowers both its watermarks by one, down to one.
+    pub endurance: u64,
     /// Collection starts when a pool has this many free blocks or fewer.
     pub low: usize,
     /// Collection ends when a pool has more free blocks than this.
@@ -151,6 +166,8 @@ impl Rules {
             placement: Placement::Dynamic,
             rotate: Rotate::Page,
             check: Check::Allocation,
+            victims: Victims::Greedy,
+            endurance: 0,
             low: 1,
             high: 1,
         }

@@ -80,7 +80,7 @@ pub struct Series {
     pub profiles: Vec<String>,
     /// Content drawn from a zipf distribution instead of the profile's own.
     pub zipf: Option<Zipf>,
-    /// Factor on the workload, the device and the index.
+    /// Factor on the workload, the device and the index, unless a smaller one is asked for.
     #[serde(default = "one")]
     pub scale: f64,
     /// Device preset of the runs.

@@ -20,7 +20,7 @@ const MOST_STEPS: usize = 12;
 pub struct ReproduceOptions {
     /// Only the checks of this figure, with the runs they need.
     pub figure: Option<String>,
-    /// Factor on every workload, device and index, above 0 and at most 1.
+    /// The largest factor on a workload, its device and its index, above 0 and at most 1.
     pub scale: f64,
     /// Seed of all random choices.
     pub seed: u64,
@@ -94,7 +94,9 @@ impl<'a> Experiment<'a> {
             }
         }
         let mut workloads = paper.workloads();
-        workloads.iter_mut().for_each(|w| w.scale *= options.scale);
+        for workload in &mut workloads {
+            workload.scale = workload.scale.min(options.scale);
+        }
         Ok(Experiment {
             paper,
             options,

@@ -2,8 +2,7 @@
 
 use flashlore_sim::config::{RunConfig, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
-use flashlore_synth::generate::open;
-use flashlore_synth::{Profile, SynthOptions, load, profile_hash};
+use flashlore_synth::{Profile, Source, SynthOptions, load};
 use flashlore_trace::{ContentModel, WorkloadOptions};
 
 use crate::definition::Workload;
@@ -55,16 +54,16 @@ impl Group {
     /// # Errors
     /// A profile that cannot be used, a run that cannot begin or go on.
     pub fn run(&self, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
-        let (profile, text) = load(&self.workload.profile)?;
         let options = SynthOptions {
             scale: self.workload.scale,
             requests: None,
             seed: self.seed,
         };
-        let content = WorkloadOptions::new(self.content(&profile));
-        let reader = || vec![open(&profile, &text, &options)];
+        let source = Source::new(&self.workload.profile, options)?;
+        let content = WorkloadOptions::new(self.content(&source.profile));
+        let reader = || vec![source.open()];
         let mut found = Found {
-            profile: (profile.name.clone(), profile_hash(&text)),
+            profile: (source.profile.name.clone(), source.hash.clone()),
             ..Found::default()
         };
         if !self.runs.is_empty() {

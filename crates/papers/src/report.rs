@@ -61,7 +61,7 @@ pub struct Report {
     pub source: String,
     /// Version of Flashlore.
     pub version: &'static str,
-    /// Factor on every workload, device and index.
+    /// The largest factor on a workload, its device and its index.
     pub scale: f64,
     /// Seed of all random choices.
     pub seed: u64,

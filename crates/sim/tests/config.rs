@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
+use flashlore_ftl::VictimChoice;
 use flashlore_sim::config::{
     ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, RunConfig, Settings,
-    Shape, Share, Size, SpareDefinition, SystemConfig, auto_device, device_presets, load_device,
-    load_host, load_system, part_presets, system_presets,
+    Shape, Share, Size, SpareDefinition, SystemConfig, Watermark, auto_device, device_presets,
+    load_device, load_host, load_system, part_presets, system_presets,
 };
+use flashlore_sim::engine::build::ftl_options;
 
 fn sets(texts: &[&str]) -> Settings {
     Settings::parse(texts).unwrap()
@@ -249,6 +251,15 @@ fn a_later_layer_replaces_what_it_excludes() {
         (drawing.gc.policy, drawing.gc.choices),
         (GcPolicy::DChoices, 3)
     );
+    let windowed = ["device.gc.policy=windowed-greedy", "device.gc.window=12"];
+    let windowed = device("ca-ssd-4g", &windowed).unwrap();
+    assert_eq!(windowed.gc.window, Watermark::Blocks(12));
+    let victims = |device: &DeviceConfig| ftl_options(device, 0).unwrap().collect.victims;
+    assert_eq!(victims(&windowed), VictimChoice::WindowedGreedy(12));
+    let share = device("ca-ssd-4g", &["device.gc.policy=windowed-greedy"]).unwrap();
+    assert_eq!(victims(&share), VictimChoice::WindowedGreedy(204));
+    let fifo = device("ca-ssd-4g", &["device.gc.policy=fifo"]).unwrap();
+    assert_eq!(victims(&fifo), VictimChoice::Fifo);
 }
 
 #[test]
@@ -262,6 +273,14 @@ fn contradictions_name_both_keys_and_places() {
 
     let error = device_error("base = \"ca-ssd-4g\"\n[gc]\nchoices = 4\n", &[]);
     assert!(error.starts_with("mine.toml:3: device.gc.choices contradicts device.gc.policy = \"greedy\" (preset ca-ssd-4g, line "), "{error}");
+
+    let error = device("ca-ssd-4g", &["device.gc.window=4"])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("device.gc.window contradicts device.gc.policy"),
+        "{error}"
+    );
 
     let error = load_host(&sets(&["host.queue_depth=32"]))
         .unwrap_err()
@@ -419,7 +438,7 @@ fn misspelt_values_come_before_contradictions() {
     .to_string();
     assert!(
         error.contains(
-            "unknown variant `dchoices`, expected one of `greedy`, `cost-benefit`, `d-choices`"
+            "unknown variant `dchoices`, expected one of `greedy`, `fifo`, `windowed-greedy`, `cost-benefit`, `d-choices`"
         ),
         "{error}"
     );
@@ -667,7 +686,7 @@ fn configurations_from_elsewhere_are_checked() {
 }
 
 /// Keys of every type, and values that some of them take.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "name",
     "part",
     "capacity",
@@ -687,10 +706,11 @@ const KEYS: [&str; 21] = [
     "layout.pool",
     "layout.summary_page",
     "gc.policy",
+    "gc.window",
     "gc.low_watermark",
     "precondition.fill",
 ];
-const VALUES: [&str; 24] = [
+const VALUES: [&str; 25] = [
     "0",
     "1",
     "2",
@@ -711,6 +731,7 @@ const VALUES: [&str; 24] = [
     "plane",
     "device",
     "d-choices",
+    "windowed-greedy",
     "slc1",
     "tlc",
     "[plane, die, channel, package]",

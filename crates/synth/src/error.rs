@@ -37,4 +37,12 @@ pub enum ProfileError {
         /// What was found and what was expected.
         message: String,
     },
+    /// A setting that does not exist or does not fit the profile.
+    #[error("profile '{name}': {message}")]
+    Setting {
+        /// The profile.
+        name: String,
+        /// What was found and what was expected.
+        message: String,
+    },
 }

@@ -6,6 +6,8 @@
 //! | [`presets`] | the profiles that come with the program |
 //! | [`feasible`] | which profiles no workload can meet |
 //! | [`generate`] | a profile becomes records |
+//! | [`source`] | a profile stands where a trace may stand |
+//! | [`overlay`] | a profile's values on the addresses of another trace |
 //! | `extents`, `recency` | where requests go, and what was used so long ago |
 //! | `values` | what is written |
 //! | `arrivals`, `draw` | when, and the random numbers of everything |
@@ -16,12 +18,15 @@ pub mod error;
 mod extents;
 pub mod feasible;
 pub mod generate;
+pub mod overlay;
 pub mod presets;
 pub mod profile;
 mod recency;
+pub mod source;
 mod values;
 
 pub use error::ProfileError;
 pub use generate::{Generator, SynthOptions};
 pub use presets::{PRESETS, load};
 pub use profile::{Profile, profile_hash};
+pub use source::Source;

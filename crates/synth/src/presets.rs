@@ -21,7 +21,29 @@ macro_rules! presets {
 }
 
 /// All of them.
-pub const PRESETS: &[Preset] = presets!["mail", "web", "homes-7d", "homes-1d"];
+pub const PRESETS: &[Preset] = presets![
+    "mail",
+    "web",
+    "homes-7d",
+    "homes-1d",
+    "financial",
+    "cello99",
+    "proxy",
+    "hm",
+    "ts",
+    "mds",
+    "src1",
+    "f1",
+    "f2",
+    "c3",
+    "c8",
+    "dap",
+    "msn",
+    "bvssd-financial1",
+    "bvssd-cello99",
+    "bvssd-tpch",
+    "bvssd-websearch1"
+];
 
 /// A profile with its text, by the name of a preset or of a file.
 ///
@@ -31,7 +53,7 @@ pub fn load(name: &str) -> Result<(Profile, String), ProfileError> {
     if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
         return Ok((Profile::parse(name, preset.text)?, preset.text.to_owned()));
     }
-    if !name.contains(['/', '.']) {
+    if !names_file(name) {
         let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         return Err(ProfileError::Unknown {
             name: name.to_owned(),
@@ -43,6 +65,12 @@ pub fn load(name: &str) -> Result<(Profile, String), ProfileError> {
         source,
     })?;
     Ok((Profile::parse(name, &text)?, text))
+}
+
+/// Whether the name of a profile, with settings behind it or not, is that of a file.
+pub fn names_file(name: &str) -> bool {
+    let name = name.split(',').next().unwrap_or_default();
+    name.contains(['/', '.'])
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ const TIMES: [(&str, u64); 9] = [
 const SIZE: &str = "a size such as \"4GiB\", \"512KiB\" or 4096";
 const COUNT: &str = "a count such as 4096 or \"128Ki\"";
 const ENTRIES: &str = "a count such as 4096 or \"128Ki\", or \"unlimited\"";
+const BYTES: &str = "a size such as 64KiB, or \"unlimited\"";
 const TIME: &str = "a duration such as \"25us\", \"1.5ms\" or \"10min\"";
 const SHARE: &str = "a share from 0 to 1 such as 0.15, or \"15%\"";
 const WATERMARK: &str =
@@ -131,6 +132,15 @@ pub enum Entries {
     /// At most this many.
     Limited(u64),
     /// As many as there are values.
+    Unlimited,
+}
+
+/// A number of bytes, or `unlimited`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bytes {
+    /// At most this many.
+    Limited(Size),
+    /// As many as there is use for.
     Unlimited,
 }
 
@@ -242,6 +252,19 @@ impl FromStr for Entries {
     }
 }
 
+impl FromStr for Bytes {
+    type Err = ParseUnitError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        if text.trim() == "unlimited" {
+            return Ok(Self::Unlimited);
+        }
+        let size: Result<Size, _> = text.parse();
+        size.map(Self::Limited)
+            .map_err(|_| ParseUnitError::new(BYTES, text, ""))
+    }
+}
+
 impl FromStr for Nanos {
     type Err = ParseUnitError;
 
@@ -316,6 +339,15 @@ impl fmt::Display for Entries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Limited(n) => write_binary(f, *n, ""),
+            Self::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limited(size) => size.fmt(f),
             Self::Unlimited => f.write_str("unlimited"),
         }
     }
@@ -401,7 +433,7 @@ macro_rules! serde_as_text {
 }
 
 serde_as_text! {
-    Size: SIZE, Count: COUNT, Entries: ENTRIES, Nanos: TIME, Share: SHARE, Watermark: WATERMARK,
+    Size: SIZE, Bytes: BYTES, Count: COUNT, Entries: ENTRIES, Nanos: TIME, Share: SHARE, Watermark: WATERMARK,
 }
 
 macro_rules! serialize_as_text {
@@ -414,7 +446,7 @@ macro_rules! serialize_as_text {
     )*};
 }
 
-serialize_as_text!(Size, Nanos);
+serialize_as_text!(Size, Bytes, Nanos);
 
 /// Writes a plain number as a number, a multiple as text.
 fn serialize_count<S: Serializer>(value: u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -505,6 +537,14 @@ mod tests {
         assert_eq!("16Ki".parse(), Ok(Entries::Limited(16_384)));
         fails::<Count>(&["unlimited", "4KiB", "3k", "0.3"]);
         fails::<Entries>(&["none", "-4", ""]);
+    }
+
+    #[test]
+    fn limits_in_bytes() {
+        assert_eq!("unlimited".parse(), Ok(Bytes::Unlimited));
+        assert_eq!("64KiB".parse(), Ok(Bytes::Limited(Size(65_536))));
+        assert_eq!(Bytes::Limited(Size(65_536)).to_string(), "64KiB");
+        fails::<Bytes>(&["none", "-4", "", "64KB"]);
     }
 
     #[test]

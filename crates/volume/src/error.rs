@@ -90,6 +90,11 @@ impl VolumeError {
                 stored: valid,
                 most: units,
             },
+            // No block of a volume is ever retired.
+            FtlError::WornOut { valid, .. } => VolumeError::NoSpace {
+                stored: valid,
+                most: valid,
+            },
             FtlError::Device(source @ NandError::Rot { .. }) => {
                 VolumeError::Unreadable { lpn, source }
             }

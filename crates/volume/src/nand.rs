@@ -465,6 +465,7 @@ fn stream_of(cause: Cause) -> Stream {
     match cause {
         Cause::Gc => Stream::Gc,
         Cause::Wear => Stream::Wear,
+        Cause::Map => Stream::Map,
         Cause::Host | Cause::Verify | Cause::Modify | Cause::Summary => Stream::Host,
     }
 }
@@ -479,13 +480,14 @@ impl<M: Medium> Flash for Nand<M> {
 
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         _units: u32,
         cause: Cause,
         _route: Route,
         _tag: Tag,
     ) -> Result<(StoredUnit, Completion), NandError> {
+        let (Ready::At(at) | Ready::After(_, at)) = ready;
         let done = Completion::instant(at);
         if matches!(cause, Cause::Gc | Cause::Wear) {
             self.load_for_copying(self.geometry.page_of(ppn));

@@ -199,7 +199,7 @@ fn block_row<M: Medium>(layer: &dyn Layer<M>, block: u32, out: &mut Writer<'_>) 
     let (state, stream) = match core.blocks().records()[block as usize].state {
         State::Free => (0, 0),
         State::Open => (2, core.stream_of(block).map_or(0, |s| s as u8)),
-        State::Sealed | State::Collecting | State::Erasing => (1, 0),
+        State::Sealed | State::Collecting | State::Erasing | State::Retired => (1, 0),
     };
     out.u8(state).u8(stream).u16(0).u32(life.erases);
     out.u64(life.opening).u32(life.taken).u32(0);

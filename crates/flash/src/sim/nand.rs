@@ -184,7 +184,8 @@ impl NandSim {
         &self.timing
     }
 
-    /// Lets everything end, then sets the clock and all counters to 0: the end of preconditioning.
+    /// Lets everything end, then sets the clock and all counters to 0: the end of preconditioning, or of a
+    /// part of it.
     pub fn restart(&mut self) {
         self.advance(Time::MAX, &mut Vec::new());
         self.servers.fill(Resource::default());
@@ -549,7 +550,7 @@ impl Flash for NandSim {
     #[inline(always)]
     fn read(
         &mut self,
-        at: Time,
+        ready: Ready,
         ppn: Ppn,
         units: u32,
         _cause: Cause,
@@ -566,10 +567,7 @@ impl Flash for NandSim {
         };
         let server = self.server_of(ppn);
         let block = self.geometry.block_of(ppn).0;
-        Ok((
-            (),
-            self.submit(Ready::At(at), server, block, stages, &[tag]),
-        ))
+        Ok(((), self.submit(ready, server, block, stages, &[tag])))
     }
 
     #[inline(always)]

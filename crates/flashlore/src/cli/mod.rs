@@ -10,7 +10,7 @@ use flashlore_trace::Format;
 
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
-pub use trace::{CharacterizeArgs, ConvertArgs, InfoArgs, TraceCommand};
+pub use trace::{CharacterizeArgs, ConvertArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand};
 pub use volume::{
     CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
 };
@@ -32,11 +32,13 @@ Examples:
   flashlore compare demo:maildir --set dedup.index_entries=1Ki
   flashlore trace info my-trace.csv.gz
   flashlore trace characterize my-trace.csv.gz
+  flashlore compare profile:mail,scale=0.1
   flashlore create disk --size 10GiB && flashlore import disk image.raw && flashlore check disk
 
 A trace is a file in a known format (fiu, msr, spc, alibaba, tencent, systor, cloudphysics, disksim,
 ssdsim, blkparse, fio, vscsi, native), plain or compressed by gzip, xz or zstd; `-` is standard
-input, `demo:NAME` a capture inside the program.";
+input, `demo:NAME` a capture inside the program, `profile:NAME` a synthetic workload (`flashlore
+trace profiles` lists them; `profile:NAME,scale=0.1,seed=2` is a tenth of it, drawn anew).";
 
 /// Help of a flag that names the format of an input.
 fn readable(what: &str) -> String {

@@ -13,7 +13,7 @@ pub struct ReproduceArgs {
     /// Only the checks of one figure or table, with the runs they need
     #[arg(long, value_name = "FIGURE")]
     pub figure: Option<String>,
-    /// Factor on every workload, device and index, above 0 and at most 1
+    /// Scale workloads, devices and indexes down to this factor, if they are not below it
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
     /// Seed of all random choices

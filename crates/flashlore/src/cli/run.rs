@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use flashlore_sim::config::Nanos;
+use flashlore_synth::overlay;
+use flashlore_synth::source::PREFIX;
 use flashlore_trace::{ContentModel, Format, Join};
 
 use super::readable;
@@ -52,6 +54,7 @@ Examples:
   flashlore compare mail.fiu.xz web.fiu.xz --device ca-ssd-4g --compact --json
   flashlore compare mail.fiu.xz --systems plain,ca-ssd,my.toml --set dedup.index_entries=128Ki
   flashlore compare prxy_0.csv.gz --content distinct --set host.mode=closed --set host.queue_depth=32
+  flashlore compare prxy_0.csv.gz profile:homes-1d --content profile:mail
   flashlore compare mail.fiu.xz --seeds 5 --timeline 1s --out results
   flashlore compare mail.fiu.xz --systems plain@ca-ssd-6g,ca-ssd@ca-ssd-4g --allow-different-devices";
 
@@ -109,8 +112,14 @@ pub struct TraceArgs {
     pub lenient: bool,
     /// Where the content of pages comes from: trace (its digests), or assumed: distinct (every page
     /// written is unlike all others), zipf:a=EXPONENT,n=VALUES[,seed=SEED] or
-    /// uniform:n=VALUES[,seed=SEED] (values drawn independently for each page write)
-    #[arg(long, value_name = "MODEL", default_value_t = ContentModel::FromTrace)]
+    /// uniform:n=VALUES[,seed=SEED] (values drawn independently for each page write), or
+    /// profile:NAME[,seed=SEED] (the values of a synthetic workload on the trace's addresses)
+    #[arg(
+        long,
+        value_name = "MODEL",
+        value_parser = content,
+        default_value_t = ContentModel::FromTrace
+    )]
     pub content: ContentModel,
     /// Leave out pages never touched; implied by devices sized from the trace
     #[arg(long)]
@@ -128,6 +137,18 @@ pub struct TraceArgs {
         default_missing_value = "sequence"
     )]
     pub join: Option<JoinBy>,
+}
+
+/// A content model: of a profile, or one of those that need none.
+fn content(text: &str) -> Result<ContentModel, String> {
+    match text.strip_prefix(PREFIX) {
+        Some(spec) => overlay::parse(spec)
+            .map(ContentModel::Named)
+            .map_err(|error| error.to_string()),
+        None => text
+            .parse()
+            .map_err(|error| format!("{error}, or {PREFIX}NAME[,seed=SEED]")),
+    }
 }
 
 /// What comes out of runs.

@@ -6,6 +6,7 @@ mod list;
 mod replay;
 mod reproduce;
 mod rerun;
+mod synth;
 mod trace;
 mod volume;
 
@@ -24,6 +25,8 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Trace(TraceCommand::Info(args)) => trace::info(&args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(&args),
         Command::Trace(TraceCommand::Characterize(args)) => characterize::characterize(&args),
+        Command::Trace(TraceCommand::Synth(args)) => synth::synth(&args),
+        Command::Trace(TraceCommand::Profiles(args)) => synth::profiles(&args),
         Command::Systems(args) => list::systems(&args),
         Command::Devices(args) => list::devices(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),

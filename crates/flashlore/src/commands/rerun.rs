@@ -4,12 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, differences};
-use flashlore_trace::WorkloadOptions;
+use flashlore_synth::overlay;
+use flashlore_synth::presets::names_file;
+use flashlore_synth::source::PREFIX;
+use flashlore_trace::{ContentModel, WorkloadOptions};
 
 use crate::bundled::is_bundled;
 use crate::cli::RerunArgs;
 use crate::error::CliError;
-use crate::input::Input;
+use crate::input::{Input, profile};
 use crate::output::print;
 use crate::progress::Progress;
 use crate::runs::{Job, Recording, in_parallel, run_all, threads};
@@ -23,7 +26,7 @@ pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
     let mut wanted: Vec<Wanted> = Vec::new();
     let mut places = Vec::new();
     for run in &recorded.runs {
-        let workload = Wanted::of(run, args.trace_dir.as_deref());
+        let workload = Wanted::of(run, args.trace_dir.as_deref())?;
         let at = wanted.iter().position(|known| *known == workload);
         places.push(at.unwrap_or_else(|| {
             wanted.push(workload);
@@ -95,6 +98,21 @@ fn read(path: &Path) -> Result<ResultsFile, CliError> {
     Ok(results)
 }
 
+/// Where a trace is once its file was moved to `dir`.
+fn moved(path: &Path, dir: &Path) -> PathBuf {
+    match profile(path) {
+        Some(spec) if names_file(spec) => {
+            let file = moved(Path::new(spec), dir);
+            PathBuf::from(format!("{PREFIX}{}", file.display()))
+        }
+        Some(_) => path.to_path_buf(),
+        None => match path.file_name() {
+            Some(name) if !is_bundled(path) => dir.join(name),
+            _ => path.to_path_buf(),
+        },
+    }
+}
+
 /// A workload that a run was made with.
 #[derive(PartialEq)]
 struct Wanted {
@@ -104,19 +122,20 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(run: &RunResult, trace_dir: Option<&Path>) -> Self {
-        let place = |path: &str| {
-            let path = Path::new(path);
-            match (trace_dir, path.file_name()) {
-                (Some(dir), Some(name)) if !is_bundled(path) => dir.join(name),
-                _ => path.to_path_buf(),
-            }
+    fn of(run: &RunResult, trace_dir: Option<&Path>) -> Result<Self, CliError> {
+        let place = |path: &str| match trace_dir {
+            Some(dir) => moved(Path::new(path), dir),
+            None => PathBuf::from(path),
         };
-        Self {
+        let mut options = run.workload.clone();
+        if let ContentModel::Named(recorded) = &options.content {
+            options.content = ContentModel::Named(overlay::restore(recorded)?);
+        }
+        Ok(Self {
             paths: run.trace_files.iter().map(|f| place(&f.path)).collect(),
             digests: run.trace_files.iter().map(|f| f.sha256.clone()).collect(),
-            options: run.workload.clone(),
-        }
+            options,
+        })
     }
 
     /// Reads the traces and makes sure that they are the same bytes.

@@ -29,13 +29,7 @@ pub fn info(args: &InfoArgs) -> Result<(), CliError> {
 
 /// Writes a trace in another format.
 pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
-    let to = output_format(args)?;
-    if !to.is_writable() {
-        return Err(CliError::Usage(format!(
-            "traces are not written as {to}; expected one of {}",
-            Format::list(&Format::WRITABLE)
-        )));
-    }
+    let to = output_format(&args.output, args.to)?;
     if same_file(&args.input, &args.output) {
         return Err(CliError::Usage(format!(
             "{} is both input and output; name another file for the output",
@@ -56,18 +50,32 @@ pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     print(&report_text(&report, &args.output))
 }
 
-/// The format of the output: as asked for, or as the ending of its name says.
-fn output_format(args: &ConvertArgs) -> Result<Format, CliError> {
-    let ending = args.output.extension().and_then(|ending| ending.to_str());
+/// The format of a trace to be written: as asked for, or as the ending of its name says.
+///
+/// # Errors
+/// When neither tells one, or it is not written.
+pub fn output_format(output: &Path, to: Option<Format>) -> Result<Format, CliError> {
+    let ending = output.extension().and_then(|ending| ending.to_str());
     if let Some(packed @ ("gz" | "xz" | "zst")) = ending {
         return Err(CliError::Usage(format!(
             "{}: the output is written uncompressed, expected a name without .{packed}",
-            args.output.display()
+            output.display()
         )));
     }
-    if let Some(format) = args.to {
-        return Ok(format);
+    let format = match to {
+        Some(format) => format,
+        None => by_ending(output, ending)?,
+    };
+    if !format.is_writable() {
+        return Err(CliError::Usage(format!(
+            "traces are not written as {format}; expected one of {}",
+            Format::list(&Format::WRITABLE)
+        )));
     }
+    Ok(format)
+}
+
+fn by_ending(output: &Path, ending: Option<&str>) -> Result<Format, CliError> {
     let by_ending = match ending {
         Some("parquet") => Some(Format::Native),
         Some(name) => name.parse().ok(),
@@ -76,7 +84,7 @@ fn output_format(args: &ConvertArgs) -> Result<Format, CliError> {
     by_ending.ok_or_else(|| {
         CliError::Usage(format!(
             "the name {} does not tell its format; say --to {}",
-            args.output.display(),
+            output.display(),
             Format::list(&Format::WRITABLE)
         ))
     })

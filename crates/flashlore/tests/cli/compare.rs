@@ -8,10 +8,10 @@ use crate::program::{Place, fiu, fiu_of, msr, runs};
 /// The names that are documented and stay.
 const NAMES: &str = "system device trace seed config_hash host.requests host.read_pages \
     host.write_pages host.trim_pages host.bytes flash.page_reads flash.page_programs \
-    flash.block_erases programs.unique programs.duplicate programs.reborn programs.delta_log \
+    flash.block_erases flash.retired_blocks programs.unique programs.duplicate programs.reborn programs.delta_log \
     programs.compressed_log programs.merge programs.gc programs.wear programs.map \
     programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
-    dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
+    map.hits map.misses map.reads map.programs dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
     response_us.read.count response_us.write.mean response_us.all.std response_us.all.p50 \
     response_us.all.p95 response_us.all.p99 response_us.all.p999 response_us.all.p9999 \
     response_us.all.max service_us.read.mean service_us.write.p99 service_us.all.count erases.min \

@@ -107,6 +107,39 @@ fn unknown_names_and_keys() {
 }
 
 #[test]
+fn a_worn_out_device_ends_the_run_with_what_it_took() {
+    // Each page of a small disk is written over and over.
+    let place = place();
+    let lines: String = (0..40_000u64)
+        .map(|i| {
+            format!(
+                "{},h,0,Write,{},4096,0\n",
+                128166372000000000 + i * 1000,
+                i % 100 * 4096
+            )
+        })
+        .collect();
+    place.write("worn.csv", &lines);
+    let run = [
+        "simulate",
+        "worn.csv",
+        "--system",
+        "plain",
+        "--set",
+        "device.geometry.endurance=3",
+    ];
+    let message = place.run(&run).fails(1);
+    for part in [
+        "request ",
+        "is worn out after",
+        "of host writes",
+        "blocks are retired",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
 fn keys_that_one_system_uses_are_fine() {
     place()
         .run(&["compare", "t.fiu", "--set", "dedup.index_entries=3"])

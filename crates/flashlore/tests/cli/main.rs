@@ -9,5 +9,6 @@ mod lists;
 mod program;
 mod reproduce;
 mod rerun;
+mod synth;
 mod trace;
 mod volume;

@@ -3,7 +3,7 @@
 use crate::program::run;
 
 /// The checks that a report of everything has.
-const CHECKS: usize = 18;
+const CHECKS: usize = 19;
 
 #[test]
 fn a_report_has_every_check_with_a_verdict() {

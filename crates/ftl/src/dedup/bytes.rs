@@ -4,7 +4,7 @@
 //! page as new. Nothing may happen to the device in between.
 
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use super::{DedupFtl, Outcome};
 use crate::core::Core;
@@ -89,7 +89,10 @@ where
     /// A failure of the device.
     pub fn read_object(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
         let ppn = self.objects.at(object);
-        Ok(self.core.read(0, ppn, Cause::Verify, Tag::NONE)?.0)
+        Ok(self
+            .core
+            .read(Ready::At(0), ppn, Cause::Verify, Tag::NONE)?
+            .0)
     }
 
     /// Writes a logical page whose content is not that of the candidate, if there was one. Answers its

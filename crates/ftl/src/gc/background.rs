@@ -16,11 +16,11 @@
 
 use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Time};
 
-use super::VictimPolicy;
 use super::collect::Erase;
 use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
 
 /// The collection of one victim in the background.
@@ -47,7 +47,7 @@ impl Job {
     }
 }
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -56,11 +56,9 @@ where
         let planned = self.pools[pool].free
             + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
             + self.jobs.iter().filter(|j| j.collects(pool)).count() as u32;
-        let wanted = (self.options.collect.watermarks.high + 1).saturating_sub(planned);
+        let wanted = (self.watermarks(pool).high + 1).saturating_sub(planned);
         for _ in 0..wanted {
-            let (geometry, jobs, erasing) = (&self.geometry, &self.jobs, &self.erasing);
-            let idle = |block| is_idle(geometry, jobs, erasing, block);
-            let Some(victim) = self.victims.choose(&mut self.blocks, pool, &idle) else {
+            let Some(victim) = self.next_victim(pool, true) else {
                 return;
             };
             self.begin_job(pool, victim, Stream::Gc);
@@ -86,8 +84,9 @@ where
         }
     }
 
-    /// Whether a job may take the room that its next step needs. The oldest collection of a pool may
-    /// take all there is; the others leave a free block, so that it can always be finished.
+    /// Whether a job may take the room that its next step needs. The oldest collection of a pool that
+    /// gives a block back may take all there is; the others leave a free block, so that it can always
+    /// be finished.
     fn may_step(&self, job: usize) -> bool {
         let Job {
             pool,
@@ -99,11 +98,32 @@ where
             return true;
         }
         let free = self.pools[pool].free;
-        let opens = self.opens_block(self.jobs[job].plane, self.target_stream(stream));
+        let gives = |job: &Job| job.collects(pool) && !self.wears_out(job.victim);
+        let opens = self.opens_block(self.jobs[job].plane, self.next_target(job));
         match stream {
             Stream::Wear => !opens || free >= 2,
-            _ if !self.jobs[..job].iter().any(|j| j.collects(pool)) => !opens || free >= 1,
+            _ if gives(&self.jobs[job]) && !self.jobs[..job].iter().any(gives) => {
+                !opens || free >= 1
+            }
             _ => free >= if opens { 2 } else { 1 },
+        }
+    }
+
+    /// The stream that takes what the next step of a job moves.
+    fn next_target(&self, job: usize) -> Stream {
+        let Job {
+            victim,
+            stream,
+            from,
+            ..
+        } = self.jobs[job];
+        if !K::DEMAND {
+            return self.target_stream(stream);
+        }
+        let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
+        match self.blocks.next_valid(from, end) {
+            Some(unit) => self.target_of(unit, stream),
+            None => self.target_stream(stream),
         }
     }
 
@@ -204,14 +224,17 @@ where
             let (block, _) = self.erasing.swap_remove(i);
             self.give_back(block);
         }
-        while self.pools[pool].free <= self.options.collect.watermarks.low {
-            if let Some(job) = self.jobs.iter().position(|j| j.collects(pool)) {
-                if !self.finish_job(map, at, job)? {
-                    break;
-                }
+        while self.pools[pool].free <= self.watermarks(pool).low {
+            let collects = |i: &usize| self.jobs[*i].collects(pool);
+            let mut jobs = (0..self.jobs.len()).filter(collects);
+            if let Some(job) = jobs.clone().find(|&i| self.may_step(i)) {
+                self.finish_job(map, at, job)?;
                 continue;
             }
-            let Some(victim) = self.victims.choose(&mut self.blocks, pool, &|_| true) else {
+            if jobs.any(|i| !self.wears_out(self.jobs[i].victim)) {
+                break;
+            }
+            let Some(victim) = self.next_victim(pool, false) else {
                 break;
             };
             self.collect(map, at, victim, Stream::Gc)?;
@@ -258,7 +281,7 @@ where
 }
 
 /// Whether the plane of a block collects nothing and its die has no background erase.
-fn is_idle(
+pub(crate) fn is_idle(
     geometry: &Geometry,
     jobs: &[Job],
     erasing: &[(BlockId, usize)],

@@ -8,12 +8,13 @@ use flashlore_flash::{
     BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
 };
 
-use super::VictimPolicy;
 use crate::alloc::Stream;
+use crate::blocks::Block;
 use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
-use crate::options::{Mode, Streams};
+use crate::options::{FtlOptions, Mode, Streams};
 
 /// Whether the erase at the end may be suspended and is reported later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) enum Erase {
     Background,
 }
 
-impl<F: Flash> Core<F>
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -38,9 +39,9 @@ where
         if !self.pools[pool].low || self.options.collect.mode == Mode::Background {
             return Ok(());
         }
-        while let Some(victim) = self.victims.choose(&mut self.blocks, pool, &|_| true) {
+        while let Some(victim) = self.next_victim(pool, false) {
             self.collect(map, at, victim, Stream::Gc)?;
-            if self.pools[pool].free > self.options.collect.watermarks.high {
+            if self.pools[pool].free > self.watermarks(pool).high {
                 break;
             }
         }
@@ -139,7 +140,7 @@ where
             count += u32::from(self.blocks.is_valid(Ppn(unit)));
         }
         let own = self.geometry.plane_of(victim);
-        let target = self.target_stream(stream);
+        let target = self.target_of(first, stream);
         let copyback = self.options.collect.copyback && self.has_room(own, target);
         let route = if copyback {
             Route::OnChip
@@ -152,7 +153,10 @@ where
             Cause::Gc
         };
         self.counters.page_reads_gc += 1;
-        let (_, read) = self.flash.read(at, first, count, cause, route, Tag::NONE)?;
+        let ready = Ready::At(at);
+        let (_, read) = self
+            .flash
+            .read(ready, first, count, cause, route, Tag::NONE)?;
         for unit in first.0..page_end {
             if unit == first.0 || self.blocks.is_valid(Ppn(unit)) {
                 self.move_unit(map, at, Ppn(unit), stream, read)?;
@@ -171,7 +175,7 @@ where
         read: Completion,
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
-        let target = self.target_stream(stream);
+        let target = self.target_of(from, stream);
         let plane = self.destination(own, target, at)?;
         // Inside a plane the program queues behind the read anyway; elsewhere it waits for it.
         let (ready, route) = if plane == own && self.options.collect.copyback {
@@ -191,17 +195,29 @@ where
         let when = When { ready, at };
         let (to, _) = self.append(plane, target, unit, when, route, Tag::NONE)?;
         self.blocks.moved_out(from);
-        map.relocate(owner, to);
+        match self.keeper.page_of_owner(owner) {
+            Some(page) => self.keeper.place(page, to),
+            None => {
+                map.relocate(owner, to);
+                self.keeper.moved(owner);
+            }
+        }
         Ok(())
     }
 
     /// The stream whose open blocks take what a stream moves.
     #[inline(always)]
     pub(crate) fn target_stream(&self, stream: Stream) -> Stream {
-        if stream == Stream::Gc && self.options.streams == Streams::Shared {
-            Stream::Host
-        } else {
-            stream
+        target_stream(&self.options, stream)
+    }
+
+    /// The same for what a unit holds: translation pages keep blocks of their own.
+    #[inline(always)]
+    pub(crate) fn target_of(&self, unit: Ppn, stream: Stream) -> Stream {
+        let owner = self.owners[unit.index()];
+        match self.keeper.page_of_owner(owner) {
+            Some(_) => Stream::Map,
+            None => self.target_stream(stream),
         }
     }
 
@@ -229,34 +245,11 @@ where
         Ok(plane)
     }
 
-    /// Whether moving the units of one flash page out of `own` may open a block.
-    pub(crate) fn opens_block(&self, own: PlaneId, stream: Stream) -> bool {
-        let mut room = 0;
-        for plane in self.planes_from(own) {
-            let p = &self.planes[plane.index()];
-            let open = p.open[stream as usize];
-            room += open.end - open.next;
-            if room >= self.units_per_page {
-                return false;
-            }
-            if !p.free.is_empty() {
-                return true;
-            }
-        }
-        true
-    }
-
-    /// The planes of a pool in striping order, from one of them on.
-    fn planes_from(&self, own: PlaneId) -> impl Iterator<Item = PlaneId> + '_ {
-        let members = &self.layout.pools()[self.layout.pool_of(own)];
-        let start = members.iter().position(|&p| p == own).unwrap_or(0);
-        members[start..].iter().chain(&members[..start]).copied()
-    }
-
     /// `own` or the next plane of its pool, in striping order, that has room. Collection keeps one
     /// free block a pool in reserve; only a device restored after power losses can be without.
     fn roomy_plane(&self, own: PlaneId, stream: Stream) -> Option<PlaneId> {
-        self.planes_from(own)
+        self.layout
+            .pool_from(own)
             .find(|&plane| self.has_room(plane, stream))
     }
 
@@ -277,30 +270,60 @@ where
                 if self.holds_copies(plane, target) {
                     self.pad(plane, target, at)?;
                 }
+                if K::DEMAND && self.holds_copies(plane, Stream::Map) {
+                    self.pad(plane, Stream::Map, at)?;
+                }
             }
+        }
+        if self.wears_out(victim) || !self.erase(at, victim, erase)? {
+            self.retire(victim);
+            return self.follow_collection(at, pool);
+        }
+        self.follow_collection(at, pool)?;
+        self.level_wear(map, at, pool)
+    }
+
+    /// Erases an empty victim; false if the block has failed.
+    fn erase(
+        &mut self,
+        at: Time,
+        victim: BlockId,
+        erase: Erase,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let (background, tag) = match erase {
+            Erase::Now => (false, Tag::NONE),
+            Erase::Background => (true, Tag(FIRST_RESERVED_TAG + victim.0)),
+        };
+        match self.flash.erase(at, victim, background, tag) {
+            Ok(_) => {}
+            Err(error) if F::is_block_failure(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
         self.counters.erases += 1;
         self.blocks.begin_erase(victim);
-        let erases = self.blocks.record(victim).erases;
-        let record = &mut self.pools[pool];
+        let Block { erases, pool, .. } = *self.blocks.record(victim);
+        let record = &mut self.pools[usize::from(pool)];
         record.most_erases = record.most_erases.max(erases);
-        let tag = Tag(FIRST_RESERVED_TAG + victim.0);
         match erase {
-            Erase::Now => {
-                self.flash.erase(at, victim, false, Tag::NONE)?;
-                self.give_back(victim);
-            }
-            Erase::Background => {
-                self.erasing.push((victim, pool));
-                self.flash.erase(at, victim, true, tag)?;
-            }
+            Erase::Now => self.give_back(victim),
+            Erase::Background => self.erasing.push((victim, usize::from(pool))),
         }
-        self.level_wear(map, at, pool)
+        Ok(true)
     }
 
     /// Whether the page buffer of a stream holds copies of units that still lie elsewhere.
     fn holds_copies(&self, plane: PlaneId, stream: Stream) -> bool {
         let units = &self.planes[plane.index()].buffers[stream as usize].units;
         units.iter().any(|u| matches!(u, Unit::Copy { .. }))
+    }
+}
+
+/// The stream whose open blocks take what a stream moves.
+#[inline(always)]
+pub(crate) fn target_stream(options: &FtlOptions, stream: Stream) -> Stream {
+    if stream == Stream::Gc && options.streams == Streams::Shared {
+        Stream::Host
+    } else {
+        stream
     }
 }

@@ -16,13 +16,13 @@ impl VictimPolicy for CostBenefit {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
-        let (now, full) = (blocks.seals(), f64::from(blocks.data_units()));
+        let full = f64::from(blocks.data_units());
         let score = |block: BlockId| {
             let record = blocks.record(block);
             let valid = f64::from(record.valid);
-            let age = f64::from(now.wrapping_sub(record.sealed));
+            let age = f64::from(blocks.age(block));
             if record.valid == 0 {
                 f64::INFINITY
             } else {
@@ -30,7 +30,7 @@ impl VictimPolicy for CostBenefit {
             }
         };
         let mut best = None;
-        for block in blocks.candidates(pool).filter(|&b| allowed(b)) {
+        for block in blocks.candidates(pool).filter(|&b| allowed(blocks, b)) {
             let found = score(block);
             if best.is_none_or(|(_, top)| found > top) {
                 best = Some((block, found));
@@ -65,16 +65,16 @@ mod tests {
         seal(&mut blocks, 8, 2);
         // Ages 9 and 1: 9 x 1/6 against 1 x 2/4.
         assert_eq!(
-            CostBenefit.choose(&mut blocks, 0, &|_| true),
+            CostBenefit.choose(&mut blocks, 0, &|_, _| true),
             Some(BlockId(0))
         );
         assert_eq!(
-            CostBenefit.choose(&mut blocks, 0, &|b| b.0 != 0),
+            CostBenefit.choose(&mut blocks, 0, &|_, b| b.0 != 0),
             Some(BlockId(8))
         );
         seal(&mut blocks, 9, 0);
         assert_eq!(
-            CostBenefit.choose(&mut blocks, 0, &|_| true),
+            CostBenefit.choose(&mut blocks, 0, &|_, _| true),
             Some(BlockId(9))
         );
     }

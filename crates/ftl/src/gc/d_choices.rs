@@ -41,7 +41,7 @@ impl VictimPolicy for DChoices {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let emptiest = blocks.emptiest(pool)?;
         let most = blocks.most_valid();
@@ -50,8 +50,9 @@ impl VictimPolicy for DChoices {
         for _ in 0..DRAWS_PER_CHOICE * self.choices {
             let block = self.draw(blocks, pool);
             let record = blocks.record(block);
-            let fits =
-                record.state == State::Sealed && u32::from(record.valid) <= most && allowed(block);
+            let fits = record.state == State::Sealed
+                && u32::from(record.valid) <= most
+                && allowed(blocks, block);
             if !fits {
                 continue;
             }
@@ -65,7 +66,7 @@ impl VictimPolicy for DChoices {
         }
         match best {
             Some((_, block)) => Some(block),
-            None => Some(emptiest).filter(|&b| allowed(b)),
+            None => Some(emptiest).filter(|&b| allowed(blocks, b)),
         }
     }
 }

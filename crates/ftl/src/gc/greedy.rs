@@ -17,15 +17,15 @@ impl VictimPolicy for Greedy {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let first = blocks.emptiest(pool)?;
-        if allowed(first) {
+        if allowed(blocks, first) {
             return Some(first);
         }
         blocks
             .candidates(pool)
             .take(LOOK_AHEAD)
-            .find(|&b| allowed(b))
+            .find(|&b| allowed(blocks, b))
     }
 }

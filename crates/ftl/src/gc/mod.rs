@@ -1,6 +1,7 @@
 //! Garbage collection: which block, and how it is emptied.
 //!
-//! * [`VictimPolicy`] — the choice; one policy a file: [`greedy`], [`cost_benefit`], [`d_choices`]
+//! * [`VictimPolicy`] — the choice; one policy a file: [`greedy`], [`fifo`], [`windowed_greedy`],
+//!   [`cost_benefit`], [`d_choices`]
 //! * [`collect`] — moving the valid units of a victim, in the host's way
 //! * [`background`] — the same in idle gaps, one page at a time
 
@@ -8,7 +9,9 @@ pub mod background;
 pub mod collect;
 pub mod cost_benefit;
 pub mod d_choices;
+pub mod fifo;
 pub mod greedy;
+pub mod windowed_greedy;
 
 use flashlore_flash::BlockId;
 
@@ -17,17 +20,19 @@ use crate::options::VictimChoice;
 
 pub use cost_benefit::CostBenefit;
 pub use d_choices::DChoices;
+pub use fifo::Fifo;
 pub use greedy::Greedy;
+pub use windowed_greedy::WindowedGreedy;
 
 /// Chooses the next victim of a pool.
 pub trait VictimPolicy {
-    /// A sealed block of the pool whose collection gains a page ([`Blocks::most_valid`]) for which `allowed` holds; `None`
-    /// when there is nothing to gain.
+    /// A sealed block of the pool whose collection gains a page ([`Blocks::most_valid`]) for which
+    /// `allowed` holds; `None` when there is nothing to gain.
     fn choose(
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId>;
 }
 
@@ -35,6 +40,10 @@ pub trait VictimPolicy {
 pub enum Victims {
     /// Fewest valid units.
     Greedy(Greedy),
+    /// Sealed longest ago.
+    Fifo(Fifo),
+    /// Fewest valid units of those sealed longest ago.
+    WindowedGreedy(WindowedGreedy),
     /// Benefit over cost.
     CostBenefit(CostBenefit),
     /// Fewest valid units of a few drawn at random.
@@ -48,6 +57,10 @@ impl Victims {
     pub fn new(choice: VictimChoice, seed: u64) -> Self {
         match choice {
             VictimChoice::Greedy => Victims::Greedy(Greedy),
+            VictimChoice::Fifo => Victims::Fifo(Fifo),
+            VictimChoice::WindowedGreedy(window) => {
+                Victims::WindowedGreedy(WindowedGreedy::new(window))
+            }
             VictimChoice::CostBenefit => Victims::CostBenefit(CostBenefit),
             VictimChoice::DChoices(d) => Victims::DChoices(DChoices::new(d, seed)),
         }
@@ -59,10 +72,12 @@ impl VictimPolicy for Victims {
         &mut self,
         blocks: &mut Blocks,
         pool: usize,
-        allowed: &dyn Fn(BlockId) -> bool,
+        allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         match self {
             Victims::Greedy(p) => p.choose(blocks, pool, allowed),
+            Victims::Fifo(p) => p.choose(blocks, pool, allowed),
+            Victims::WindowedGreedy(p) => p.choose(blocks, pool, allowed),
             Victims::CostBenefit(p) => p.choose(blocks, pool, allowed),
             Victims::DChoices(p) => p.choose(blocks, pool, allowed),
             Victims::Custom(p) => p.choose(blocks, pool, allowed),
@@ -74,6 +89,8 @@ impl std::fmt::Debug for Victims {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Victims::Greedy(_) => "Greedy",
+            Victims::Fifo(_) => "Fifo",
+            Victims::WindowedGreedy(_) => "WindowedGreedy",
             Victims::CostBenefit(_) => "CostBenefit",
             Victims::DChoices(_) => "DChoices",
             Victims::Custom(_) => "Custom",

@@ -40,6 +40,7 @@ pub struct Drawn {
     pub summary_page: bool,
     pub dynamic: bool,
     pub static_gap: u32,
+    pub endurance: u32,
 }
 
 /// Devices with so many blocks a plane and so many flash pages a block.
@@ -66,6 +67,8 @@ pub fn drawn(blocks: Range<u32>, pages: Range<u32>) -> impl Strategy<Value = Dra
     let policy = (
         select(vec![
             VictimChoice::Greedy,
+            VictimChoice::Fifo,
+            VictimChoice::WindowedGreedy(3),
             VictimChoice::CostBenefit,
             VictimChoice::DChoices(3),
         ]),
@@ -83,12 +86,13 @@ pub fn drawn(blocks: Range<u32>, pages: Range<u32>) -> impl Strategy<Value = Dra
         any::<bool>(),
         any::<bool>(),
         select(vec![0u32, 3]),
+        select(vec![0u32, 0, 2, 5]),
     );
     (shape, layout, policy, more).prop_map(|(shape, layout, policy, more)| {
         let (channels, dies, planes, blocks, pages, units) = shape;
         let (placement, pool, reversed, rotate) = layout;
         let (victims, mode, trigger, low, above) = policy;
-        let (streams, summary_page, dynamic, static_gap) = more;
+        let (streams, summary_page, dynamic, static_gap, endurance) = more;
         Drawn {
             channels,
             dies,
@@ -109,6 +113,7 @@ pub fn drawn(blocks: Range<u32>, pages: Range<u32>) -> impl Strategy<Value = Dra
             summary_page,
             dynamic,
             static_gap,
+            endurance,
         }
     })
 }
@@ -174,6 +179,7 @@ impl Drawn {
             wear: Wear {
                 dynamic: self.dynamic,
                 static_gap: self.static_gap,
+                endurance: self.endurance,
             },
             seed: 5,
         }

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use flashlore_units::{Nanos, Share, Size, Watermark};
+use flashlore_units::{Bytes, Nanos, Share, Size, Watermark};
 
 /// A simulated SSD. Loaded values are checked: see [`super::load_device`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ pub struct DeviceConfig {
     pub layout: Layout,
     /// Garbage collection.
     pub gc: Gc,
+    /// The forward map.
+    pub map: MapCache,
     /// Wear levelling.
     pub wear: Wear,
     /// The state in which a run finds the device.
@@ -77,6 +79,8 @@ pub struct Geometry {
     pub page_size: Size,
     /// Out-of-band bytes of a flash page.
     pub oob_size: Size,
+    /// Program and erase cycles of a block before it is retired; 0 for any number.
+    pub endurance: u32,
 }
 
 /// Durations of operations.
@@ -248,6 +252,8 @@ pub enum Streams {
 pub struct Gc {
     /// How a victim is chosen.
     pub policy: GcPolicy,
+    /// Blocks sealed longest ago that are compared. Used by [`GcPolicy::WindowedGreedy`] alone.
+    pub window: Watermark,
     /// Blocks drawn per choice. Used by [`GcPolicy::DChoices`] alone.
     pub choices: u32,
     /// Whether the host waits for collection.
@@ -268,6 +274,10 @@ pub struct Gc {
 pub enum GcPolicy {
     /// Fewest valid units.
     Greedy,
+    /// Sealed longest ago.
+    Fifo,
+    /// Fewest valid units of `window` blocks sealed longest ago.
+    WindowedGreedy,
     /// Highest (1 − u) × age / 2u, where u is the share of valid units.
     CostBenefit,
     /// Fewest valid units of `choices` blocks drawn at random.
@@ -292,6 +302,14 @@ pub enum GcCheck {
     Allocation,
     /// When a request is sent to a die.
     Dispatch,
+}
+
+/// The forward map.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapCache {
+    /// RAM for entries of 8 bytes; what does not fit is on flash.
+    pub cache_bytes: Bytes,
 }
 
 /// Wear levelling.

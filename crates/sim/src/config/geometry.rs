@@ -8,7 +8,8 @@ use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing};
 use super::error::ConfigError;
 use super::load::{Checked, Fault, check_durations, check_name};
 use super::presets::Kind;
-use flashlore_units::Size;
+use flashlore_ftl::map_cache::ENTRY_BYTES;
+use flashlore_units::{Bytes, Size};
 
 /// Bytes of a mapping unit.
 pub const UNIT_BYTES: u64 = 4096;
@@ -235,6 +236,14 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
     if !(1..=MOST_CHOICES).contains(&device.gc.choices) {
         let message = format!("expected 1 to {MOST_CHOICES}, found {}", device.gc.choices);
         return Err(Fault::new("gc.choices", message));
+    }
+    if let Bytes::Limited(Size(bytes)) = device.map.cache_bytes
+        && bytes < u64::from(ENTRY_BYTES)
+    {
+        return Err(Fault::new(
+            "map.cache_bytes",
+            format!("expected room for an entry of {ENTRY_BYTES} bytes at least, found {bytes}"),
+        ));
     }
     if device
         .auto

@@ -17,11 +17,11 @@ mod template;
 
 pub use device::{
     Auto, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck, GcMode, GcPolicy, Geometry,
-    Layout, Overwrite, Placement, Pool, Precondition, Rotate, Space, SpareDefinition, Streams,
-    StripeLevel, Timing, Wear,
+    Layout, MapCache, Overwrite, Placement, Pool, Precondition, Rotate, Space, SpareDefinition,
+    Streams, StripeLevel, Timing, Wear,
 };
 pub use error::ConfigError;
-pub use flashlore_units::{Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
+pub use flashlore_units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
 pub use geometry::{Shape, UNIT_BYTES, auto_device};
 pub use hash::config_hash;
 pub use host::{HostConfig, HostMode, Load};

@@ -41,6 +41,12 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 "only policy \"d-choices\" draws blocks",
             ),
             strict(
+                "gc.window",
+                "gc.policy",
+                json!("windowed-greedy"),
+                "only policy \"windowed-greedy\" has a window",
+            ),
+            strict(
                 "gc.on_reads",
                 "gc.check",
                 json!("dispatch"),

@@ -120,13 +120,14 @@ impl Template {
 }
 
 /// The keys that a part set may give.
-const PART_KEYS: [&str; 13] = [
+const PART_KEYS: [&str; 14] = [
     "name",
     "description",
     "source",
     "geometry.pages_per_block",
     "geometry.page_size",
     "geometry.oob_size",
+    "geometry.endurance",
     "timing.read",
     "timing.program",
     "timing.erase",

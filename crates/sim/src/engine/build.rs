@@ -93,6 +93,11 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
         collect: ftl::Collect {
             victims: match gc.policy {
                 GcPolicy::Greedy => ftl::VictimChoice::Greedy,
+                GcPolicy::Fifo => ftl::VictimChoice::Fifo,
+                GcPolicy::WindowedGreedy => {
+                    let window = gc.window.blocks(shape.blocks_per_pool);
+                    ftl::VictimChoice::WindowedGreedy(window as u32)
+                }
                 GcPolicy::CostBenefit => ftl::VictimChoice::CostBenefit,
                 GcPolicy::DChoices => ftl::VictimChoice::DChoices(gc.choices),
             },
@@ -113,6 +118,8 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
         wear: ftl::Wear {
             dynamic: device.wear.dynamic,
             static_gap: u32::try_from(device.wear.static_gap).unwrap_or(u32::MAX),
+            // Preparing the device costs no life: a run sets it afterwards.
+            endurance: 0,
         },
         seed,
     })

@@ -79,6 +79,27 @@ pub enum RunError {
         /// Why.
         source: FtlError<Infallible>,
     },
+    /// So many blocks are worn out that the device takes no more writes.
+    #[error(
+        "request {request}: device {device} is worn out after {bytes} bytes ({gib:.3} GiB) of host \
+         writes, {seconds:.3} s of simulated time: {retired} of its {blocks} blocks are retired and \
+         the rest have no room for one more collection; it can only be read",
+        gib = *bytes as f64 / f64::from(1u32 << 30)
+    )]
+    WornOut {
+        /// Its name.
+        device: String,
+        /// Number of the refused request in the trace, from 1.
+        request: u64,
+        /// Bytes the host has written since the device was prepared.
+        bytes: u64,
+        /// Simulated time, in seconds.
+        seconds: f64,
+        /// Retired blocks.
+        retired: u32,
+        /// Blocks of the device.
+        blocks: u32,
+    },
     /// A request cannot be served.
     #[error("request {request}: {source}")]
     Request {

@@ -169,6 +169,7 @@ fn shallow(c: &Counters) -> Counters {
         programs_wear: c.programs_wear,
         programs_padding: c.programs_padding,
         programs_summary: c.programs_summary,
+        programs_map: c.programs_map,
         erases: c.erases,
         ..Counters::default()
     }

@@ -26,7 +26,8 @@ const MOST_ROUNDS: u32 = 60;
 /// Pages written between two reports of progress.
 const REPORTED_PAGES: u32 = 1 << 16;
 
-/// Counts the pages that preparing writes, and reports them.
+/// Counts the pages that preparing writes, and reports them. Preparing takes no time, so whatever waits
+/// for its turn on the device is brought to its end now and then: nothing piles up.
 pub struct Written<'a, 'ticker> {
     ticker: Option<&'a mut (dyn Ticker + 'ticker)>,
     unreported: u32,
@@ -42,10 +43,11 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
     }
 
     #[inline]
-    fn page(&mut self) {
+    fn page<S: System>(&mut self, system: &mut S) {
         self.unreported += 1;
         if self.unreported == REPORTED_PAGES {
             self.unreported = 0;
+            system.core_mut().flash_mut().restart();
             if let Some(ticker) = &mut self.ticker {
                 ticker.prepare(REPORTED_PAGES.into());
             }
@@ -69,7 +71,7 @@ pub fn prepare<S: System>(
     let pages = (f64::from(exported) * state.fill.get()).round() as u32;
     for lpn in exported - pages..exported {
         system.fill(lpn).map_err(failed)?;
-        written.page();
+        written.page(system);
     }
     if state.overwrite == Overwrite::Steady {
         overwrite(system, exported, config.host.seed, &mut written).map_err(failed)?;
@@ -105,7 +107,7 @@ fn overwrite<S: System>(
         for _ in 0..exported {
             let lpn = (u128::from(random.next_u64()) * u128::from(exported)) >> 64;
             system.fill(lpn as u32)?;
-            written.page();
+            written.page(system);
         }
         let (programs_now, writes_now) = totals(system);
         let amplification = (programs_now - programs) as f64 / (writes_now - writes) as f64;
@@ -139,7 +141,7 @@ fn prefill<S: System>(
             }
             None => system.fill(lpn)?,
         }
-        written.page();
+        written.page(system);
     }
     Ok(())
 }

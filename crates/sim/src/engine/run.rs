@@ -3,22 +3,23 @@
 use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
-use flashlore_content::{NoCensus, ValueLedger};
+use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::Time;
-use flashlore_flash::sim::Busy;
+use flashlore_flash::sim::{Busy, NandSim};
 use flashlore_ftl::error::OptionsError;
+use flashlore_ftl::{FtlError, FtlOptions};
 use flashlore_trace::{RequestBlock, RequestSource, Summary};
 
 use super::build;
-use super::driver::{Driver, Host};
+use super::driver::{DriveError, Driver, Host};
 use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::system::{Deduplicating, Plain, System};
-use crate::config::{RunConfig, UNIT_BYTES, config_hash};
+use crate::config::{Bytes, RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
-    Dedup, EraseSpread, Flash, Gc, Host as HostTotals, Programs, ResponseByKind, RunOutput,
-    RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
+    Dedup, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic, Programs, ResponseByKind,
+    RunOutput, RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -60,19 +61,54 @@ pub fn simulate(
         device: device.name.clone(),
         source,
     };
+    let cache_bytes = match device.map.cache_bytes {
+        Bytes::Limited(size) => Some(size.0),
+        Bytes::Unlimited => None,
+    };
     if !dedup.enabled {
-        let mut system = Plain::new(flash, ftl).map_err(refused)?;
-        return replay(config, source, &mut system, options);
+        return match cache_bytes {
+            None => {
+                let mut system = Plain::new(flash, ftl).map_err(refused)?;
+                replay(config, source, &mut system, options)
+            }
+            Some(bytes) => {
+                let mut system = Plain::on_demand(flash, ftl, bytes).map_err(refused)?;
+                replay(config, source, &mut system, options)
+            }
+        };
     }
-    let policy = build::dedup_options(&config.system, device);
     if dedup.oracle {
         let ledger = ValueLedger::default();
-        let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
-        replay(config, source, &mut system, options)
+        deduplicate(config, source, (flash, ftl), cache_bytes, ledger, options)
     } else {
-        let mut system: Deduplicating<NoCensus> =
-            Deduplicating::new(flash, ftl, policy, NoCensus).map_err(refused)?;
-        replay(config, source, &mut system, options)
+        let ledger: NoCensus = NoCensus;
+        deduplicate(config, source, (flash, ftl), cache_bytes, ledger, options)
+    }
+}
+
+/// Simulates a deduplicating device, with or without somebody who names programs.
+fn deduplicate<L: Ledger<PageTag>>(
+    config: &RunConfig,
+    source: &mut dyn RequestSource,
+    (flash, ftl): (NandSim, FtlOptions),
+    cache_bytes: Option<u64>,
+    ledger: L,
+    options: RunOptions<'_>,
+) -> Result<RunOutput, RunError> {
+    let policy = build::dedup_options(&config.system, &config.device);
+    let refused = |source: OptionsError| RunError::Options {
+        device: config.device.name.clone(),
+        source,
+    };
+    match cache_bytes {
+        None => {
+            let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
+            replay(config, source, &mut system, options)
+        }
+        Some(bytes) => {
+            let system = Deduplicating::on_demand(flash, ftl, policy, ledger, bytes);
+            replay(config, source, &mut system.map_err(refused)?, options)
+        }
     }
 }
 
@@ -160,6 +196,8 @@ fn replay<S: System>(
         Written::new(progress.as_deref_mut()),
     )?;
     let (total, warmup) = lengths(config, source.summary());
+    let endurance = config.device.geometry.endurance;
+    system.core_mut().set_endurance(endurance);
     let replaying = Instant::now();
     let mut driver = Driver::new(system, host_of(config), Measured::new(options.measure));
     let mut base = Base::default();
@@ -179,10 +217,7 @@ fn replay<S: System>(
             }
             driver
                 .replay(&block, first as usize, end as usize)
-                .map_err(|source| RunError::Request {
-                    request: driver.number(),
-                    source,
-                })?;
+                .map_err(|source| refused(config, &mut driver, &base, source))?;
             if done + end == warmup {
                 base = begin(&mut driver);
             }
@@ -192,10 +227,9 @@ fn replay<S: System>(
             ticker.tick(here);
         }
     }
-    driver.drain().map_err(|source| RunError::Request {
-        request: driver.number(),
-        source,
-    })?;
+    driver
+        .drain()
+        .map_err(|source| refused(config, &mut driver, &base, source))?;
     let span = driver
         .last_end()
         .max(driver.now())
@@ -216,6 +250,8 @@ fn replay<S: System>(
 #[derive(Default)]
 struct Base {
     time: Time,
+    /// Units the host had written.
+    written: u64,
     erases: Vec<u32>,
     busy: Option<Busy>,
 }
@@ -224,12 +260,40 @@ fn begin<S: System>(driver: &mut Driver<'_, S>) -> Base {
     driver.begin_measuring();
     let time = driver.now();
     let system = driver.system();
+    let written = system.core().counters().host_writes;
     system.restart_counters();
     let core = system.core();
     Base {
         time,
+        written,
         erases: core.blocks().records().iter().map(|b| b.erases).collect(),
         busy: Some(core.flash().busy()),
+    }
+}
+
+/// A request that the device cannot serve, or the end of its life.
+fn refused<S: System>(
+    config: &RunConfig,
+    driver: &mut Driver<'_, S>,
+    base: &Base,
+    source: DriveError,
+) -> RunError {
+    let request = driver.number();
+    let DriveError::Device(FtlError::WornOut {
+        retired, blocks, ..
+    }) = source
+    else {
+        return RunError::Request { request, source };
+    };
+    let seconds = driver.now() as f64 / 1e9;
+    let written = base.written + driver.system().core().counters().host_writes;
+    RunError::WornOut {
+        device: config.device.name.clone(),
+        request,
+        bytes: written * UNIT_BYTES,
+        seconds,
+        retired,
+        blocks,
     }
 }
 
@@ -252,7 +316,7 @@ fn report<S: System>(
         reborn: census.map(|n| n.reborn),
         gc: c.programs_gc,
         wear: c.programs_wear,
-        map: c.programs_summary,
+        map: c.programs_summary + c.programs_map,
         padding: c.programs_padding,
         ..Programs::default()
     };
@@ -296,11 +360,18 @@ fn report<S: System>(
             page_reads: c.page_reads(),
             page_programs: c.page_programs,
             block_erases: c.erases,
+            retired_blocks: c.retired,
         },
         waf_total: programs.waf_total(c.host_writes),
         waf_gc: programs.waf_gc(),
         programs,
         gc: Gc::of(&c.valid_per_victim),
+        map: MapTraffic {
+            hits: c.map_hits,
+            misses: c.map_misses,
+            reads: c.page_reads_map,
+            programs: c.programs_map,
+        },
         dedup,
         response_us: ResponseByKind::of(&measured.response),
         service_us: ResponseByKind::of(&measured.service),

@@ -12,6 +12,7 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
+use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
 use flashlore_ftl::{Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PlainFtl};
 
 type Result<T> = std::result::Result<T, FtlError<Infallible>>;
@@ -20,11 +21,13 @@ type Result<T> = std::result::Result<T, FtlError<Infallible>>;
 pub trait System {
     /// Whether writes pass the hash unit, so that their content must be known.
     const HASHES: bool;
+    /// Who keeps the map.
+    type Keeper: MapKeeper<()>;
 
     /// What lies below the mapping.
-    fn core(&self) -> &Core<NandSim>;
+    fn core(&self) -> &Core<NandSim, Self::Keeper>;
     /// What lies below the mapping.
-    fn core_mut(&mut self) -> &mut Core<NandSim>;
+    fn core_mut(&mut self) -> &mut Core<NandSim, Self::Keeper>;
     /// Lets time pass.
     fn advance(&mut self, until: Time) -> Result<()>;
     /// Ends all background work at once.
@@ -85,7 +88,7 @@ pub enum Distance {
 }
 
 /// The plain device.
-pub struct Plain(PlainFtl<NandSim>);
+pub struct Plain<K = Resident>(PlainFtl<NandSim, K>);
 
 impl Plain {
     /// An empty device.
@@ -97,13 +100,29 @@ impl Plain {
     }
 }
 
-impl System for Plain {
-    const HASHES: bool = false;
+impl Plain<Demand<()>> {
+    /// An empty device with so many bytes of RAM for map entries.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn on_demand(
+        flash: NandSim,
+        options: FtlOptions,
+        cache_bytes: u64,
+    ) -> std::result::Result<Self, OptionsError> {
+        let keeper = Demand::new(options.exported, cache_bytes, false, ());
+        Ok(Plain(PlainFtl::with_keeper(flash, options, keeper)?))
+    }
+}
 
-    fn core(&self) -> &Core<NandSim> {
+impl<K: MapKeeper<()>> System for Plain<K> {
+    const HASHES: bool = false;
+    type Keeper = K;
+
+    fn core(&self) -> &Core<NandSim, K> {
         self.0.core()
     }
-    fn core_mut(&mut self) -> &mut Core<NandSim> {
+    fn core_mut(&mut self) -> &mut Core<NandSim, K> {
         self.0.core_mut()
     }
     #[inline(always)]
@@ -182,7 +201,7 @@ impl System for Plain {
 }
 
 /// The deduplicating device.
-pub struct Deduplicating<L>(DedupFtl<PageTag, NandSim, L>);
+pub struct Deduplicating<L, K = Resident>(DedupFtl<PageTag, NandSim, L, K>);
 
 impl<L: Ledger<PageTag>> Deduplicating<L> {
     /// An empty device.
@@ -197,20 +216,41 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     ) -> std::result::Result<Self, OptionsError> {
         Ok(Deduplicating(DedupFtl::new(flash, options, dedup, ledger)?))
     }
+}
 
+impl<L: Ledger<PageTag>> Deduplicating<L, Demand<()>> {
+    /// An empty device with so many bytes of RAM for map entries.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn on_demand(
+        flash: NandSim,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+        cache_bytes: u64,
+    ) -> std::result::Result<Self, OptionsError> {
+        let keeper = Demand::new(options.exported, cache_bytes, true, ());
+        let ftl = DedupFtl::with_keeper(flash, options, dedup, ledger, keeper)?;
+        Ok(Deduplicating(ftl))
+    }
+}
+
+impl<L: Ledger<PageTag>, K: MapKeeper<()>> Deduplicating<L, K> {
     /// The translation layer.
-    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L> {
+    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L, K> {
         &self.0
     }
 }
 
-impl<L: Ledger<PageTag>> System for Deduplicating<L> {
+impl<L: Ledger<PageTag>, K: MapKeeper<()>> System for Deduplicating<L, K> {
     const HASHES: bool = true;
+    type Keeper = K;
 
-    fn core(&self) -> &Core<NandSim> {
+    fn core(&self) -> &Core<NandSim, K> {
         self.0.core()
     }
-    fn core_mut(&mut self) -> &mut Core<NandSim> {
+    fn core_mut(&mut self) -> &mut Core<NandSim, K> {
         self.0.core_mut()
     }
     #[inline(always)]

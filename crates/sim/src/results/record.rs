@@ -44,6 +44,8 @@ pub struct RunResult {
     pub waf_gc: Option<f64>,
     /// Garbage collection.
     pub gc: Gc,
+    /// Traffic of a map that is partly in RAM; zeros where all of it is.
+    pub map: MapTraffic,
     /// Deduplication; zeros on a system without it.
     pub dedup: Dedup,
     /// From arrival to completion, queueing included.
@@ -120,6 +122,8 @@ pub struct Flash {
     pub page_programs: u64,
     /// Blocks erased.
     pub block_erases: u64,
+    /// Blocks retired because they have reached their endurance.
+    pub retired_blocks: u64,
 }
 
 /// Programmed units by cause.
@@ -213,6 +217,21 @@ impl Gc {
             valid_per_victim,
         }
     }
+}
+
+/// Traffic of the forward map, where a part of it is in RAM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapTraffic {
+    /// Accesses to entries in RAM.
+    pub hits: u64,
+    /// Accesses to other entries.
+    pub misses: u64,
+    /// Flash pages read for translation pages.
+    pub reads: u64,
+    /// Translation pages programmed, part of [`Programs::map`]; copies by collection are in
+    /// [`Programs::gc`].
+    pub programs: u64,
 }
 
 /// Deduplication.

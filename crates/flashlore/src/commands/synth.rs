@@ -1,0 +1,106 @@
+//! `flashlore trace synth` and `flashlore trace profiles`.
+
+use std::path::Path;
+
+use flashlore_synth::presets::PRESETS;
+use flashlore_synth::{Profile, Source, SynthOptions, profile_hash};
+use flashlore_trace::convert::convert_reader;
+use flashlore_trace::{ConvertOptions, ConvertReport, ReadOptions};
+use serde_json::json;
+
+use super::trace::output_format;
+use crate::cli::{ProfilesArgs, SynthArgs};
+use crate::error::CliError;
+use crate::input::same_file;
+use crate::output::print;
+use crate::progress::Progress;
+
+/// Writes the workload of a profile.
+pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
+    let to = output_format(&args.output, args.to)?;
+    if same_file(Path::new(&args.profile), &args.output) {
+        return Err(CliError::Usage(format!(
+            "{} is both profile and output; name another file for the output",
+            args.profile
+        )));
+    }
+    let options = SynthOptions {
+        scale: args.scale,
+        requests: args.requests,
+        seed: args.seed,
+    };
+    let source = Source::new(&args.profile, options)?;
+    let convert = ConvertOptions {
+        read: ReadOptions::default(),
+        to,
+        drop_content: args.drop_content,
+    };
+    let progress = Progress::phase("writing the workload");
+    let report = convert_reader(source.open(), &args.output, &convert)?;
+    drop(progress);
+    print(&report_text(&source, &report, &args.output))
+}
+
+fn report_text(source: &Source, report: &ConvertReport, output: &Path) -> String {
+    let SynthOptions { scale, seed, .. } = source.options;
+    let mut text = format!(
+        "profile {}, hash {}, scale {scale}, seed {seed}\n{} records as {} in {}\n",
+        source.name,
+        source.hash,
+        report.read.records,
+        report.to,
+        output.display()
+    );
+    for (what, count) in [
+        ("records that lost their content", report.contents_dropped),
+        (
+            "times cut to whole clock ticks of the format",
+            report.times_cut,
+        ),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("{what}: {count}\n"));
+        }
+    }
+    text
+}
+
+/// Lists the profiles.
+pub fn profiles(args: &ProfilesArgs) -> Result<(), CliError> {
+    let profiles = PRESETS
+        .iter()
+        .map(|preset| Ok((Profile::parse(preset.name, preset.text)?, preset.text)))
+        .collect::<Result<Vec<_>, CliError>>()?;
+    if args.json {
+        let list: Vec<_> = profiles
+            .iter()
+            .map(|(profile, text)| entry(profile, text))
+            .collect();
+        let json = serde_json::to_string_pretty(&list).expect("plain data");
+        return print(&format!("{json}\n"));
+    }
+    let width = profiles.iter().map(|(p, _)| p.name.len()).max();
+    let width = width.unwrap_or(0);
+    let line = |(profile, text): &(Profile, &str)| {
+        let Profile {
+            name,
+            description,
+            source,
+            ..
+        } = profile;
+        let hash = profile_hash(text);
+        format!("{name:width$}  {hash}  {description} [{source}]\n")
+    };
+    print(&profiles.iter().map(line).collect::<String>())
+}
+
+fn entry(profile: &Profile, text: &str) -> serde_json::Value {
+    json!({
+        "name": profile.name,
+        "hash": profile_hash(text),
+        "description": profile.description,
+        "source": profile.source,
+        "requests": profile.requests.count,
+        "content": profile.values.is_some(),
+    })
+}

@@ -1,0 +1,220 @@
+//! Reads and programs of translation pages.
+//!
+//! An access that misses reads its translation page; before, the page of a dirty entry that made room is
+//! read, brought up to date with all dirty entries of it, and programmed. The host's operation waits for
+//! the read. Translation pages have open blocks of their own in every plane, filled in striping order,
+//! and are collected like others; only the directory notices.
+//!
+//! Pages that a collection made stale are written behind it as far as the pool has a block to spare, the
+//! rest before the next access. Where there is no room they stay stale: an access to the map is never
+//! refused. A translation page in a page buffer is read from there in no time, and
+//! nobody waits for its program.
+
+use flashlore_flash::{
+    Cause, Completion, Flash, OpId, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+};
+
+use super::{Access, ENTRIES_PER_PAGE, MapKeeper};
+use crate::alloc::Stream;
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::mapping::Mapping;
+use crate::options::Mode;
+
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+where
+    F::Page: Clone,
+{
+    /// Accesses the map entry of a logical page; answers its read, which is reported under `tag`, if it
+    /// takes one.
+    #[inline(always)]
+    pub(crate) fn access_map<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        if !K::DEMAND {
+            return Ok(None);
+        }
+        self.access_on_demand(map, at, lpn, tag)
+    }
+
+    /// Accesses the map entry of a page to be written: the program waits for it.
+    #[inline(always)]
+    pub(crate) fn after_map<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        when: When,
+        lpn: u32,
+    ) -> Result<When, FtlError<F::Error>> {
+        let read = self.access_map(map, when.at, lpn, Tag::NONE)?;
+        let ready = read.map_or(when.ready, |read| when.ready.and(Ready::from(read)));
+        Ok(When { ready, ..when })
+    }
+
+    fn access_on_demand<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        // Writing one may collect and make others stale: those are the next access's.
+        for _ in 0..self.keeper.stale() {
+            let plane = self.map_lane(map, at)?;
+            let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
+                break;
+            };
+            self.rewrite(plane, at, page)?;
+        }
+        let Access::Miss { write_back } = self.keeper.access(lpn) else {
+            self.counters.map_hits += 1;
+            return Ok(None);
+        };
+        self.counters.map_misses += 1;
+        let mut ready = Ready::At(at);
+        if let Some(page) = write_back {
+            let plane = self.map_lane(map, at)?;
+            // A collection on the way to a block may have written it.
+            if let Some(plane) = plane
+                && self.keeper.is_stale(page)
+            {
+                ready = self.rewrite(plane, at, page)?;
+            }
+        }
+        let ppn = self.keeper.location(lpn / ENTRIES_PER_PAGE);
+        self.read_map_page(ready, ppn, tag)
+    }
+
+    /// Reads a translation page that lies on flash.
+    fn read_map_page(
+        &mut self,
+        ready: Ready,
+        ppn: Ppn,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        if !ppn.is_some() {
+            return Ok(None);
+        }
+        // A copy in a page buffer still lies where it came from.
+        let ppn = match self.buffered(ppn) {
+            Some(Unit::Copy { from, .. }) => *from,
+            Some(_) => return Ok(None),
+            None => ppn,
+        };
+        self.counters.page_reads_map += 1;
+        let (_, done) = self
+            .flash
+            .read(ready, ppn, 1, Cause::Map, Route::Channel, tag)?;
+        Ok(Some(done))
+    }
+
+    /// Writes a translation page anew, in a plane that has a block open for it; answers when that is
+    /// done.
+    fn rewrite(
+        &mut self,
+        plane: PlaneId,
+        at: Time,
+        page: u32,
+    ) -> Result<Ready, FtlError<F::Error>> {
+        let Some((owner, content)) = self.keeper.unit_of_page(page) else {
+            return Ok(Ready::At(at));
+        };
+        let old = self.keeper.location(page);
+        let read = self.read_map_page(Ready::At(at), old, Tag::NONE)?;
+        let when = When {
+            ready: read.map_or(Ready::At(at), Ready::from),
+            at,
+        };
+        let unit = Unit::New {
+            owner,
+            page: content,
+        };
+        let (ppn, done) = self.append(plane, Stream::Map, unit, when, Route::Channel, Tag::NONE)?;
+        self.counters.programs_map += 1;
+        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
+            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
+        }
+        if old.is_some() {
+            self.invalidate(old);
+        }
+        self.keeper.place(page, ppn);
+        self.keeper.written(page);
+        Ok(match done {
+            Completion::Later(OpId::NONE) => Ready::At(at),
+            done => Ready::from(done),
+        })
+    }
+
+    /// The lane that takes the next translation page, with a block open for it, if the device has room.
+    fn map_lane<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<Option<PlaneId>, FtlError<F::Error>> {
+        // A collection on the way writes translation pages, too, and moves the turn.
+        let (first, count) = (self.map_lane, self.layout.lanes().len());
+        for lane in (first..first + count).map(|lane| lane % count) {
+            let plane = self.layout.lanes()[lane];
+            if self.prepare_map_lane(map, at, plane)? {
+                self.map_lane = lane;
+                return Ok(Some(plane));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Collects what is due and opens a block for translation pages; whether there is one now.
+    fn prepare_map_lane<M: Mapping>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        plane: PlaneId,
+    ) -> Result<bool, FtlError<F::Error>> {
+        if self.has_map_block(plane) {
+            return Ok(true);
+        }
+        let pool = self.layout.pool_of(plane);
+        match self.options.collect.mode {
+            Mode::Foreground => self.collect_pool(map, at, pool)?,
+            Mode::Background if !self.may_open(plane) => self.collect_urgently(map, at, pool)?,
+            Mode::Background => {}
+        }
+        // A collection may have opened one.
+        if !self.has_map_block(plane) && self.may_open(plane) {
+            self.open(plane, Stream::Map, at)?;
+        }
+        Ok(self.has_map_block(plane))
+    }
+
+    fn has_map_block(&self, plane: PlaneId) -> bool {
+        self.planes[plane.index()].open[Stream::Map as usize].is_open()
+    }
+
+    /// Writes the translation pages that a collection of a pool made stale, as far as the pool has
+    /// room without collecting more.
+    #[inline(always)]
+    pub(crate) fn follow_collection(
+        &mut self,
+        at: Time,
+        pool: usize,
+    ) -> Result<(), FtlError<F::Error>> {
+        if !K::DEMAND {
+            return Ok(());
+        }
+        while let Some(page) = self.keeper.first_stale() {
+            let members = self.layout.pools()[pool].iter().copied();
+            let roomy = members.clone().find(|&p| self.has_map_block(p));
+            let Some(plane) = roomy.or_else(|| members.clone().find(|&p| self.may_open(p))) else {
+                break;
+            };
+            if roomy.is_none() {
+                self.open(plane, Stream::Map, at)?;
+            }
+            self.rewrite(plane, at, page)?;
+        }
+        Ok(())
+    }
+}

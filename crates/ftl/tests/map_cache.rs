@@ -1,0 +1,488 @@
+//! The map partly in RAM: against a naive model of cache and translation pages, and its identities.
+
+mod common;
+
+use common::{Random, slc};
+use flashlore_content::{DedupOptions, NoCensus, PageTag};
+use flashlore_flash::geometry::Counts;
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::record::{Op, Recorded};
+use flashlore_flash::rules::Checked;
+use flashlore_flash::sim::NandSim;
+use flashlore_flash::{Cause, Completion, Geometry, Ppn, Tag, Time, When};
+use flashlore_ftl::error::OptionsError;
+use flashlore_ftl::map_cache::{Access, Demand, ENTRIES_PER_PAGE, MapKeeper};
+use flashlore_ftl::{
+    Counters, DedupFtl, FtlError, FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger,
+    VictimChoice, Watermarks,
+};
+use flashlore_oracle::map_cache::MapModel;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
+
+/// The map of the product and the naive one, asked and told the same.
+struct Both {
+    fast: Demand<PageTag>,
+    model: MapModel,
+    /// There may be no room for a translation page.
+    mortal: bool,
+}
+
+impl Both {
+    fn new(device: &Device, shared: bool) -> Self {
+        let (exported, entries) = (device.options.exported, device.entries);
+        let bytes = u64::from(entries) * 8;
+        Both {
+            mortal: device.options.wear.endurance > 0,
+            fast: Demand::new(exported, bytes, shared, PageTag(7)),
+            model: MapModel::new(entries as usize, ENTRIES_PER_PAGE.into(), shared),
+        }
+    }
+}
+
+impl MapKeeper<PageTag> for Both {
+    const DEMAND: bool = true;
+
+    fn access(&mut self, lpn: u32) -> Access {
+        if self.mortal {
+            self.model.forgive();
+        }
+        let access = MapKeeper::<PageTag>::access(&mut self.fast, lpn);
+        let expected = match self.model.access(lpn.into()) {
+            (true, _) => Access::Hit,
+            (false, page) => Access::Miss {
+                write_back: page.map(|p| p as u32),
+            },
+        };
+        assert_eq!(access, expected, "entry {lpn}");
+        access
+    }
+
+    fn changed(&mut self, lpn: u32) {
+        self.fast.changed(lpn);
+        self.model.changed(lpn.into());
+    }
+
+    fn refers(&mut self, lpn: u32, object: Option<u32>) {
+        self.fast.refers(lpn, object);
+        self.model.refers(lpn.into(), object.map(u64::from));
+    }
+
+    fn moved(&mut self, owner: u32) {
+        self.fast.moved(owner);
+        self.model.moved(owner.into());
+        assert_eq!(self.stale() as usize, self.model.stale().len());
+    }
+
+    fn page_of_owner(&self, owner: u32) -> Option<u32> {
+        self.fast.page_of_owner(owner)
+    }
+
+    fn unit_of_page(&self, page: u32) -> Option<(u32, PageTag)> {
+        self.fast.unit_of_page(page)
+    }
+
+    fn pages(&self) -> u32 {
+        MapKeeper::<PageTag>::pages(&self.fast)
+    }
+
+    fn location(&self, page: u32) -> Ppn {
+        self.fast.location(page)
+    }
+
+    fn place(&mut self, page: u32, to: Ppn) {
+        self.fast.place(page, to);
+    }
+
+    fn written(&mut self, page: u32) {
+        self.fast.written(page);
+        self.model.written(page.into());
+    }
+
+    fn stale(&self) -> u32 {
+        MapKeeper::<PageTag>::stale(&self.fast)
+    }
+
+    fn is_stale(&self, page: u32) -> bool {
+        let stale = MapKeeper::<PageTag>::is_stale(&self.fast, page);
+        assert_eq!(stale, self.model.stale().contains(&page.into()));
+        stale
+    }
+
+    fn first_stale(&mut self) -> Option<u32> {
+        let first = self.fast.first_stale();
+        assert!(first.is_none_or(|page| self.model.stale().contains(&page.into())));
+        first
+    }
+
+    fn agrees(&self, lpn: u32, object: Option<u32>) -> bool {
+        MapKeeper::<PageTag>::agrees(&self.fast, lpn, object)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        MapKeeper::<PageTag>::check(&self.fast)
+    }
+}
+
+/// Devices of two to eight thousand pages, so that the map has several translation pages.
+#[derive(Debug, Clone)]
+struct Device {
+    geometry: Geometry,
+    options: FtlOptions,
+    entries: u32,
+}
+
+fn devices() -> impl Strategy<Value = Device> {
+    let shape = (1u32..3, 1u32..3, 20u32..40, select(vec![1u32, 4]));
+    let policy = (
+        select(vec![
+            VictimChoice::Greedy,
+            VictimChoice::Fifo,
+            VictimChoice::CostBenefit,
+        ]),
+        select(vec![Mode::Foreground, Mode::Background]),
+        select(vec![Trigger::Allocation, Trigger::Dispatch { reads: true }]),
+        select(vec![Streams::Separate, Streams::Shared]),
+        select(vec![PoolScope::Plane, PoolScope::Device]),
+        select(vec![0u32, 3]),
+        1u32..3,
+        any::<bool>(),
+        select(vec![0u32, 0, 4]),
+    );
+    let entries = select(vec![1u32, 7, 300, 2000, 100_000]);
+    (shape, policy, entries).prop_map(|(shape, policy, entries)| {
+        let (channels, planes, blocks, units) = shape;
+        let (victims, mode, trigger, streams, pool, static_gap, low, tight, endurance) = policy;
+        let geometry = Geometry::new(Counts {
+            channels,
+            packages_per_channel: 1,
+            dies_per_package: 1,
+            planes_per_die: planes,
+            blocks_per_plane: blocks,
+            pages_per_block: 64 / units,
+            page_bytes: units * 4096,
+        })
+        .unwrap();
+        let kept = low + 7;
+        let mut options = FtlOptions::new(geometry.planes() * (blocks - kept) * 64);
+        options.collect.victims = victims;
+        options.collect.mode = mode;
+        options.collect.trigger = trigger;
+        options.collect.watermarks = Watermarks { low, high: low };
+        options.streams = streams;
+        options.layout.pool = pool;
+        options.wear.static_gap = static_gap;
+        options.wear.endurance = endurance;
+        if tight {
+            options.exported = most(&geometry, &options);
+        }
+        Device {
+            geometry,
+            options,
+            entries,
+        }
+    })
+}
+
+/// The most that can be exported.
+fn most(geometry: &Geometry, options: &FtlOptions) -> u32 {
+    let exported = geometry.units();
+    let options = FtlOptions {
+        exported,
+        ..options.clone()
+    };
+    let keeper = Demand::new(exported, 8, false, PageTag(0));
+    match PlainFtl::with_keeper(medium(geometry), options, keeper) {
+        Err(OptionsError::NoSpare { most, .. }) => most as u32,
+        _ => panic!("all units of a device cannot be exported"),
+    }
+}
+
+fn medium(geometry: &Geometry) -> Medium {
+    Recorded::new(Checked::new(MemoryFlash::new(geometry.clone())))
+}
+
+/// Counts what the medium saw of translation pages: reads, programs of new ones, programs of copies.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    reads: u64,
+    new: u64,
+    copies: u64,
+    others: u64,
+}
+
+impl Seen {
+    fn see(&mut self, ops: &[Op], pages: u32) {
+        for op in ops {
+            match *op {
+                Op::Read { cause, .. } => self.reads += u64::from(cause == Cause::Map),
+                Op::Program {
+                    owner: Some(owner),
+                    from,
+                    ..
+                } => {
+                    let count = match (u32::MAX - 1 - owner < pages, from) {
+                        (false, _) => &mut self.others,
+                        (true, Some(_)) => &mut self.copies,
+                        (true, None) => &mut self.new,
+                    };
+                    *count += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What has been counted is what the model expects and the medium saw.
+fn compare(c: &Counters, both: &Both, seen: Seen, units: u32) -> Result<(), TestCaseError> {
+    let model = &both.model;
+    prop_assert_eq!((c.map_hits, c.map_misses), (model.hits, model.misses));
+    prop_assert_eq!(c.programs_map, model.writes);
+    prop_assert_eq!(c.page_reads_map, seen.reads);
+    if units == 1 {
+        prop_assert_eq!(seen.new, c.programs_map);
+        // Without room for a first translation page there is none to read.
+        prop_assert!(seen.reads == model.reads || both.mortal && seen.reads < model.reads);
+        prop_assert_eq!(seen.new + seen.copies + seen.others, c.programs());
+    } else {
+        // What still waits in a page buffer was not programmed, and is read from there.
+        prop_assert!(seen.new <= c.programs_map && seen.reads <= model.reads);
+    }
+    Ok(())
+}
+
+/// Whether a device with an end to its life is worn out.
+fn is_worn_out<T, E: std::error::Error>(
+    done: &Result<T, FtlError<E>>,
+    device: &Device,
+) -> Result<bool, TestCaseError> {
+    match done {
+        Ok(_) => Ok(false),
+        Err(FtlError::WornOut { .. }) if device.options.wear.endurance > 0 => Ok(true),
+        Err(other) => Err(TestCaseError::fail(other.to_string())),
+    }
+}
+
+/// Three quarters of the writes go to a quarter of the device.
+fn address(random: &mut Random, exported: u32) -> u32 {
+    match random.below(4) {
+        0 => random.below(exported),
+        _ => random.below(exported / 4),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_plain_device_reads_and_writes_the_translation_pages_of_a_naive_model(
+        device in devices(),
+        seed in any::<u64>(),
+        rounds in 1u32..5,
+    ) {
+        let exported = device.options.exported;
+        let both = Both::new(&device, false);
+        let mut ftl =
+            PlainFtl::with_keeper(medium(&device.geometry), device.options.clone(), both).unwrap();
+        let mut random = Random::new(seed);
+        let mut stored = vec![None; exported as usize];
+        let mut seen = Seen::default();
+        let mut refused = false;
+        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
+        for number in 0..exported * rounds {
+            let now = u64::from(number);
+            let lpn = address(&mut random, exported);
+            ftl.advance(now).unwrap();
+            match random.below(20) {
+                0 => {
+                    ftl.trim(lpn).unwrap();
+                    stored[lpn as usize] = None;
+                }
+                1..4 => {
+                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    prop_assert_eq!(found, stored[lpn as usize]);
+                }
+                _ => {
+                    let done = ftl.write(When::now(now), lpn, PageTag(number), Tag::NONE);
+                    refused = is_worn_out(&done, &device)?;
+                    if !refused {
+ stored[lpn as usize] = Some(PageTag(number));
+}
+                }
+            }
+            seen.see(&ftl.core_mut().flash_mut().take(), pages);
+            if refused {
+                break;
+            }
+            if number % 1999 == 0 {
+                ftl.check().map_err(TestCaseError::fail)?;
+            }
+        }
+        ftl.check().map_err(TestCaseError::fail)?;
+        compare(ftl.core().counters(), ftl.core().keeper(), seen, device.geometry.units_per_page())?;
+        for lpn in 0..exported {
+            let (found, _) = ftl.read(u64::MAX / 2, lpn, Cause::Host, Tag::NONE).unwrap();
+            prop_assert_eq!(found, stored[lpn as usize]);
+        }
+    }
+
+    #[test]
+    fn the_deduplicating_device_does_too_with_an_entry_for_each_page_that_shares(
+        device in devices(),
+        seed in any::<u64>(),
+        values in select(vec![3u32, 500, 1_000_000]),
+    ) {
+        let exported = device.options.exported;
+        let both = Both::new(&device, true);
+        let dedup = DedupOptions {
+            index_entries: Some(200),
+            fingerprint_bits: 128,
+            verify: false,
+            bypass: None,
+        };
+        let (geometry, options) = (&device.geometry, device.options.clone());
+        let mut ftl = DedupFtl::with_keeper(medium(geometry), options, dedup, NoCensus, both).unwrap();
+        let mut random = Random::new(seed);
+        let mut stored = vec![None; exported as usize];
+        let mut seen = Seen::default();
+        let mut refused = false;
+        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
+        for number in 0..exported * 2 {
+            let now = u64::from(number);
+            let lpn = address(&mut random, exported);
+            ftl.advance(now).unwrap();
+            match random.below(20) {
+                0 => {
+                    ftl.trim(lpn).unwrap();
+                    stored[lpn as usize] = None;
+                }
+                1..3 => {
+                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    prop_assert_eq!(found, stored[lpn as usize]);
+                }
+                _ => {
+                    let value = PageTag(random.below(values));
+                    let done = ftl.write(When::now(now), lpn, value, Tag::NONE);
+                    refused = is_worn_out(&done, &device)?;
+                    if !refused {
+ stored[lpn as usize] = Some(value);
+}
+                }
+            }
+            seen.see(&ftl.core_mut().flash_mut().take(), pages);
+            if refused {
+                break;
+            }
+            if number % 1999 == 0 {
+                ftl.check().map_err(TestCaseError::fail)?;
+            }
+        }
+        ftl.check().map_err(TestCaseError::fail)?;
+        compare(ftl.core().counters(), ftl.core().keeper(), seen, geometry.units_per_page())?;
+    }
+}
+
+/// With every entry in RAM nothing is read or written for the map, and the device does exactly what one
+/// without a cache does.
+#[test]
+fn a_cache_of_everything_costs_nothing() {
+    let geometry = Geometry::single_plane(40, 64, 4096).unwrap();
+    let options = FtlOptions::new(30 * 64);
+    let exported = options.exported;
+    let keeper = Demand::new(exported, u64::from(exported) * 8, false, PageTag(0));
+    let mut cached = PlainFtl::with_keeper(medium(&geometry), options.clone(), keeper).unwrap();
+    let mut resident = PlainFtl::new(medium(&geometry), options).unwrap();
+    let mut random = Random::new(2);
+    for number in 0..exported * 6 {
+        let lpn = address(&mut random, exported);
+        let now = When::now(0);
+        cached.write(now, lpn, PageTag(number), Tag::NONE).unwrap();
+        resident
+            .write(now, lpn, PageTag(number), Tag::NONE)
+            .unwrap();
+        let ops = cached.core_mut().flash_mut().take();
+        assert_eq!(ops, resident.core_mut().flash_mut().take());
+    }
+    let c = cached.core().counters();
+    assert!(c.victims > 100 && c.map_misses <= u64::from(exported));
+    assert_eq!((c.programs_map, c.page_reads_map), (0, 0));
+    assert_eq!(c.map_hits + c.map_misses, c.host_writes);
+}
+
+/// Submits at an instant at which the device is idle; answers when the operation ends.
+fn ends(
+    ftl: &mut PlainFtl<NandSim, Demand<()>>,
+    at: Time,
+    submit: impl Fn(&mut PlainFtl<NandSim, Demand<()>>) -> Completion,
+) -> Time {
+    ftl.advance(at).unwrap();
+    ftl.core_mut().finished().clear();
+    match submit(ftl) {
+        Completion::At { end, .. } => end - at,
+        Completion::Later(_) => {
+            ftl.advance(at + 900_000_000).unwrap();
+            let done = ftl.core_mut().finished().pop();
+            done.expect("it is reported").end - at
+        }
+    }
+}
+
+/// Each kind of access takes exactly the reads and programs that it waits for, one after the other.
+#[test]
+fn the_host_waits_for_the_translation_pages_it_needs() {
+    for shared_channel in [false, true] {
+        let timing = flashlore_flash::sim::Timing {
+            shared_channel,
+            ..slc()
+        };
+        let (read, program) = (25_000 + 102_400, 200_000 + 102_400);
+        let flash = common::single_plane(64, 32, timing);
+        let keeper = Demand::new(1024, 8, false, ());
+        let mut ftl = PlainFtl::with_keeper(flash, FtlOptions::new(1024), keeper).unwrap();
+        let second: Time = 1_000_000_000;
+        let mut step = 0;
+        let mut write = |lpn: u32, expected: Time| {
+            step += 1;
+            let at = step * second;
+            let took = ends(&mut ftl, at, |ftl| {
+                ftl.write(When::now(at), lpn, (), Tag(1)).unwrap()
+            });
+            assert_eq!(took, expected, "step {step}: write of {lpn}");
+        };
+        // Nothing of the map is on flash yet.
+        write(0, program);
+        // The entry of 0 makes room: its page is programmed first, by the same die.
+        write(600, 2 * program);
+        let mut read_page = |lpn: u32, expected: Time| {
+            step += 1;
+            let at = step * second;
+            let took = ends(&mut ftl, at, |ftl| {
+                ftl.read(at, lpn, Cause::Host, Tag(1)).unwrap().1
+            });
+            assert_eq!(took, expected, "step {step}: read of {lpn}");
+        };
+        // Written back for the first time; then the translation page; then the data.
+        read_page(0, program + 2 * read);
+        read_page(0, read);
+        // The entry that makes room is as on flash.
+        read_page(600, 2 * read);
+        let c = ftl.core().counters();
+        assert_eq!((c.map_hits, c.map_misses), (1, 4));
+        assert_eq!((c.programs_map, c.page_reads_map), (2, 2));
+        let mut write = |lpn: u32, expected: Time| {
+            step += 1;
+            let at = step * second;
+            let took = ends(&mut ftl, at, |ftl| {
+                ftl.write(When::now(at), lpn, (), Tag(1)).unwrap()
+            });
+            assert_eq!(took, expected, "step {step}: write of {lpn}");
+        };
+        write(0, read + program);
+        // The page of a dirty entry is read, brought up to date and programmed.
+        write(600, read + program + read + program);
+        ftl.check().unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! A profile as a trace: by the name of a preset or of a file, with settings of its generation, as in
+//! `mail,scale=0.1,seed=2`.
+//!
+//! What the records depend on, the profile's text and the settings, is the trace's identity, so that
+//! a changed profile is noticed as a changed file would be.
+
+use std::str::FromStr;
+
+use flashlore_trace::{Batch, TraceReader};
+
+use crate::error::ProfileError;
+use crate::generate::{Generator, SynthOptions};
+use crate::presets::load;
+use crate::profile::{Profile, profile_hash};
+
+/// What the name of a profile begins with wherever a trace or a content model may stand.
+pub const PREFIX: &str = "profile:";
+
+/// The most pages and requests of a generated workload: both are counted in 32 bits.
+const MOST: f64 = u32::MAX as f64 - 1.0;
+
+/// A profile that was read, and how it is generated.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// As it was asked for, without the prefix.
+    pub name: String,
+    /// The profile.
+    pub profile: Profile,
+    /// 16 hexadecimal digits that its text determines.
+    pub hash: String,
+    /// How it is generated.
+    pub options: SynthOptions,
+    text: String,
+}
+
+impl Source {
+    /// A profile by `NAME` or `FILE` and options.
+    ///
+    /// # Errors
+    /// When there is no such profile, it cannot be used, or not with these options.
+    pub fn new(name: &str, options: SynthOptions) -> Result<Source, ProfileError> {
+        let (profile, text) = load(name)?;
+        options.check(name, &profile)?;
+        Ok(Source {
+            name: name.to_owned(),
+            profile,
+            hash: profile_hash(&text),
+            options,
+            text,
+        })
+    }
+
+    /// A profile as `NAME` or `FILE` with `,scale=FACTOR`, `,requests=N` and `,seed=N` behind it,
+    /// each of which may be left out.
+    ///
+    /// # Errors
+    /// As [`Source::new`], and for a setting that does not exist.
+    pub fn parse(spec: &str) -> Result<Source, ProfileError> {
+        let mut parts = spec.split(',');
+        let name = parts.next().unwrap_or_default();
+        let mut options = SynthOptions::default();
+        for part in parts {
+            match part.split_once('=') {
+                Some(("scale", value)) => options.scale = number(name, part, value)?,
+                Some(("requests", value)) => options.requests = Some(number(name, part, value)?),
+                Some(("seed", value)) => options.seed = number(name, part, value)?,
+                _ => return Err(unknown(name, part, "scale=FACTOR, requests=N or seed=N")),
+            }
+        }
+        let source = Source::new(name, options)?;
+        Ok(Source {
+            name: spec.to_owned(),
+            ..source
+        })
+    }
+
+    /// The records, which are made while they are read.
+    pub fn open(&self) -> TraceReader {
+        let mut generator = Generator::new(&self.profile, &self.options);
+        let SynthOptions {
+            scale,
+            requests,
+            seed,
+        } = self.options;
+        let settings = format!("{}\n{scale} {requests:?} {seed}", self.text);
+        let next = move |batch: &mut Batch| generator.next_batch(batch);
+        TraceReader::made(
+            format!("{PREFIX}{}", self.name),
+            *blake3::hash(settings.as_bytes()).as_bytes(),
+            Box::new(next),
+        )
+    }
+}
+
+impl SynthOptions {
+    /// Refuses what a profile cannot be generated with.
+    fn check(&self, name: &str, profile: &Profile) -> Result<(), ProfileError> {
+        let fault = |message: String| ProfileError::Setting {
+            name: name.to_owned(),
+            message,
+        };
+        if !(self.scale > 0.0 && self.scale.is_finite()) {
+            return Err(fault(format!(
+                "scale={}: expected a number above 0",
+                self.scale
+            )));
+        }
+        if self.requests == Some(0) {
+            return Err(fault("requests=0: expected at least 1".to_owned()));
+        }
+        let scaled = (profile.requests.count as f64 * self.scale)
+            .round()
+            .max(1.0);
+        let count = self.requests.map_or(scaled, |count| count as f64);
+        let pages = (profile.address.footprint as f64 * self.scale)
+            .round()
+            .max(1.0);
+        for (what, number) in [("requests", count), ("pages", pages)] {
+            if number > MOST {
+                return Err(fault(format!(
+                    "{number} {what} with scale={}: expected at most {MOST}",
+                    self.scale
+                )));
+            }
+        }
+        let read_only = (pages * profile.address.read_only).round();
+        let writes = (count * profile.requests.writes).round();
+        for (what, pages, requests) in [
+            ("written", pages - read_only, writes),
+            ("only read", read_only, count - writes),
+        ] {
+            if requests > 0.0 && pages < 1.0 {
+                return Err(fault(format!(
+                    "with scale={} and address.read_only={} no page is {what}, which {requests} \
+                     requests need; expected at least one",
+                    self.scale, profile.address.read_only
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number that `value` is; `part` is the whole setting.
+pub(crate) fn number<T: FromStr>(name: &str, part: &str, value: &str) -> Result<T, ProfileError> {
+    value.parse().map_err(|_| ProfileError::Setting {
+        name: name.to_owned(),
+        message: format!("{part}: expected a number in its range"),
+    })
+}
+
+/// A setting that does not exist.
+pub(crate) fn unknown(name: &str, part: &str, expected: &str) -> ProfileError {
+    ProfileError::Setting {
+        name: name.to_owned(),
+        message: format!("'{part}' is no setting; expected {expected}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_and_change_the_identity() {
+        let source = Source::parse("mail,seed=7,scale=0.01,requests=50").unwrap();
+        let wanted = SynthOptions {
+            scale: 0.01,
+            requests: Some(50),
+            seed: 7,
+        };
+        assert_eq!(source.options, wanted);
+        assert_eq!(
+            source.open().path(),
+            "profile:mail,seed=7,scale=0.01,requests=50"
+        );
+        let identity = |spec: &str| Source::parse(spec).unwrap().open().sha256();
+        let specs = [
+            "mail",
+            "mail,seed=2",
+            "mail,scale=0.5",
+            "mail,requests=9",
+            "web",
+        ];
+        for (at, spec) in specs.iter().enumerate() {
+            for other in &specs[..at] {
+                assert_ne!(identity(spec), identity(other), "{spec} {other}");
+            }
+        }
+        assert_eq!(identity("mail"), identity("mail,scale=1.0,seed=1"));
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        for (spec, wanted) in [
+            (
+                "male",
+                "there is no profile 'male'; expected a file or one of mail web",
+            ),
+            ("mail,scale=x", "profile 'mail': scale=x: expected a number"),
+            ("mail,scale=0", "scale=0: expected a number above 0"),
+            ("mail,scale=NaN", "scale=NaN: expected"),
+            ("mail,scale=1e9", "expected at most 4294967294"),
+            ("mail,requests=0", "requests=0: expected at least 1"),
+            ("mail,seed=-1", "seed=-1: expected"),
+            ("mail,speed=1", "'speed=1' is no setting; expected scale="),
+            (
+                "mail,scale=1e-7",
+                "no page is written, which 1 requests need",
+            ),
+            ("absent.toml", "cannot read the profile absent.toml"),
+        ] {
+            let error = Source::parse(spec).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{spec}: {error}");
+        }
+    }
+}
