@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use flashlore_characterize::CharacterizeError;
+use flashlore_papers::PaperError;
 use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
 use flashlore_sim::results::ResultsError;
@@ -19,6 +20,9 @@ pub enum CliError {
     /// A configuration that cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// An experiment that cannot be done.
+    #[error(transparent)]
+    Paper(#[from] PaperError),
     /// A trace that cannot be read, laid out or written.
     #[error(transparent)]
     Trace(#[from] flashlore_trace::Error),
@@ -86,6 +90,11 @@ impl CliError {
         match self {
             Self::Profile(ProfileError::Io { .. }) => 1,
             Self::Usage(_) | Self::Config(_) | Self::Profile(_) => 2,
+            Self::Paper(
+                PaperError::Unknown { .. }
+                | PaperError::UnknownFigure { .. }
+                | PaperError::Scale { .. },
+            ) => 2,
             Self::Trace(flashlore_trace::Error::Layout(_)) => 2,
             Self::Characterize(CharacterizeError::Results(_)) => 1,
             Self::Characterize(_) => 2,
@@ -104,6 +113,7 @@ impl CliError {
                 | RunError::Request { .. } => 1,
             },
             Self::Trace(_)
+            | Self::Paper(_)
             | Self::Results(_)
             | Self::File { .. }
             | Self::Volume { .. }

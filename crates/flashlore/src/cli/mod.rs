@@ -1,5 +1,6 @@
 //! The command line as clap derives it. What a flag means to users stands here and nowhere else.
 
+mod reproduce;
 mod run;
 mod trace;
 mod volume;
@@ -7,6 +8,7 @@ mod volume;
 use clap::{Parser, Subcommand};
 use flashlore_trace::Format;
 
+pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{CharacterizeArgs, ConvertArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand};
 pub use volume::{
@@ -64,6 +66,8 @@ pub enum Command {
     Devices(ListArgs),
     /// Repeat the runs of a results file and verify that nothing differs
     Rerun(RerunArgs),
+    /// Repeat the experiments of a paper and judge what comes out
+    Reproduce(ReproduceArgs),
     /// Make a persistent volume
     Create(CreateArgs),
     /// Copy a raw disk image into a volume

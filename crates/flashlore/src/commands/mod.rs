@@ -4,6 +4,7 @@ mod characterize;
 mod demo;
 mod list;
 mod replay;
+mod reproduce;
 mod rerun;
 mod synth;
 mod trace;
@@ -28,6 +29,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Trace(TraceCommand::Profiles(args)) => synth::profiles(&args),
         Command::Systems(args) => list::systems(&args),
         Command::Devices(args) => list::devices(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Create(args) => volume::create(&args),
         Command::Import(args) => volume::import(&args),
         Command::Export(args) => volume::export(&args),

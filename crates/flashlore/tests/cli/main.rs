@@ -7,6 +7,7 @@ mod demo;
 mod errors;
 mod lists;
 mod program;
+mod reproduce;
 mod rerun;
 mod synth;
 mod trace;

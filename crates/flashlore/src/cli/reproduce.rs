@@ -1,0 +1,37 @@
+//! Flags of `reproduce`.
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+
+/// Flags of `reproduce`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReproduceArgs {
+    /// The paper: ca-ssd
+    pub paper: String,
+    /// Only the checks of one figure or table, with the runs they need
+    #[arg(long, value_name = "FIGURE")]
+    pub figure: Option<String>,
+    /// Scale workloads, devices and indexes down to this factor, if they are not below it
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// Seed of all random choices
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Fail when a check differs
+    #[arg(long)]
+    pub strict: bool,
+    /// Workloads at a time [default: the cores there are]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  flashlore reproduce ca-ssd --figure 7a
+  flashlore reproduce ca-ssd --scale 0.05
+  flashlore reproduce ca-ssd --json > ca-ssd.json";

@@ -1,0 +1,566 @@
+//! A paper's experiments as TOML: workloads, systems, one calibration, checks.
+//!
+//! A definition that parses is sound: every expression reads, every run and figure it names exists,
+//! and every check says what it accepts or why it cannot be judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::PaperError;
+use crate::expression::{Expression, TRACE};
+use crate::figures::RUN_FIGURES;
+use crate::values::VALUE_FIGURES;
+
+/// What stands in a run's name in the place of a system for the count of the workload's values.
+pub const VALUES: &str = "values";
+
+/// A paper.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Short name, as given to the command.
+    pub name: String,
+    /// Title and authors.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// What `{trace}` stands for.
+    pub traces: Vec<String>,
+    /// The one input fitted to a published figure.
+    pub calibration: Calibration,
+    /// Systems by name.
+    pub system: BTreeMap<String, SystemChoice>,
+    /// Workloads, or series of them.
+    pub workload: Vec<Series>,
+    /// How the results depend on what was fitted or assumed.
+    pub sensitivity: Sensitivity,
+    /// What was published, and what is accepted.
+    pub check: Vec<Check>,
+}
+
+/// A device setting that is searched until a figure has its published value, then frozen.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The run.
+    pub run: String,
+    /// Its figure, which falls when the setting grows.
+    pub figure: String,
+    /// The published value.
+    pub target: f64,
+    /// How close is close enough.
+    pub tolerance: f64,
+    /// The setting, as `--set` names it.
+    pub setting: String,
+    /// The smallest value tried.
+    pub from: f64,
+    /// The largest.
+    pub to: f64,
+}
+
+/// A preset with settings of its own.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemChoice {
+    /// The preset.
+    pub preset: String,
+    /// `KEY=VALUE` texts.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// Workloads that differ in their profile or in the content laid over it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// Name of each: `{profile}`, `{a}` and `{n}` stand for profile, exponent and number of values.
+    pub id: String,
+    /// Profiles.
+    pub profiles: Vec<String>,
+    /// Content drawn from a zipf distribution instead of the profile's own.
+    pub zipf: Option<Zipf>,
+    /// Factor on the workload, the device and the index, unless a smaller one is asked for.
+    #[serde(default = "one")]
+    pub scale: f64,
+    /// Device preset of the runs.
+    #[serde(default)]
+    pub device: String,
+    /// `KEY=VALUE` texts for device and host.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Systems to run.
+    #[serde(default)]
+    pub systems: Vec<String>,
+    /// Whether the values are counted.
+    #[serde(default)]
+    pub values: bool,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// Independent draws from rank k with a probability proportional to k^-a; a = 0 means that all
+/// values are distinct.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Zipf {
+    /// Exponents: one workload for each.
+    pub exponents: Vec<f64>,
+    /// Numbers of ranks, over the page writes: one workload for each.
+    #[serde(default = "as_many_values_as_writes")]
+    pub values: Vec<f64>,
+}
+
+fn as_many_values_as_writes() -> Vec<f64> {
+    vec![1.0]
+}
+
+/// One workload with what runs on it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Workload {
+    /// Its name.
+    pub id: String,
+    /// Profile.
+    pub profile: String,
+    /// Exponent and number of values over page writes, when content is laid over the profile.
+    pub zipf: Option<(f64, f64)>,
+    /// As [`Series::scale`].
+    pub scale: f64,
+    /// Device preset.
+    pub device: String,
+    /// `KEY=VALUE` texts.
+    pub set: Vec<String>,
+    /// Systems.
+    pub systems: Vec<String>,
+    /// Whether the values are counted.
+    pub values: bool,
+}
+
+/// Runs repeated with something changed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sensitivity {
+    /// Workloads.
+    pub workloads: Vec<String>,
+    /// Systems.
+    pub systems: Vec<String>,
+    /// What is shown of each.
+    pub column: Vec<Column>,
+    /// What is changed.
+    pub variant: Vec<Variant>,
+}
+
+/// A column of the table of variants.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Columns of one name here make a table.
+    pub table: String,
+    /// Its head.
+    pub name: String,
+    /// Its expression.
+    pub measure: String,
+}
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// Added to the calibrated setting.
+    #[serde(default)]
+    pub offset: f64,
+    /// `KEY=VALUE` texts that win over those of the workload.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+/// What a figure can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Must come out whatever the workload: arithmetic or an identity.
+    Exact,
+    /// A range or an order that a workload with the published statistics must show.
+    Shape,
+    /// An input was chosen so that it comes out.
+    Fitted,
+    /// The paper contradicts itself.
+    Contradictory,
+    /// Depends on what is not published.
+    NotReproducible,
+}
+
+/// One claim.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// C1 to C18 and further.
+    pub id: String,
+    /// Figures, tables or sections it belongs to.
+    pub figures: Vec<String>,
+    /// What is claimed.
+    pub claim: String,
+    /// Where.
+    pub source: String,
+    /// What it can tell.
+    pub kind: Kind,
+    /// Why, unless exact or shape.
+    pub reason: Option<String>,
+    /// Its numbers.
+    pub item: Vec<Item>,
+}
+
+/// One number of a claim, or one order of several.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// Its name; with `{trace}` in it there is one for each trace.
+    pub name: String,
+    /// The expression.
+    pub measure: Option<String>,
+    /// Expressions none of which may be above the one before.
+    #[serde(default)]
+    pub falling: Vec<String>,
+    /// By which share one may be above it nevertheless.
+    #[serde(default)]
+    pub slack: f64,
+    /// Unit, printed behind.
+    #[serde(default)]
+    pub unit: String,
+    /// What was published.
+    pub published: Option<f64>,
+    /// Accepted distance from it.
+    pub tolerance: Option<f64>,
+    /// Accepted range.
+    pub within: Option<[f64; 2]>,
+    /// Instead of the check's.
+    pub kind: Option<Kind>,
+    /// Instead of the check's.
+    pub reason: Option<String>,
+}
+
+/// What is accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Accept {
+    /// A range.
+    Within(f64, f64),
+    /// None above the one before, but for this share.
+    Falling(f64),
+    /// Nothing: the figure is shown.
+    Shown,
+}
+
+/// An item ready to be judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// One expression, or those of an order.
+    pub measures: Vec<Expression>,
+    /// What is accepted.
+    pub accept: Accept,
+    /// What it can tell.
+    pub kind: Kind,
+    /// Why.
+    pub reason: Option<String>,
+    /// What was published.
+    pub published: Option<f64>,
+    /// Unit.
+    pub unit: String,
+}
+
+impl Paper {
+    /// Reads a definition.
+    ///
+    /// # Errors
+    /// Text that is none, or one that contradicts itself.
+    pub fn parse(name: &str, text: &str) -> Result<Self, PaperError> {
+        let paper: Paper = toml_edit::de::from_str(text).map_err(|source| PaperError::Syntax {
+            paper: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        paper.check_definition()?;
+        Ok(paper)
+    }
+
+    /// All workloads.
+    pub fn workloads(&self) -> Vec<Workload> {
+        self.workload.iter().flat_map(Series::workloads).collect()
+    }
+
+    /// The numbers of a check.
+    ///
+    /// # Errors
+    /// An expression that cannot be read, or an item that says nothing.
+    pub fn rows(&self, check: &Check) -> Result<Vec<Row>, PaperError> {
+        let mut rows = Vec::new();
+        for item in &check.item {
+            // An item without it in its name may still have functions over all traces.
+            let names: Vec<&str> = match item.name.contains(TRACE) {
+                true => self.traces.iter().map(String::as_str).collect(),
+                false => vec![TRACE],
+            };
+            for trace in names {
+                let row = self.row(check, item, trace);
+                let place = format!("check {}, item {}", check.id, item.name);
+                rows.push(row.map_err(|message| self.fault(place, message))?);
+            }
+        }
+        Ok(rows)
+    }
+
+    fn row(&self, check: &Check, item: &Item, trace: &str) -> Result<Row, String> {
+        let texts = item.measure.iter().chain(&item.falling);
+        // An order has a figure more than it has steps; one figure alone is no order.
+        let accept = match (item.measure.is_some(), item.falling.len()) {
+            (true, 0) => match (item.within, item.tolerance, item.published) {
+                (Some([low, high]), None, _) => Accept::Within(low, high),
+                (None, Some(by), Some(at)) => Accept::Within(at - by, at + by),
+                (None, None, _) => Accept::Shown,
+                _ => return Err("expected within, or published with tolerance".to_owned()),
+            },
+            (false, 2..) => Accept::Falling(item.slack),
+            _ => return Err("expected either measure or falling with two or more".to_owned()),
+        };
+        let kind = item.kind.unwrap_or(check.kind);
+        let reason = item.reason.clone().or_else(|| check.reason.clone());
+        let judged = matches!(kind, Kind::Exact | Kind::Shape | Kind::Fitted);
+        if judged && accept == Accept::Shown {
+            return Err("nothing says what is accepted".to_owned());
+        }
+        if !matches!(kind, Kind::Exact | Kind::Shape) && reason.is_none() {
+            return Err("a reason is missing".to_owned());
+        }
+        let measures = texts
+            .map(|text| Expression::parse(&text.replace(TRACE, trace), &self.traces))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Row {
+            name: item.name.replace(TRACE, trace),
+            measures,
+            accept,
+            kind,
+            reason,
+            published: item.published,
+            unit: item.unit.clone(),
+        })
+    }
+
+    /// The expressions of the columns of the table of variants.
+    ///
+    /// # Errors
+    /// One that cannot be read.
+    pub fn columns(&self) -> Result<Vec<Expression>, PaperError> {
+        let parse = |column: &Column| {
+            Expression::parse(&column.measure, &self.traces)
+                .map_err(|message| self.fault(format!("column {}", column.name), message))
+        };
+        self.sensitivity.column.iter().map(parse).collect()
+    }
+
+    fn fault(&self, place: String, message: String) -> PaperError {
+        PaperError::Definition {
+            paper: self.name.clone(),
+            place,
+            message,
+        }
+    }
+
+    fn check_definition(&self) -> Result<(), PaperError> {
+        let workloads = self.workloads();
+        let mut runs = BTreeSet::new();
+        for workload in &workloads {
+            let place = || format!("workload {}", workload.id);
+            if let Some(system) = workload
+                .systems
+                .iter()
+                .find(|s| !self.system.contains_key(*s))
+            {
+                return Err(self.fault(place(), format!("there is no system {system}")));
+            }
+            for run in workload.runs() {
+                if !runs.insert(run.clone()) {
+                    return Err(self.fault(place(), format!("there are two runs {run}")));
+                }
+            }
+        }
+        let mut needed = BTreeSet::new();
+        for check in &self.check {
+            for row in self.rows(check)? {
+                row.measures.iter().for_each(|e| e.needs(&mut needed));
+            }
+        }
+        self.columns()?.iter().for_each(|e| e.needs(&mut needed));
+        needed.insert((
+            self.calibration.run.clone(),
+            self.calibration.figure.clone(),
+        ));
+        for (run, figure) in needed {
+            let counted = run.ends_with(&format!("/{VALUES}"));
+            let known = match counted {
+                true => &VALUE_FIGURES[..],
+                false => &RUN_FIGURES[..],
+            };
+            let place = format!("{figure}@{run}");
+            if !runs.contains(&run) {
+                return Err(self.fault(place, "there is no such run".to_owned()));
+            }
+            if !known.contains(&figure.as_str()) {
+                let message = format!("expected one of {}", known.join(", "));
+                return Err(self.fault(place, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Series {
+    fn workloads(&self) -> Vec<Workload> {
+        let contents: Vec<Option<(f64, f64)>> = match &self.zipf {
+            None => vec![None],
+            Some(zipf) => {
+                let pairs = |a: &f64| {
+                    zipf.values
+                        .iter()
+                        .map(|n| Some((*a, *n)))
+                        .collect::<Vec<_>>()
+                };
+                zipf.exponents.iter().flat_map(pairs).collect()
+            }
+        };
+        let each = |profile: &String| {
+            let one = |zipf: &Option<(f64, f64)>| {
+                let (a, n) = zipf.unwrap_or_default();
+                Workload {
+                    id: self
+                        .id
+                        .replace("{profile}", profile)
+                        .replace("{a}", &a.to_string())
+                        .replace("{n}", &n.to_string()),
+                    profile: profile.clone(),
+                    zipf: *zipf,
+                    scale: self.scale,
+                    device: self.device.clone(),
+                    set: self.set.clone(),
+                    systems: self.systems.clone(),
+                    values: self.values,
+                }
+            };
+            contents.iter().map(one).collect::<Vec<_>>()
+        };
+        self.profiles.iter().flat_map(each).collect()
+    }
+}
+
+impl Workload {
+    /// The name of its run on a system, or of the count of its values.
+    pub fn run(&self, system: &str) -> String {
+        format!("{}/{system}", self.id)
+    }
+
+    fn runs(&self) -> Vec<String> {
+        let mut runs: Vec<String> = self.systems.iter().map(|s| self.run(s)).collect();
+        if self.values {
+            runs.push(self.run(VALUES));
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &str = r#"
+name = "small"
+title = "t"
+source = "s"
+traces = ["web", "mail"]
+calibration = { run = "web/plain", figure = "erases", target = 1, tolerance = 1, setting = "x", from = 0, to = 1 }
+system.plain = { preset = "plain" }
+sensitivity = { workloads = [], systems = [], column = [], variant = [] }
+workload = [
+    { id = "{profile}", profiles = ["web", "mail"], systems = ["plain"], values = true },
+    { id = "z/{profile}/{a}-{n}", profiles = ["web"], zipf = { exponents = [0.0, 0.5], values = [1.0, 2.0] }, systems = ["plain"] },
+]
+[[check]]
+id = "C1"
+figures = ["1"]
+claim = "c"
+source = "s"
+kind = "shape"
+item = [
+    { name = "{trace}", measure = "erases@{trace}/plain", published = 5, tolerance = 2 },
+    { name = "largest", falling = ["max(erases@{trace}/plain)", "erases@z/web/0.5-2/plain"] },
+]
+"#;
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(SOUND.contains(from));
+        let text = SOUND.replace(from, to);
+        Paper::parse("small", &text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn series_and_items_are_expanded() {
+        let paper = Paper::parse("small", SOUND).unwrap();
+        let ids: Vec<String> = paper.workloads().into_iter().map(|w| w.id).collect();
+        let zipf = ["z/web/0-1", "z/web/0-2", "z/web/0.5-1", "z/web/0.5-2"];
+        assert_eq!(ids, [&["web", "mail"][..], &zipf[..]].concat());
+        let rows = paper.rows(&paper.check[0]).unwrap();
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["web", "mail", "largest"]);
+        assert_eq!(rows[0].accept, Accept::Within(3.0, 7.0));
+        assert_eq!(rows[2].accept, Accept::Falling(0.0));
+        assert_eq!(rows[2].measures.len(), 2);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let run = error(
+            "erases@{trace}/plain\", published",
+            "erases@{trace}/ca\", published",
+        );
+        assert_eq!(run, "small: erases@mail/ca: there is no such run");
+        let figure = error(
+            "erases@{trace}/plain\", published",
+            "erase@{trace}/plain\", published",
+        );
+        assert!(
+            figure.contains("erase@mail/plain: expected one of requests, "),
+            "{figure}"
+        );
+        let accepted = error(", published = 5, tolerance = 2", "");
+        assert!(
+            accepted.ends_with("item {trace}: nothing says what is accepted"),
+            "{accepted}"
+        );
+        let reason = error("kind = \"shape\"", "kind = \"fitted\"");
+        assert!(reason.ends_with("a reason is missing"), "{reason}");
+        let twice = error(
+            "profiles = [\"web\", \"mail\"]",
+            "profiles = [\"web\", \"web\"]",
+        );
+        assert!(
+            twice.contains("workload web: there are two runs web/plain"),
+            "{twice}"
+        );
+        let system = error(
+            "values = true",
+            "values = true }, { id = \"x\", profiles = [\"web\"], systems = [\"y\"]",
+        );
+        assert!(
+            system.ends_with("workload x: there is no system y"),
+            "{system}"
+        );
+        let single = error("falling = [\"max(erases@{trace}/plain)\", ", "falling = [");
+        assert!(
+            single.contains("expected either measure or falling"),
+            "{single}"
+        );
+        assert!(error("kind = \"shape\"", "kind = \"likely\"").contains("likely"));
+    }
+}

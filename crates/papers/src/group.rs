@@ -1,0 +1,118 @@
+//! The runs of one workload: it is made once, in memory, and replayed by each.
+
+use flashlore_sim::config::{RunConfig, config_hash};
+use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
+use flashlore_synth::{Profile, Source, SynthOptions, load};
+use flashlore_trace::{ContentModel, WorkloadOptions};
+
+use crate::definition::Workload;
+use crate::error::PaperError;
+use crate::figures::{Figures, of_run};
+use crate::values;
+
+/// Pages of profiles have 4 KiB.
+const PAGE_BYTES: f64 = 4096.0;
+
+/// A workload, and what is to be measured on it.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The workload.
+    pub workload: Workload,
+    /// Seed of workload and content.
+    pub seed: u64,
+    /// Requests of the workload.
+    pub requests: u64,
+    /// Runs by name.
+    pub runs: Vec<(String, RunConfig)>,
+    /// The name of the count of values, if they are counted.
+    pub count: Option<String>,
+}
+
+/// What a group found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// Figures of its runs.
+    pub figures: Figures,
+    /// Hash of the configuration of each run on a device.
+    pub configurations: Vec<(String, String)>,
+    /// The profile's name and hash.
+    pub profile: (String, String),
+}
+
+impl Group {
+    /// So many requests its workload has.
+    ///
+    /// # Errors
+    /// When the profile cannot be used.
+    pub fn requests(workload: &Workload) -> Result<u64, PaperError> {
+        let (profile, _) = load(&workload.profile)?;
+        Ok((profile.requests.count as f64 * workload.scale).round() as u64)
+    }
+
+    /// Makes the workload and does the runs.
+    ///
+    /// # Errors
+    /// A profile that cannot be used, a run that cannot begin or go on.
+    pub fn run(&self, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
+        let options = SynthOptions {
+            scale: self.workload.scale,
+            requests: None,
+            seed: self.seed,
+        };
+        let source = Source::new(&self.workload.profile, options)?;
+        let content = WorkloadOptions::new(self.content(&source.profile));
+        let reader = || vec![source.open()];
+        let mut found = Found {
+            profile: (source.profile.name.clone(), source.hash.clone()),
+            ..Found::default()
+        };
+        if !self.runs.is_empty() {
+            let made = flashlore_trace::Workload::from_readers(reader(), &content)?;
+            self.simulate(made, ticker, &mut found)?;
+        }
+        if let Some(name) = &self.count {
+            let counted = values::count(reader(), &content, self.workload.scale)?;
+            found.figures.insert(name, counted);
+        }
+        Ok(found)
+    }
+
+    fn simulate(
+        &self,
+        mut made: flashlore_trace::Workload,
+        ticker: &mut dyn Ticker,
+        found: &mut Found,
+    ) -> Result<(), PaperError> {
+        for (name, config) in &self.runs {
+            let run = RunOptions {
+                measure: MeasureOptions::default(),
+                progress: Some(&mut *ticker),
+            };
+            let done = simulate(config, &mut made, run).map_err(|source| PaperError::Run {
+                run: name.clone(),
+                source: Box::new(source),
+            })?;
+            found.figures.insert(name, of_run(&done.result));
+            found
+                .configurations
+                .push((name.clone(), config_hash(config)));
+        }
+        Ok(())
+    }
+
+    fn content(&self, profile: &Profile) -> ContentModel {
+        let Some((exponent, per_write)) = self.workload.zipf else {
+            return ContentModel::FromTrace;
+        };
+        let requests = &profile.requests;
+        let writes = requests.count as f64
+            * self.workload.scale
+            * requests.writes
+            * (requests.write_size.0 as f64 / PAGE_BYTES);
+        ContentModel::Zipf {
+            exponent,
+            values: (writes * per_write).round().max(1.0) as u32,
+            seed: self.seed,
+        }
+    }
+}

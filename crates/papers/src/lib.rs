@@ -1,0 +1,34 @@
+//! The experiments of papers, repeated: definitions are data, verdicts are computed.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`definition`] | a paper's workloads, systems, calibration and checks, as TOML |
+//! | [`presets`] | the papers that come with the program |
+//! | [`expression`] | figures of runs put into one number |
+//! | [`figures`] | the figures that a run or a count of values gives |
+//! | [`values`] | value statistics of a workload, counted directly |
+//! | [`experiment`] | what has to run; calibration |
+//! | [`group`] | the runs of one workload |
+//! | [`report`] | checks with their verdicts; [`table`] prints them |
+//! | [`error`] | what can go wrong |
+//!
+//! A verdict follows from a check's kind, its accepted range and the measured figure alone.
+
+pub mod definition;
+pub mod error;
+pub mod experiment;
+pub mod expression;
+pub mod figures;
+pub mod group;
+pub mod presets;
+pub mod report;
+pub mod table;
+pub mod values;
+
+pub use definition::Paper;
+pub use error::PaperError;
+pub use experiment::{Calibrated, Experiment, ReproduceOptions};
+pub use figures::Figures;
+pub use group::Group;
+pub use presets::{PAPERS, load};
+pub use report::{Report, Verdict};

@@ -1,0 +1,49 @@
+//! The papers that come with the program.
+
+use crate::definition::Paper;
+use crate::error::PaperError;
+
+/// Names and definitions.
+pub const PAPERS: &[(&str, &str)] = &[(
+    "ca-ssd",
+    include_str!("../../../papers/ca-ssd/experiment.toml"),
+)];
+
+/// The paper of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn load(name: &str) -> Result<Paper, PaperError> {
+    match PAPERS.iter().find(|(known, _)| *known == name) {
+        Some((name, text)) => Paper::parse(name, text),
+        None => {
+            let known: Vec<&str> = PAPERS.iter().map(|(name, _)| *name).collect();
+            Err(PaperError::Unknown {
+                name: name.to_owned(),
+                known: known.join(", "),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_definition_is_sound() {
+        for (name, _) in PAPERS {
+            let paper = load(name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(paper.name, *name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_paper_is_refused_with_the_known_ones() {
+        let error = load("ca-sdd").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "there is no experiment 'ca-sdd'; expected one of ca-ssd"
+        );
+    }
+}

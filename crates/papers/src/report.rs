@@ -1,0 +1,310 @@
+//! Checks with their verdicts, and everything needed to understand them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::definition::{Accept, Kind, Row, Variant, Workload};
+use crate::error::PaperError;
+use crate::experiment::{Calibrated, Experiment, profiles, suffix};
+use crate::figures::Figures;
+use crate::group::Found;
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The figure is in the accepted range.
+    Holds,
+    /// The figure is in the accepted range, and an input was chosen so that it is.
+    Fitted,
+    /// It is not in the accepted range, or there is none.
+    Differs,
+    /// The paper contradicts itself; the figure is shown.
+    Contradictory,
+    /// It depends on what is not published; the figure is shown.
+    NotReproducible,
+}
+
+impl Verdict {
+    /// The verdict on figures of a kind that are accepted or not.
+    pub fn of(kind: Kind, accepted: bool) -> Self {
+        match (kind, accepted) {
+            (Kind::Contradictory, _) => Self::Contradictory,
+            (Kind::NotReproducible, _) => Self::NotReproducible,
+            (_, false) => Self::Differs,
+            (Kind::Fitted, true) => Self::Fitted,
+            (Kind::Exact | Kind::Shape, true) => Self::Holds,
+        }
+    }
+
+    /// As words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fitted => "fitted",
+            Self::Differs => "differs",
+            Self::Contradictory => "contradictory",
+            Self::NotReproducible => "not reproducible",
+        }
+    }
+}
+
+/// The whole report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The paper.
+    pub paper: String,
+    /// Its title.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// Version of Flashlore.
+    pub version: &'static str,
+    /// The largest factor on a workload, its device and its index.
+    pub scale: f64,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// The fitted input.
+    pub calibration: Option<Calibrated>,
+    /// Hash of the text of each profile.
+    pub profiles: BTreeMap<String, String>,
+    /// The checks.
+    pub checks: Vec<CheckReport>,
+    /// What depends on the fitted and the assumed inputs.
+    pub sensitivity: Option<Sensitivity>,
+    /// Figures of every run.
+    pub runs: Figures,
+    /// Hash of the configuration of every run, its seed left out.
+    pub configurations: BTreeMap<String, String>,
+    /// What the workloads were made of and the settings of their runs.
+    pub workloads: Vec<Workload>,
+}
+
+/// One claim.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckReport {
+    /// Its number.
+    pub id: String,
+    /// Figures, tables or sections of the paper.
+    pub figures: Vec<String>,
+    /// What is claimed.
+    pub claim: String,
+    /// Where.
+    pub source: String,
+    /// Its numbers.
+    pub items: Vec<ItemReport>,
+}
+
+/// One number of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemReport {
+    /// Its name.
+    pub name: String,
+    /// What it can tell.
+    pub kind: Kind,
+    /// Why.
+    pub reason: Option<String>,
+    /// What was published.
+    pub published: Option<f64>,
+    /// What was measured; several for an order, absent where there is none.
+    pub measured: Vec<Option<f64>>,
+    /// What is accepted, in words.
+    pub accepted: String,
+    /// Unit.
+    pub unit: String,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// Figures with something changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// What is shown: table and head of each column.
+    pub columns: Vec<(String, String)>,
+    /// What is changed, with the figures.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl Report {
+    pub(crate) fn new(
+        experiment: &Experiment<'_>,
+        calibration: Option<Calibrated>,
+        found: Vec<Found>,
+    ) -> Result<Self, PaperError> {
+        let paper = experiment.paper;
+        let profiles = profiles(&found);
+        let mut runs = Figures::default();
+        let mut configurations = BTreeMap::new();
+        for found in found {
+            runs.extend(found.figures);
+            configurations.extend(found.configurations);
+        }
+        let scale = experiment.options.scale;
+        let mut checks = Vec::new();
+        for check in experiment.checks() {
+            let rows = paper.rows(check)?;
+            checks.push(CheckReport {
+                id: check.id.clone(),
+                figures: check.figures.clone(),
+                claim: check.claim.clone(),
+                source: check.source.clone(),
+                items: rows
+                    .iter()
+                    .map(|row| ItemReport::of(row, &runs, scale))
+                    .collect(),
+            });
+        }
+        let sensitivity = match experiment.has_variants() {
+            true => Some(Sensitivity::of(experiment, &runs)?),
+            false => None,
+        };
+        Ok(Report {
+            paper: paper.name.clone(),
+            title: paper.title.clone(),
+            source: paper.source.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            scale,
+            seed: experiment.options.seed,
+            calibration,
+            profiles,
+            checks,
+            sensitivity,
+            runs,
+            configurations,
+            workloads: experiment.used_workloads(),
+        })
+    }
+
+    /// How many numbers became of each verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let items = self.checks.iter().flat_map(|check| &check.items);
+        items.filter(|item| item.verdict == verdict).count()
+    }
+}
+
+impl ItemReport {
+    fn of(row: &Row, runs: &Figures, scale: f64) -> Self {
+        let measured: Vec<f64> = row
+            .measures
+            .iter()
+            .map(|e| e.value(runs, scale, ""))
+            .collect();
+        ItemReport {
+            name: row.name.clone(),
+            kind: row.kind,
+            reason: row.reason.clone(),
+            published: row.published,
+            accepted: describe(row.accept),
+            unit: row.unit.clone(),
+            verdict: Verdict::of(row.kind, accepts(row.accept, &measured)),
+            measured: measured.into_iter().map(finite).collect(),
+        }
+    }
+}
+
+impl Sensitivity {
+    fn of(experiment: &Experiment<'_>, runs: &Figures) -> Result<Self, PaperError> {
+        let paper = experiment.paper;
+        let columns = paper.columns()?;
+        let scale = experiment.options.scale;
+        let row = |name: &str, suffix: &str| {
+            let value = |e: &crate::expression::Expression| finite(e.value(runs, scale, suffix));
+            (name.to_owned(), columns.iter().map(value).collect())
+        };
+        let changed = |variant: &Variant| row(&variant.name, &suffix(variant));
+        let first = [row("as calibrated", "")];
+        let rows = first
+            .into_iter()
+            .chain(paper.sensitivity.variant.iter().map(changed));
+        Ok(Sensitivity {
+            columns: paper
+                .sensitivity
+                .column
+                .iter()
+                .map(|column| (column.table.clone(), column.name.clone()))
+                .collect(),
+            rows: rows.collect(),
+        })
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    Some(value).filter(|value| value.is_finite())
+}
+
+fn accepts(accept: Accept, measured: &[f64]) -> bool {
+    measured.iter().all(|value| value.is_finite())
+        && match accept {
+            Accept::Within(low, high) => measured.iter().all(|v| (low..=high).contains(v)),
+            Accept::Falling(slack) => measured.is_sorted_by(|a, b| *b <= a + slack * a.abs()),
+            Accept::Shown => true,
+        }
+}
+
+fn describe(accept: Accept) -> String {
+    match accept {
+        Accept::Within(low, high) => format!("{} to {}", short(low), short(high)),
+        Accept::Falling(0.0) => "falling".to_owned(),
+        Accept::Falling(slack) => format!("falling, {} % slack", short(100.0 * slack)),
+        Accept::Shown => String::new(),
+    }
+}
+
+/// A number to four digits, without zeros at the end.
+pub(crate) fn short(value: f64) -> String {
+    let whole = value.abs().max(1.0).log10().floor() as i32 + 1;
+    let decimals = (4 - whole).clamp(0, 3) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_follow_from_kind_and_range() {
+        use Kind::{Contradictory, Exact, NotReproducible, Shape};
+        let all = [
+            (Exact, true, Verdict::Holds),
+            (Exact, false, Verdict::Differs),
+            (Shape, true, Verdict::Holds),
+            (Shape, false, Verdict::Differs),
+            (Kind::Fitted, true, Verdict::Fitted),
+            (Kind::Fitted, false, Verdict::Differs),
+            (Contradictory, true, Verdict::Contradictory),
+            (Contradictory, false, Verdict::Contradictory),
+            (NotReproducible, true, Verdict::NotReproducible),
+            (NotReproducible, false, Verdict::NotReproducible),
+        ];
+        for (kind, accepted, verdict) in all {
+            assert_eq!(Verdict::of(kind, accepted), verdict);
+        }
+    }
+
+    #[test]
+    fn ranges_and_orders() {
+        assert!(accepts(Accept::Within(1.0, 2.0), &[2.0]));
+        assert!(!accepts(Accept::Within(1.0, 2.0), &[2.001]));
+        assert!(!accepts(Accept::Within(1.0, 2.0), &[f64::NAN]));
+        assert!(accepts(Accept::Falling(0.0), &[3.0, 2.0, 2.0, 1.0]));
+        assert!(!accepts(Accept::Falling(0.0), &[3.0, 2.0, 2.01]));
+        assert!(accepts(Accept::Falling(0.01), &[3.0, 2.0, 2.01]));
+        assert!(!accepts(Accept::Falling(0.0), &[f64::INFINITY, 2.0]));
+        assert!(accepts(Accept::Falling(0.0), &[-1.0, -2.0]));
+        assert!(!accepts(Accept::Shown, &[f64::NAN]));
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.0, 0.0151, 7.0, 33.2, 75.2711, 47819.0, 1234.5, -3.25].map(short);
+        assert_eq!(
+            shown,
+            ["0", "0.015", "7", "33.2", "75.27", "47819", "1234", "-3.25"]
+        );
+    }
+}
