@@ -17,7 +17,7 @@ test:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 	$(CARGO) test --workspace
 
-# Speed of parsing, of the translation layer and of whole replays.
+# Speed of parsing, of synthesis, of the translation layer and of whole replays.
 bench:
 	$(CARGO) bench --workspace
 
@@ -31,6 +31,7 @@ fuzz:
 planted:
 	crates/volume/planted/run.sh
 
-# The checks that take minutes: tests marked as ignored.
+# The checks that take minutes: tests marked as ignored, among them every profile at its full size
+# against what was published of it.
 paper-check:
 	$(CARGO) test --release --workspace -- --ignored

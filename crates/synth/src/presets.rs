@@ -61,7 +61,7 @@ pub fn load(name: &str) -> Result<(Profile, String), ProfileError> {
     if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
         return Ok((Profile::parse(name, preset.text)?, preset.text.to_owned()));
     }
-    if !names_file(name) {
+    if !name.contains(['/', '.']) {
         let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         return Err(ProfileError::Unknown {
             name: name.to_owned(),
@@ -73,12 +73,6 @@ pub fn load(name: &str) -> Result<(Profile, String), ProfileError> {
         source,
     })?;
     Ok((Profile::parse(name, &text)?, text))
-}
-
-/// Whether the name of a profile, with settings behind it or not, is that of a file.
-pub fn names_file(name: &str) -> bool {
-    let name = name.split(',').next().unwrap_or_default();
-    name.contains(['/', '.'])
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ impl Counted {
             Statistic::X50 => contents().x50(),
             Statistic::Silent => contents().silent as f64 / writes,
             Statistic::ValueDepth90 => contents().depth90(),
+            _ => unreachable!("{statistic:?} is a statistic of bytes"),
         }
     }
 }
@@ -177,6 +178,17 @@ fn is_of_values(statistic: Statistic) -> bool {
     )
 }
 
+/// Whether it is about bytes: those are measured by the tests of similarity.
+fn is_of_bytes(statistic: Statistic) -> bool {
+    matches!(
+        statistic,
+        Statistic::DeltaRatio
+            | Statistic::References
+            | Statistic::Associates
+            | Statistic::DeltaBytes
+    )
+}
+
 fn is_scaled(statistic: Statistic) -> bool {
     matches!(
         statistic,
@@ -201,7 +213,7 @@ fn misses(name: &str, scale: f64) -> Vec<String> {
     let counted = Counted::of(&source);
     let mut misses = Vec::new();
     for (&statistic, published) in &source.profile.published {
-        if scale < 1.0 && is_of_values(statistic) {
+        if is_of_bytes(statistic) || scale < 1.0 && is_of_values(statistic) {
             continue;
         }
         let factor = if is_scaled(statistic) { scale } else { 1.0 };

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, differences};
 use flashlore_synth::overlay;
-use flashlore_synth::presets::names_file;
-use flashlore_synth::source::PREFIX;
 use flashlore_trace::{ContentModel, WorkloadOptions};
 
 use crate::bundled::is_bundled;
@@ -98,18 +96,12 @@ fn read(path: &Path) -> Result<ResultsFile, CliError> {
     Ok(results)
 }
 
-/// Where a trace is once its file was moved to `dir`.
+/// Where a trace is once its file was moved to `dir`. Captures are inside the program, and profiles are
+/// found where they were, as those of content are.
 fn moved(path: &Path, dir: &Path) -> PathBuf {
-    match profile(path) {
-        Some(spec) if names_file(spec) => {
-            let file = moved(Path::new(spec), dir);
-            PathBuf::from(format!("{PREFIX}{}", file.display()))
-        }
-        Some(_) => path.to_path_buf(),
-        None => match path.file_name() {
-            Some(name) if !is_bundled(path) => dir.join(name),
-            _ => path.to_path_buf(),
-        },
+    match path.file_name() {
+        Some(name) if !is_bundled(path) && profile(path).is_none() => dir.join(name),
+        _ => path.to_path_buf(),
     }
 }
 

@@ -63,6 +63,7 @@ fn a_profile_of_ones_own_is_a_file() {
         message.contains("cannot read the profile own.toml"),
         "{message}"
     );
+    fs::rename(place.path("moved/own.toml"), place.path("own.toml")).unwrap();
     place
         .run(&["rerun", "own.json", "--trace-dir", "moved"])
         .ok();
@@ -238,7 +239,10 @@ fn a_workload_has_bytes() {
     let mean = |name: &str| ratios[name]["mean"].as_f64().unwrap();
     let (delta, alone) = (mean("delta"), mean("alone"));
     assert!((0.02..0.11).contains(&delta), "{delta}");
-    assert!(alone > 1.8 * delta, "{alone} alone, {delta} as a difference");
+    assert!(
+        alone > 1.8 * delta,
+        "{alone} alone, {delta} as a difference"
+    );
 
     for (profile, more, wanted) in [
         ("mail", both, "has no [similarity]"),
