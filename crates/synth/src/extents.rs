@@ -10,7 +10,7 @@ use crate::recency::{NOWHERE, Recency};
 
 /// The most zones, and the fewest pages of one.
 const MOST_ZONES: u32 = 64;
-const ZONE_PAGES: u32 = 64;
+const ZONE_PAGES: u32 = 1024;
 
 /// The address space.
 #[derive(Debug, Clone)]

@@ -67,6 +67,12 @@ impl Profile {
         let reads = requests.count as f64 * (1.0 - requests.writes) * requests.read_size.0 as f64
             / PAGE_BYTES as f64;
         let written = pages * (1.0 - address.read_only);
+        if requests.writes > 0.0 && address.read_only == 1.0 {
+            return Err((
+                "address.read_only",
+                "found 1, expected less in a profile that writes".to_owned(),
+            ));
+        }
         let demands = [
             (
                 "hot and written",

@@ -54,7 +54,6 @@ pub struct Generator {
     draw: Draw,
     writes: Quota,
     reads: Quota,
-    /// Requests and pages a request, on average.
     run: Option<Run>,
 }
 
@@ -99,8 +98,6 @@ impl Generator {
             profile.arrivals.duration.0 as f64 * count as f64 / profile.requests.count as f64;
         let pages = |size: u64| size as f64 / PAGE_BYTES as f64;
         let footprint = (address.footprint as f64 * options.scale).round().max(1.0);
-        let read_only = (footprint * address.read_only).round() as u32;
-        let hot = (f64::from(footprint as u32 - read_only) * address.hot).round() as u32;
         let writes = (count as f64 * profile.requests.writes).round() as u64;
         let quota = |total, size| Quota {
             total,
@@ -109,6 +106,12 @@ impl Generator {
         };
         let writes = quota(writes, profile.requests.write_size.0);
         let reads = quota(count - writes.total, profile.requests.read_size.0);
+        let mut read_only = (footprint * address.read_only).round() as u32;
+        if writes.total > 0 {
+            // Rounding leaves a page to write.
+            read_only = read_only.min(footprint as u32 - 1);
+        }
+        let hot = (f64::from(footprint as u32 - read_only) * address.hot).round() as u32;
         let run = 1.0 / (1.0 - address.sequential).max(1e-9);
         let pool = |target, quota: Quota| Pool::new(target, address.growth, run, quota.pages);
         let mut address = address.clone();
@@ -232,13 +235,16 @@ impl Generator {
             let pool = if hot { &self.hot } else { &self.cold };
             pool.peek(reach, &mut self.draw)
         };
-        match peek(hot).or_else(|| peek(!hot)) {
-            Some(extent) => self.read_from(extent.first),
-            None => {
-                let extent = self.cold_read();
-                let extent = extent.expect("a workload that reads has pages to read");
-                Run::over(Op::Read, extent, false)
-            }
+        if let Some(extent) = peek(hot).or_else(|| peek(!hot)) {
+            return self.read_from(extent.first);
+        }
+        // Nothing was written yet: what is only read, or what will be written later.
+        match self.cold_read() {
+            Some(extent) => Run::over(Op::Read, extent, false),
+            None => Run {
+                op: Op::Read,
+                ..self.write_run()
+            },
         }
     }
 
@@ -253,16 +259,11 @@ impl Generator {
             let left = self.writes.pages_left() * share;
             let reach = self.address.rewrite;
             let progress = self.writes.progress();
-            pool.next_run(&mut self.zones, reach, progress, left, &mut self.draw)
+            let extent = pool.next_run(&mut self.zones, reach, progress, left, &mut self.draw);
+            extent.map(|extent| Run::over(Op::Write, extent, hot))
         };
-        let (extent, hot) = match next(hot) {
-            Some(extent) => (extent, hot),
-            None => (
-                next(!hot).expect("a workload that writes has pages to write"),
-                !hot,
-            ),
-        };
-        Run::over(Op::Write, extent, hot)
+        let run = next(hot).or_else(|| next(!hot));
+        run.expect("some page of every workload may be written, or all are only read")
     }
 
     fn cold_read(&mut self) -> Option<Extent> {

@@ -84,7 +84,7 @@ impl Counted {
             Statistic::X50 => contents().x50(),
             Statistic::Silent => contents().silent as f64 / writes,
             Statistic::ValueDepth90 => contents().depth90(),
-            _ => unreachable!("{statistic:?} is a statistic of bytes"),
+            _ => unreachable!("{statistic:?} is one of bytes"),
         }
     }
 }
@@ -167,6 +167,17 @@ impl Marks {
     }
 }
 
+/// Statistics of the bytes of pages are the subject of tests/similarity.rs.
+fn is_of_bytes(statistic: Statistic) -> bool {
+    matches!(
+        statistic,
+        Statistic::DeltaRatio
+            | Statistic::References
+            | Statistic::Associates
+            | Statistic::DeltaBytes
+    )
+}
+
 fn is_of_values(statistic: Statistic) -> bool {
     matches!(
         statistic,
@@ -175,17 +186,6 @@ fn is_of_values(statistic: Statistic) -> bool {
             | Statistic::X50
             | Statistic::Silent
             | Statistic::ValueDepth90
-    )
-}
-
-/// Whether it is about bytes: those are measured by the tests of similarity.
-fn is_of_bytes(statistic: Statistic) -> bool {
-    matches!(
-        statistic,
-        Statistic::DeltaRatio
-            | Statistic::References
-            | Statistic::Associates
-            | Statistic::DeltaBytes
     )
 }
 
