@@ -31,6 +31,7 @@ fuzz:
 planted:
 	crates/volume/planted/run.sh
 
-# The checks that take minutes: tests marked as ignored.
+# The checks that take minutes: tests marked as ignored, and the evaluation of CA-SSD.
 paper-check:
 	$(CARGO) test --release --workspace -- --ignored
+	$(CARGO) run --release --package flashlore -- reproduce ca-ssd
