@@ -32,6 +32,7 @@ planted:
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size
-# against what was published of it.
+# against what was published of it, and the evaluation of CA-SSD.
 paper-check:
 	$(CARGO) test --release --workspace -- --ignored
+	$(CARGO) run --release --package flashlore -- reproduce ca-ssd

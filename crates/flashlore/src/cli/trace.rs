@@ -89,7 +89,7 @@ pub struct SynthArgs {
     #[arg(long)]
     pub drop_content: bool,
     /// Write the bytes of the pages too, as `trace characterize --pages` reads them: for profiles with
-    /// [similarity] and native output
+    /// `[similarity]` and native output
     #[arg(long, value_name = "FILE")]
     pub pages: Option<PathBuf>,
 }

@@ -40,7 +40,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
     }
     match report.count(Verdict::Differs) {
         differing @ 1.. if args.strict => Err(CliError::Differs(format!(
-            "{differing} numbers differ from what is accepted"
+            "numbers that differ from what is accepted: {differing}"
         ))),
         _ => Ok(()),
     }

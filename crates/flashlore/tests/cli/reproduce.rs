@@ -80,7 +80,7 @@ fn strict_fails_when_something_differs() {
     let strict = run(&[&figure[..], &["--strict"]].concat());
     assert_eq!(strict.code, 1);
     assert!(
-        strict.stderr.contains("numbers differ"),
+        strict.stderr.contains("numbers that differ"),
         "{}",
         strict.stderr
     );

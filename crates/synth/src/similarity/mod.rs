@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`model`] | `[similarity]` of a profile: kinds of pages, versions, clusters |
 //! | [`recipe`] | what tells the bytes of a value, in 12 bytes |
-//! | [`recipes`] | the recipes of a workload's values |
+//! | [`mod@recipes`] | the recipes of a workload's values |
 //! | [`mod@materialise`] | a recipe becomes a page |
 //! | `body`, `changes` | what a page holds at first; variants and versions of it |
 //! | `hash` | everything that looks random and is not drawn in an order |
