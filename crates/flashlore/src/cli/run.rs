@@ -140,7 +140,7 @@ pub struct TraceArgs {
 }
 
 /// A content model: of a profile, or one of those that need none.
-fn content(text: &str) -> Result<ContentModel, String> {
+pub(super) fn content(text: &str) -> Result<ContentModel, String> {
     match text.strip_prefix(PREFIX) {
         Some(spec) => overlay::parse(spec)
             .map(ContentModel::Named)

@@ -153,7 +153,12 @@ pub struct CharacterizeArgs {
     #[arg(long, value_name = "SIZE", default_value = "8GiB", requires = "pages")]
     pub pages_memory: Size,
     /// Where the content of pages comes from, as in `compare`
-    #[arg(long, value_name = "MODEL", default_value_t = ContentModel::FromTrace)]
+    #[arg(
+        long,
+        value_name = "MODEL",
+        value_parser = super::run::content,
+        default_value_t = ContentModel::FromTrace
+    )]
     pub content: ContentModel,
     /// Compression ratio of page writes, drawn: gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]
     #[arg(long, value_name = "MODEL")]

@@ -195,3 +195,19 @@ fn capture(name: &str) -> Option<(String, String)> {
     };
     file("fiu.xz").zip(file("pages.zst"))
 }
+
+#[test]
+fn a_profile_puts_its_values_on_a_trace_as_in_compare() {
+    let place = Place::new();
+    place.write("t.msr", &msr());
+    let command = ["trace", "characterize", "t.msr", "--json", "--content"];
+    let json = place
+        .run(&[&command[..], &["profile:mail"]].concat())
+        .json();
+    let content = &json[0]["workload"]["content"];
+    assert_eq!(content["named"]["name"], "profile:mail");
+    let message = place
+        .run(&[&command[..], &["profile:male"]].concat())
+        .fails(2);
+    assert!(message.contains("there is no profile 'male'"), "{message}");
+}
