@@ -11,7 +11,7 @@ use crate::similarity::{Recipes, Similarity};
 use crate::values::{UNKNOWN, ValueStream};
 
 /// Records of one batch.
-const BATCH_RECORDS: usize = 1 << 14;
+pub(crate) const BATCH_RECORDS: usize = 1 << 14;
 
 /// How a profile is generated.
 #[derive(Debug, Clone, PartialEq)]

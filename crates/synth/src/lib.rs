@@ -8,6 +8,7 @@
 //! | [`generate`] | a profile becomes records |
 //! | [`source`] | a profile stands where a trace may stand |
 //! | [`overlay`] | a profile's values on the addresses of another trace |
+//! | [`fit`] | profiles measured on traces instead of published figures |
 //! | `extents`, `recency` | where requests go, and what was used so long ago |
 //! | `values` | what is written |
 //! | [`similarity`] | the bytes of what is written |
@@ -18,6 +19,7 @@ mod draw;
 pub mod error;
 mod extents;
 pub mod feasible;
+pub mod fit;
 pub mod generate;
 pub mod overlay;
 pub mod presets;
@@ -28,6 +30,7 @@ pub mod source;
 mod values;
 
 pub use error::ProfileError;
+pub use fit::Fit;
 pub use generate::{Generator, SynthOptions};
 pub use presets::{PRESETS, load};
 pub use profile::{Profile, profile_hash};

@@ -32,6 +32,25 @@ impl Recency {
         self.marked
     }
 
+    /// The thing that was used at a position.
+    #[inline]
+    pub(crate) fn thing(&self, position: u32) -> u32 {
+        self.things[position as usize]
+    }
+
+    /// The next position is of a thing that does not stand at it.
+    pub(crate) fn record(&mut self, thing: u32) {
+        let at = self.things.len();
+        self.things.push(thing);
+        self.mark(at);
+        self.leave(at as u32);
+    }
+
+    /// The thing of a position where none stands stands there.
+    pub(crate) fn stand(&mut self, position: u32) {
+        self.mark(position as usize);
+    }
+
     /// Uses a thing: it leaves `position`, where it stood so far, for the one answered.
     #[inline]
     pub(crate) fn use_again(&mut self, thing: u32, position: u32) -> u32 {
