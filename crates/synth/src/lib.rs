@@ -28,7 +28,7 @@ pub mod source;
 mod values;
 
 pub use error::ProfileError;
-pub use generate::{Generator, SynthOptions};
+pub use generate::{Generator, Scaled, SynthOptions};
 pub use presets::{PRESETS, load};
 pub use profile::{Profile, profile_hash};
 pub use similarity::{Recipes, recipes, write_pages};

@@ -18,7 +18,7 @@ use crate::similarity::{Recipes, recipes};
 pub const PREFIX: &str = "profile:";
 
 /// The most pages and requests of a generated workload: both are counted in 32 bits.
-const MOST: f64 = u32::MAX as f64 - 1.0;
+const MOST: u64 = u32::MAX as u64 - 1;
 
 /// A profile that was read, and how it is generated.
 #[derive(Debug, Clone)]
@@ -115,14 +115,8 @@ impl SynthOptions {
         if self.requests == Some(0) {
             return Err(fault("requests=0: expected at least 1".to_owned()));
         }
-        let scaled = (profile.requests.count as f64 * self.scale)
-            .round()
-            .max(1.0);
-        let count = self.requests.map_or(scaled, |count| count as f64);
-        let pages = (profile.address.footprint as f64 * self.scale)
-            .round()
-            .max(1.0);
-        for (what, number) in [("requests", count), ("pages", pages)] {
+        let scaled = self.scaled(profile);
+        for (what, number) in [("requests", scaled.requests), ("pages", scaled.pages)] {
             if number > MOST {
                 return Err(fault(format!(
                     "{number} {what} with scale={}: expected at most {MOST}",
@@ -130,19 +124,12 @@ impl SynthOptions {
                 )));
             }
         }
-        let read_only = (pages * profile.address.read_only).round();
-        let writes = (count * profile.requests.writes).round();
-        for (what, pages, requests) in [
-            ("written", pages - read_only, writes),
-            ("only read", read_only, count - writes),
-        ] {
-            if requests > 0.0 && pages < 1.0 {
-                return Err(fault(format!(
-                    "with scale={} and address.read_only={} no page is {what}, which {requests} \
-                     requests need; expected at least one",
-                    self.scale, profile.address.read_only
-                )));
-            }
+        if scaled.writes > 0 && scaled.read_only == scaled.pages {
+            return Err(fault(format!(
+                "with scale={} and address.read_only={} no page is written, which {} requests \
+                 need; expected at least one",
+                self.scale, profile.address.read_only, scaled.writes
+            )));
         }
         Ok(())
     }
@@ -195,6 +182,21 @@ mod tests {
             }
         }
         assert_eq!(identity("mail"), identity("mail,scale=1.0,seed=1"));
+    }
+
+    #[test]
+    fn reads_need_no_page_that_is_only_read() {
+        let (mut profile, _) = load("homes-1d").unwrap();
+        profile.address.read_only = 0.0;
+        let options = SynthOptions {
+            scale: 0.01,
+            ..SynthOptions::default()
+        };
+        options.check("own", &profile).unwrap();
+        let mut generator = Generator::new(&profile, &options);
+        let mut batch = Batch::default();
+        assert!(generator.next_batch(&mut batch));
+        assert!(batch.op.contains(&flashlore_trace::Op::Read));
     }
 
     #[test]
