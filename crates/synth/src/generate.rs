@@ -1,5 +1,6 @@
 //! A profile becomes records: runs over extents, a time for each request, a value for each page.
 
+use flashlore_trace::workload::NO_VALUE;
 use flashlore_trace::{Batch, NO_CONTENT, Op, UNIT_BYTES};
 
 use crate::arrivals::Clock;
@@ -7,7 +8,7 @@ use crate::draw::Draw;
 use crate::extents::{Extent, Pool, Zones};
 use crate::profile::{Address, Profile};
 use crate::similarity::{Recipes, Similarity};
-use crate::values::{UNKNOWN, ValueStream};
+use crate::values::ValueStream;
 
 /// Records of one batch.
 const BATCH_RECORDS: usize = 1 << 14;
@@ -159,7 +160,7 @@ impl Generator {
             cold: pool(footprint - read_only - hot, writes),
             read_only: pool(read_only, reads),
             held: match values {
-                Some(_) => vec![UNKNOWN; footprint as usize],
+                Some(_) => vec![NO_VALUE; footprint as usize],
                 None => Vec::new(),
             },
             values,
@@ -221,7 +222,7 @@ impl Generator {
                 let before = *held;
                 match run.op {
                     Op::Write => *held = values.write(*held, run.hot),
-                    _ if *held == UNKNOWN => *held = values.found(),
+                    _ if *held == NO_VALUE => *held = values.found(),
                     _ => {}
                 }
                 if let Some(recipes) = &mut self.recipes {
