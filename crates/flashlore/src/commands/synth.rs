@@ -8,7 +8,7 @@ use flashlore_trace::convert::convert_reader;
 use flashlore_trace::{ConvertOptions, ConvertReport, Format, ReadOptions};
 use serde_json::json;
 
-use super::trace::output_format;
+use super::trace::{notes, output_format};
 use crate::cli::{ProfilesArgs, SynthArgs};
 use crate::error::CliError;
 use crate::input::same_file;
@@ -86,26 +86,15 @@ fn check_pages(
 
 fn report_text(source: &Source, report: &ConvertReport, output: &Path) -> String {
     let SynthOptions { scale, seed, .. } = source.options;
-    let mut text = format!(
-        "profile {}, hash {}, scale {scale}, seed {seed}\n{} records as {} in {}\n",
+    format!(
+        "profile {}, hash {}, scale {scale}, seed {seed}\n{} records as {} in {}\n{}",
         source.name,
         source.hash,
         report.read.records,
         report.to,
-        output.display()
-    );
-    for (what, count) in [
-        ("records that lost their content", report.contents_dropped),
-        (
-            "times cut to whole clock ticks of the format",
-            report.times_cut,
-        ),
-    ] {
-        if count > 0 {
-            text.push_str(&format!("{what}: {count}\n"));
-        }
-    }
-    text
+        output.display(),
+        notes(report)
+    )
 }
 
 /// Lists the profiles.
