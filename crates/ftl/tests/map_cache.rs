@@ -274,6 +274,57 @@ fn address(random: &mut Random, exported: u32) -> u32 {
     }
 }
 
+/// Reads, writes and trims at random, on a device of either kind: what was written is read, and the map
+/// does what the naive model does. `$value` is what write `$number` writes.
+macro_rules! exercise {
+    ($ftl:ident, $device:ident, $rounds:expr, |$random:ident, $number:ident| $value:expr) => {{
+        let exported = $device.options.exported;
+        let mut stored = vec![None; exported as usize];
+        let mut seen = Seen::default();
+        let mut refused = false;
+        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
+        for $number in 0..exported * $rounds {
+            let now = u64::from($number);
+            let lpn = address(&mut $random, exported);
+            $ftl.advance(now).unwrap();
+            match $random.below(20) {
+                0 => {
+                    $ftl.trim(lpn).unwrap();
+                    stored[lpn as usize] = None;
+                }
+                1..4 => {
+                    let (found, _) = $ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    prop_assert_eq!(found, stored[lpn as usize]);
+                }
+                _ => {
+                    let value = $value;
+                    let done = $ftl.write(When::now(now), lpn, value, Tag::NONE);
+                    refused = is_worn_out(&done, &$device)?;
+                    if !refused {
+                        stored[lpn as usize] = Some(value);
+                    }
+                }
+            }
+            seen.see(&$ftl.core_mut().flash_mut().take(), pages);
+            if refused {
+                break;
+            }
+            if $number % 1999 == 0 {
+                $ftl.check().map_err(TestCaseError::fail)?;
+            }
+        }
+        $ftl.check().map_err(TestCaseError::fail)?;
+        let units = $device.geometry.units_per_page();
+        compare($ftl.core().counters(), $ftl.core().keeper(), seen, units)?;
+        for lpn in 0..exported {
+            let (found, _) = $ftl
+                .read(u64::MAX / 2, lpn, Cause::Host, Tag::NONE)
+                .unwrap();
+            prop_assert_eq!(found, stored[lpn as usize]);
+        }
+    }};
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
@@ -283,50 +334,11 @@ proptest! {
         seed in any::<u64>(),
         rounds in 1u32..5,
     ) {
-        let exported = device.options.exported;
         let both = Both::new(&device, false);
         let mut ftl =
             PlainFtl::with_keeper(medium(&device.geometry), device.options.clone(), both).unwrap();
         let mut random = Random::new(seed);
-        let mut stored = vec![None; exported as usize];
-        let mut seen = Seen::default();
-        let mut refused = false;
-        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
-        for number in 0..exported * rounds {
-            let now = u64::from(number);
-            let lpn = address(&mut random, exported);
-            ftl.advance(now).unwrap();
-            match random.below(20) {
-                0 => {
-                    ftl.trim(lpn).unwrap();
-                    stored[lpn as usize] = None;
-                }
-                1..4 => {
-                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
-                    prop_assert_eq!(found, stored[lpn as usize]);
-                }
-                _ => {
-                    let done = ftl.write(When::now(now), lpn, PageTag(number), Tag::NONE);
-                    refused = is_worn_out(&done, &device)?;
-                    if !refused {
- stored[lpn as usize] = Some(PageTag(number));
-}
-                }
-            }
-            seen.see(&ftl.core_mut().flash_mut().take(), pages);
-            if refused {
-                break;
-            }
-            if number % 1999 == 0 {
-                ftl.check().map_err(TestCaseError::fail)?;
-            }
-        }
-        ftl.check().map_err(TestCaseError::fail)?;
-        compare(ftl.core().counters(), ftl.core().keeper(), seen, device.geometry.units_per_page())?;
-        for lpn in 0..exported {
-            let (found, _) = ftl.read(u64::MAX / 2, lpn, Cause::Host, Tag::NONE).unwrap();
-            prop_assert_eq!(found, stored[lpn as usize]);
-        }
+        exercise!(ftl, device, rounds, |random, number| PageTag(number));
     }
 
     #[test]
@@ -335,7 +347,6 @@ proptest! {
         seed in any::<u64>(),
         values in select(vec![3u32, 500, 1_000_000]),
     ) {
-        let exported = device.options.exported;
         let both = Both::new(&device, true);
         let dedup = DedupOptions {
             index_entries: Some(200),
@@ -346,42 +357,7 @@ proptest! {
         let (geometry, options) = (&device.geometry, device.options.clone());
         let mut ftl = DedupFtl::with_keeper(medium(geometry), options, dedup, NoCensus, both).unwrap();
         let mut random = Random::new(seed);
-        let mut stored = vec![None; exported as usize];
-        let mut seen = Seen::default();
-        let mut refused = false;
-        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
-        for number in 0..exported * 2 {
-            let now = u64::from(number);
-            let lpn = address(&mut random, exported);
-            ftl.advance(now).unwrap();
-            match random.below(20) {
-                0 => {
-                    ftl.trim(lpn).unwrap();
-                    stored[lpn as usize] = None;
-                }
-                1..3 => {
-                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
-                    prop_assert_eq!(found, stored[lpn as usize]);
-                }
-                _ => {
-                    let value = PageTag(random.below(values));
-                    let done = ftl.write(When::now(now), lpn, value, Tag::NONE);
-                    refused = is_worn_out(&done, &device)?;
-                    if !refused {
- stored[lpn as usize] = Some(value);
-}
-                }
-            }
-            seen.see(&ftl.core_mut().flash_mut().take(), pages);
-            if refused {
-                break;
-            }
-            if number % 1999 == 0 {
-                ftl.check().map_err(TestCaseError::fail)?;
-            }
-        }
-        ftl.check().map_err(TestCaseError::fail)?;
-        compare(ftl.core().counters(), ftl.core().keeper(), seen, geometry.units_per_page())?;
+        exercise!(ftl, device, 2, |random, number| PageTag(random.below(values)));
     }
 }
 

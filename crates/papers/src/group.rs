@@ -2,16 +2,13 @@
 
 use flashlore_sim::config::{RunConfig, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
-use flashlore_synth::{Profile, Source, SynthOptions, load};
-use flashlore_trace::{ContentModel, WorkloadOptions};
+use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
+use flashlore_trace::{ContentModel, UNIT_BYTES, WorkloadOptions};
 
 use crate::definition::Workload;
 use crate::error::PaperError;
 use crate::figures::{Figures, of_run};
 use crate::values;
-
-/// Pages of profiles have 4 KiB.
-const PAGE_BYTES: f64 = 4096.0;
 
 /// A workload, and what is to be measured on it.
 #[derive(Debug, Clone)]
@@ -45,8 +42,8 @@ impl Group {
     /// # Errors
     /// When the profile cannot be used.
     pub fn requests(workload: &Workload) -> Result<u64, PaperError> {
-        let (profile, _) = load(&workload.profile)?;
-        Ok((profile.requests.count as f64 * workload.scale).round() as u64)
+        let (profile, _) = load_profile(&workload.profile)?;
+        Ok(options(workload, 0).scaled(&profile).requests)
     }
 
     /// Makes the workload and does the runs.
@@ -54,16 +51,13 @@ impl Group {
     /// # Errors
     /// A profile that cannot be used, a run that cannot begin or go on.
     pub fn run(&self, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
-        let options = SynthOptions {
-            scale: self.workload.scale,
-            requests: None,
-            seed: self.seed,
-        };
+        let options = options(&self.workload, self.seed);
         let source = Source::new(&self.workload.profile, options)?;
-        let content = WorkloadOptions::new(self.content(&source.profile));
+        let (profile, _) = load_profile(&self.workload.profile)?;
+        let content = WorkloadOptions::new(self.content(&source, &profile));
         let reader = || vec![source.open()];
         let mut found = Found {
-            profile: (source.profile.name.clone(), source.hash.clone()),
+            profile: (profile.name.clone(), source.hash.clone()),
             ..Found::default()
         };
         if !self.runs.is_empty() {
@@ -100,19 +94,26 @@ impl Group {
         Ok(())
     }
 
-    fn content(&self, profile: &Profile) -> ContentModel {
+    fn content(&self, source: &Source, profile: &Profile) -> ContentModel {
         let Some((exponent, per_write)) = self.workload.zipf else {
             return ContentModel::FromTrace;
         };
-        let requests = &profile.requests;
-        let writes = requests.count as f64
-            * self.workload.scale
-            * requests.writes
-            * (requests.write_size.0 as f64 / PAGE_BYTES);
+        let requests = source.options.scaled(profile).writes;
+        let mean_pages = profile.requests.write_size.0 as f64 / UNIT_BYTES as f64;
+        let writes = requests as f64 * mean_pages;
         ContentModel::Zipf {
             exponent,
             values: (writes * per_write).round().max(1.0) as u32,
             seed: self.seed,
         }
+    }
+}
+
+/// How the workload's profile is generated.
+fn options(workload: &Workload, seed: u64) -> SynthOptions {
+    SynthOptions {
+        scale: workload.scale,
+        requests: None,
+        seed,
     }
 }

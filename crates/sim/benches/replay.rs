@@ -251,14 +251,19 @@ fn plain(name: &'static str, shape: Shape) -> Box<dyn Case> {
     Box::new(Replay::new(name, shape, system, 0))
 }
 
-fn ca_ssd(name: &'static str, shape: Shape, repeats: u32) -> Box<dyn Case> {
-    let (flash, options) = shape.build();
-    let policy = DedupOptions {
+/// An index of a quarter of the exported pages.
+fn policy(options: &FtlOptions) -> DedupOptions {
+    DedupOptions {
         index_entries: Some(options.exported / 4),
         fingerprint_bits: 128,
         verify: false,
         bypass: None,
-    };
+    }
+}
+
+fn ca_ssd(name: &'static str, shape: Shape, repeats: u32) -> Box<dyn Case> {
+    let (flash, options) = shape.build();
+    let policy = policy(&options);
     let system = Deduplicating::new(flash, options, policy, NoCensus).expect("valid options");
     Box::new(Replay::new(name, shape, system, repeats))
 }
@@ -281,12 +286,7 @@ fn memory() {
     println!("memory, 1 TiB raw: plain {empty:.2} B/page, after a million writes {used:.2}");
     drop(system);
     let (flash, options) = shape.build();
-    let policy = DedupOptions {
-        index_entries: Some(options.exported / 4),
-        fingerprint_bits: 128,
-        verify: false,
-        bypass: None,
-    };
+    let policy = policy(&options);
     let exported_pages = options.exported;
     let mut system = Deduplicating::new(flash, options, policy, NoCensus).expect("valid options");
     for lpn in 0..1 << 20 {

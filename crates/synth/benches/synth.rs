@@ -55,7 +55,7 @@ impl Case {
     fn new(name: &str, most: u64) -> Case {
         let whole = Source::new(name, SynthOptions::default()).expect("a preset");
         let options = SynthOptions {
-            scale: (most as f64 / whole.profile.requests.count as f64).min(1.0),
+            scale: (most as f64 / whole.definition.requests() as f64).min(1.0),
             ..SynthOptions::default()
         };
         let source = Source::new(name, options).expect("a preset");

@@ -4,12 +4,11 @@
 //! writes and each of them is written at least once, so (1 - x50) * unique <= 0.5
 //! (workload statistics of CA-SSD: homes' 14.44 % and 66.37 % cannot belong to one stream).
 
+use flashlore_trace::UNIT_BYTES;
+
 use crate::profile::{Address, Profile, Reach, Statistic, Values};
 
 pub(crate) type Fault = (&'static str, String);
-
-/// Pages of a mapping unit's size.
-pub(crate) const PAGE_BYTES: u64 = 4096;
 
 impl Profile {
     pub(crate) fn check(&self) -> Result<(), Fault> {
@@ -20,7 +19,7 @@ impl Profile {
             ("requests.read_size", requests.read_size),
             ("requests.write_size", requests.write_size),
         ] {
-            at_least(key, size.0 as f64, PAGE_BYTES as f64)?;
+            at_least(key, size.0 as f64, UNIT_BYTES as f64)?;
         }
         at_least("arrivals.burst", self.arrivals.burst, 1.0)?;
         let inside = self.requests.count as f64 * (1.0 - 1.0 / self.arrivals.burst);
@@ -63,9 +62,9 @@ impl Profile {
         let pages = address.footprint as f64;
         let requests = &self.requests;
         let writes = requests.count as f64 * requests.writes * requests.write_size.0 as f64
-            / PAGE_BYTES as f64;
+            / UNIT_BYTES as f64;
         let reads = requests.count as f64 * (1.0 - requests.writes) * requests.read_size.0 as f64
-            / PAGE_BYTES as f64;
+            / UNIT_BYTES as f64;
         let written = pages * (1.0 - address.read_only);
         if requests.writes > 0.0 && address.read_only == 1.0 {
             return Err((

@@ -1,14 +1,14 @@
 //! A profile becomes records: runs over extents, a time for each request, a value for each page.
 
-use flashlore_trace::{Batch, NO_CONTENT, Op};
+use flashlore_trace::workload::NO_VALUE;
+use flashlore_trace::{Batch, NO_CONTENT, Op, UNIT_BYTES};
 
 use crate::arrivals::Clock;
 use crate::draw::Draw;
 use crate::extents::{Extent, Pool, Zones};
-use crate::feasible::PAGE_BYTES;
 use crate::profile::{Address, Profile};
 use crate::similarity::{Recipes, Similarity};
-use crate::values::{UNKNOWN, ValueStream};
+use crate::values::ValueStream;
 
 /// Records of one batch.
 pub(crate) const BATCH_RECORDS: usize = 1 << 14;
@@ -31,6 +31,37 @@ impl Default for SynthOptions {
             scale: 1.0,
             requests: None,
             seed: 1,
+        }
+    }
+}
+
+/// What the numbers of a profile come to with options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scaled {
+    /// Requests.
+    pub requests: u64,
+    /// Those of them that write.
+    pub writes: u64,
+    /// Pages of 4 KiB of the footprint.
+    pub pages: u64,
+    /// Those of them that are only read.
+    pub read_only: u64,
+}
+
+impl SynthOptions {
+    /// How large the workload of a profile is.
+    pub fn scaled(&self, profile: &Profile) -> Scaled {
+        let times = |number: u64, factor: f64| (number as f64 * factor).round() as u64;
+        let at_least_one = |number: u64| times(number, self.scale).max(1);
+        let requests = self
+            .requests
+            .unwrap_or_else(|| at_least_one(profile.requests.count));
+        let pages = at_least_one(profile.address.footprint);
+        Scaled {
+            requests,
+            writes: times(requests, profile.requests.writes),
+            pages,
+            read_only: times(pages, profile.address.read_only),
         }
     }
 }
@@ -88,31 +119,26 @@ struct Run {
 
 impl Generator {
     /// Begins a workload. `profile` was checked when it was read.
+    ///
+    /// # Panics
+    /// Later, with options that leave no page to write though there are writes;
+    /// [`Source::new`](crate::Source::new) refuses them.
     pub fn new(profile: &Profile, options: &SynthOptions) -> Self {
         let address = &profile.address;
-        let scaled = (profile.requests.count as f64 * options.scale)
-            .round()
-            .max(1.0) as u64;
-        let count = options.requests.unwrap_or(scaled);
+        let scaled = options.scaled(profile);
+        let count = scaled.requests;
         let duration_ns =
             profile.arrivals.duration.0 as f64 * count as f64 / profile.requests.count as f64;
-        let pages = |size: u64| size as f64 / PAGE_BYTES as f64;
-        let footprint = (address.footprint as f64 * options.scale).round().max(1.0);
-        let writes = (count as f64 * profile.requests.writes).round() as u64;
-        let quota = |total, size| Quota {
+        let quota = |total, size: u64| Quota {
             total,
             left: total,
-            pages: pages(size),
+            pages: size as f64 / UNIT_BYTES as f64,
         };
-        let writes = quota(writes, profile.requests.write_size.0);
-        let reads = quota(count - writes.total, profile.requests.read_size.0);
-        let mut read_only = (footprint * address.read_only).round() as u32;
-        if writes.total > 0 {
-            // Rounding leaves a page to write.
-            read_only = read_only.min(footprint as u32 - 1);
-        }
-        let hot = (f64::from(footprint as u32 - read_only) * address.hot).round() as u32;
-        let run = 1.0 / (1.0 - address.sequential).max(1e-9);
+        let writes = quota(scaled.writes, profile.requests.write_size.0);
+        let reads = quota(count - scaled.writes, profile.requests.read_size.0);
+        let (footprint, read_only) = (scaled.pages as u32, scaled.read_only as u32);
+        let hot = (f64::from(footprint - read_only) * address.hot).round() as u32;
+        let run = address.mean_run();
         let pool = |target, quota: Quota| Pool::new(target, address.growth, run, quota.pages);
         let mut address = address.clone();
         for reach in [
@@ -129,12 +155,12 @@ impl Generator {
             ValueStream::new(&model, writes.pages_left(), Draw::new(options.seed, 1))
         });
         Generator {
-            zones: Zones::new(footprint as u32),
+            zones: Zones::new(footprint),
             hot: pool(hot, writes),
-            cold: pool(footprint as u32 - read_only - hot, writes),
+            cold: pool(footprint - read_only - hot, writes),
             read_only: pool(read_only, reads),
             held: match values {
-                Some(_) => vec![UNKNOWN; footprint as usize],
+                Some(_) => vec![NO_VALUE; footprint as usize],
                 None => Vec::new(),
             },
             values,
@@ -184,8 +210,8 @@ impl Generator {
         batch.time_ns.push(self.clock.next());
         batch.device.push(0);
         batch.op.push(run.op);
-        batch.offset.push(u64::from(first) * PAGE_BYTES);
-        batch.length.push(u64::from(pages) * PAGE_BYTES);
+        batch.offset.push(u64::from(first) * UNIT_BYTES);
+        batch.length.push(u64::from(pages) * UNIT_BYTES);
         batch.first_value.push(match self.values {
             Some(_) => batch.values.len() as u32,
             None => NO_CONTENT,
@@ -196,7 +222,7 @@ impl Generator {
                 let before = *held;
                 match run.op {
                     Op::Write => *held = values.write(*held, run.hot),
-                    _ if *held == UNKNOWN => *held = values.found(),
+                    _ if *held == NO_VALUE => *held = values.found(),
                     _ => {}
                 }
                 if let Some(recipes) = &mut self.recipes {
@@ -279,9 +305,7 @@ impl Generator {
     /// A run of reads from a page on, of a length of its own.
     fn read_from(&mut self, first: u32) -> Run {
         let request_pages = self.draw.geometric(self.reads.pages);
-        let requests = self
-            .draw
-            .geometric(1.0 / (1.0 - self.address.sequential).max(1e-9));
+        let requests = self.draw.geometric(self.address.mean_run());
         let pages = requests.saturating_mul(request_pages);
         Run {
             op: Op::Read,
@@ -290,6 +314,13 @@ impl Generator {
             request_pages,
             hot: false,
         }
+    }
+}
+
+impl Address {
+    /// Mean requests of a run: each but the first of a run is sequential.
+    fn mean_run(&self) -> f64 {
+        1.0 / (1.0 - self.sequential).max(1e-9)
     }
 }
 

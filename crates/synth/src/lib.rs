@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`profile`] | a workload's models and parameters, as commented TOML |
 //! | [`presets`] | the profiles that come with the program |
+//! | `definition` | a profile of figures, or a fit |
 //! | [`feasible`] | which profiles no workload can meet |
 //! | [`generate`] | a profile becomes records |
 //! | [`source`] | a profile stands where a trace may stand |
@@ -15,6 +16,7 @@
 //! | `arrivals`, `draw` | when, and the random numbers of everything |
 
 mod arrivals;
+mod definition;
 mod draw;
 pub mod error;
 mod extents;
@@ -29,10 +31,11 @@ pub mod similarity;
 pub mod source;
 mod values;
 
+pub use definition::Definition;
 pub use error::ProfileError;
 pub use fit::Fit;
-pub use generate::{Generator, SynthOptions};
-pub use presets::{PRESETS, load};
+pub use generate::{Generator, Scaled, SynthOptions};
+pub use presets::{PRESETS, load, load_profile};
 pub use profile::{Profile, profile_hash};
 pub use similarity::{Recipes, recipes, write_pages};
 pub use source::Source;

@@ -8,23 +8,21 @@
 //!   steadily, whatever the profile's exponent of growth: `unique` of the writes so far are new,
 //!   silent or reborn in their shares, at every length.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flashlore_trace::workload::CurrentValues;
 use flashlore_trace::{MakeOverlay, NamedOverlay, Overlay};
 
 use crate::draw::Draw;
 use crate::error::ProfileError;
-use crate::presets::load;
+use crate::presets::load_profile;
 use crate::profile::{Values, profile_hash};
 use crate::source::{PREFIX, number, unknown};
-use crate::values::{UNKNOWN, ValueStream};
+use crate::values::ValueStream;
 
 /// Seed of an overlay that names none.
 const SEED: u64 = 1;
-
-/// Pages of one chunk.
-const CHUNK_PAGES: u64 = 256;
 
 /// More page writes than a trace has, and a power of two: shares of it are exact.
 const ENDLESS: f64 = (1u64 << 52) as f64;
@@ -77,7 +75,7 @@ pub fn restore(recorded: &NamedOverlay) -> Result<NamedOverlay, ProfileError> {
 
 /// A profile's hash, and what makes its overlays.
 fn overlay(name: &str, seed: u64) -> Result<(String, MakeOverlay), ProfileError> {
-    let (profile, text) = load(name)?;
+    let (profile, text) = load_profile(name)?;
     let Some(mut model) = profile.values else {
         return Err(ProfileError::Invalid {
             origin: name.to_owned(),
@@ -94,7 +92,7 @@ fn overlay(name: &str, seed: u64) -> Result<(String, MakeOverlay), ProfileError>
 /// The values of one pass.
 struct ProfileOverlay {
     values: ValueStream,
-    held: Held,
+    held: CurrentValues,
     value_ids: u32,
 }
 
@@ -102,7 +100,7 @@ impl ProfileOverlay {
     fn new(model: &Values, seed: u64) -> Self {
         ProfileOverlay {
             values: ValueStream::new(model, ENDLESS, Draw::new(seed, 1)),
-            held: Held::default(),
+            held: CurrentValues::default(),
             value_ids: 0,
         }
     }
@@ -110,10 +108,11 @@ impl ProfileOverlay {
 
 impl Overlay for ProfileOverlay {
     fn write(&mut self, device: u32, unit: u64, _number: u64) -> u32 {
-        let held = self.held.page(device, unit);
-        *held = self.values.write(*held, false);
-        self.value_ids = self.value_ids.max(*held + 1);
-        *held
+        let before = self.held.get(device, unit);
+        let value = self.values.write(before, false);
+        self.held.replace(device, unit, value);
+        self.value_ids = self.value_ids.max(value + 1);
+        value
     }
 
     fn value_ids(&self) -> u32 {
@@ -121,33 +120,9 @@ impl Overlay for ProfileOverlay {
     }
 }
 
-/// What each page holds, in memory proportional to what is touched.
-#[derive(Default)]
-struct Held {
-    index: HashMap<(u32, u64), u32>,
-    chunks: Vec<[u32; CHUNK_PAGES as usize]>,
-    last: Option<((u32, u64), u32)>,
-}
-
-impl Held {
-    #[inline]
-    fn page(&mut self, device: u32, unit: u64) -> &mut u32 {
-        let key = (device, unit / CHUNK_PAGES);
-        let slot = match self.last {
-            Some((last, slot)) if last == key => slot,
-            _ => *self.index.entry(key).or_insert_with(|| {
-                self.chunks.push([UNKNOWN; CHUNK_PAGES as usize]);
-                self.chunks.len() as u32 - 1
-            }),
-        };
-        self.last = Some((key, slot));
-        &mut self.chunks[slot as usize][(unit % CHUNK_PAGES) as usize]
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::{HashMap, HashSet};
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! The profiles that come with the program.
 
+use crate::definition::Definition;
 use crate::error::ProfileError;
 use crate::profile::Profile;
 
@@ -53,13 +54,14 @@ pub const PRESETS: &[Preset] = presets![
     "bvssd-websearch1",
 ];
 
-/// A profile with its text, by the name of a preset or of a file.
+/// A profile or fit with its text, by the name of a preset or of a file.
 ///
 /// # Errors
 /// When there is no such profile, or it cannot be used.
-pub fn load(name: &str) -> Result<(Profile, String), ProfileError> {
+pub fn load(name: &str) -> Result<(Definition, String), ProfileError> {
     if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
-        return Ok((Profile::parse(name, preset.text)?, preset.text.to_owned()));
+        let definition = Definition::parse(name, preset.text)?;
+        return Ok((definition, preset.text.to_owned()));
     }
     if !name.contains(['/', '.']) {
         let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -72,7 +74,24 @@ pub fn load(name: &str) -> Result<(Profile, String), ProfileError> {
         path: name.to_owned(),
         source,
     })?;
-    Ok((Profile::parse(name, &text)?, text))
+    Ok((Definition::parse(name, &text)?, text))
+}
+
+/// A profile of figures with its text, as [`load`].
+///
+/// # Errors
+/// As [`load`], and when it is a fit.
+pub fn load_profile(name: &str) -> Result<(Profile, String), ProfileError> {
+    match load(name)? {
+        (Definition::Profile(profile), text) => Ok((*profile, text)),
+        (Definition::Fit(_), _) => Err(ProfileError::Setting {
+            name: name.to_owned(),
+            message:
+                "found a fit, whose values belong to its own addresses; expected a profile of \
+                      figures"
+                    .to_owned(),
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -82,8 +101,8 @@ mod tests {
     #[test]
     fn every_preset_is_a_profile_of_its_own_name() {
         for preset in PRESETS {
-            let (profile, _) = load(preset.name).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(profile.name, preset.name);
+            let (definition, _) = load(preset.name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(definition.name(), preset.name);
         }
     }
 }

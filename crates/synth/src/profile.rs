@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use flashlore_trace::UNIT_BYTES;
 use flashlore_units::{Nanos, Size};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ pub struct Requests {
 }
 
 fn one_page() -> Size {
-    Size(4096)
+    Size(UNIT_BYTES)
 }
 
 /// An open arrival process: bursts of requests with pauses between.

@@ -28,7 +28,7 @@ impl Recency {
 
     /// Number of things that stand somewhere.
     #[cfg(test)]
-    fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.marked
     }
 

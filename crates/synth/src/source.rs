@@ -6,27 +6,29 @@
 
 use std::str::FromStr;
 
-use flashlore_trace::{Batch, TraceReader};
+use flashlore_trace::TraceReader;
 
+use crate::definition::Definition;
 use crate::error::ProfileError;
-use crate::generate::{Generator, SynthOptions};
+use crate::fit::Fit;
+use crate::generate::SynthOptions;
 use crate::presets::load;
-use crate::profile::{Profile, profile_hash};
+use crate::profile::profile_hash;
 use crate::similarity::{Recipes, recipes};
 
 /// What the name of a profile begins with wherever a trace or a content model may stand.
 pub const PREFIX: &str = "profile:";
 
 /// The most pages and requests of a generated workload: both are counted in 32 bits.
-const MOST: f64 = u32::MAX as f64 - 1.0;
+const MOST: u64 = u32::MAX as u64 - 1;
 
 /// A profile that was read, and how it is generated.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// As it was asked for, without the prefix.
     pub name: String,
-    /// The profile.
-    pub profile: Profile,
+    /// The profile or fit.
+    pub definition: Definition,
     /// 16 hexadecimal digits that its text determines.
     pub hash: String,
     /// How it is generated.
@@ -40,15 +42,27 @@ impl Source {
     /// # Errors
     /// When there is no such profile, it cannot be used, or not with these options.
     pub fn new(name: &str, options: SynthOptions) -> Result<Source, ProfileError> {
-        let (profile, text) = load(name)?;
-        options.check(name, &profile)?;
+        let (definition, text) = load(name)?;
+        options.check(name, &definition)?;
         Ok(Source {
             name: name.to_owned(),
-            profile,
+            definition,
             hash: profile_hash(&text),
             options,
             text,
         })
+    }
+
+    /// A fit that is in no file yet.
+    pub fn of_fit(fit: Fit, options: SynthOptions) -> Source {
+        let text = fit.to_text();
+        Source {
+            name: fit.name.clone(),
+            definition: Definition::Fit(Box::new(fit)),
+            hash: profile_hash(&text),
+            options,
+            text,
+        }
     }
 
     /// A profile as `NAME` or `FILE` with `,scale=FACTOR`, `,requests=N` and `,seed=N` behind it,
@@ -78,30 +92,28 @@ impl Source {
     /// What tells the bytes of the records' values, by their numbers; absent when the profile has no
     /// `[similarity]`. Makes the whole workload once.
     pub fn recipes(&self) -> Option<Recipes> {
-        recipes(&self.profile, &self.options)
+        recipes(self.definition.profile()?, &self.options)
     }
 
     /// The records, which are made while they are read.
     pub fn open(&self) -> TraceReader {
-        let mut generator = Generator::new(&self.profile, &self.options);
         let SynthOptions {
             scale,
             requests,
             seed,
         } = self.options;
         let settings = format!("{}\n{scale} {requests:?} {seed}", self.text);
-        let next = move |batch: &mut Batch| generator.next_batch(batch);
         TraceReader::made(
             format!("{PREFIX}{}", self.name),
             *blake3::hash(settings.as_bytes()).as_bytes(),
-            Box::new(next),
+            self.definition.generate(&self.options),
         )
     }
 }
 
 impl SynthOptions {
     /// Refuses what a profile cannot be generated with.
-    fn check(&self, name: &str, profile: &Profile) -> Result<(), ProfileError> {
+    fn check(&self, name: &str, definition: &Definition) -> Result<(), ProfileError> {
         let fault = |message: String| ProfileError::Setting {
             name: name.to_owned(),
             message,
@@ -115,14 +127,12 @@ impl SynthOptions {
         if self.requests == Some(0) {
             return Err(fault("requests=0: expected at least 1".to_owned()));
         }
-        let scaled = (profile.requests.count as f64 * self.scale)
-            .round()
-            .max(1.0);
-        let count = self.requests.map_or(scaled, |count| count as f64);
-        let pages = (profile.address.footprint as f64 * self.scale)
-            .round()
-            .max(1.0);
-        for (what, number) in [("requests", count), ("pages", pages)] {
+        let profile = match definition {
+            Definition::Profile(profile) => profile,
+            Definition::Fit(fit) => return self.check_fit(fit).map_err(fault),
+        };
+        let scaled = self.scaled(profile);
+        for (what, number) in [("requests", scaled.requests), ("pages", scaled.pages)] {
             if number > MOST {
                 return Err(fault(format!(
                     "{number} {what} with scale={}: expected at most {MOST}",
@@ -130,21 +140,35 @@ impl SynthOptions {
                 )));
             }
         }
-        let read_only = (pages * profile.address.read_only).round();
-        let writes = (count * profile.requests.writes).round();
-        for (what, pages, requests) in [
-            ("written", pages - read_only, writes),
-            ("only read", read_only, count - writes),
-        ] {
-            if requests > 0.0 && pages < 1.0 {
-                return Err(fault(format!(
-                    "with scale={} and address.read_only={} no page is {what}, which {requests} \
-                     requests need; expected at least one",
-                    self.scale, profile.address.read_only
-                )));
-            }
+        if scaled.writes > 0 && scaled.read_only == scaled.pages {
+            return Err(fault(format!(
+                "with scale={} and address.read_only={} no page is written, which {} requests \
+                 need; expected at least one",
+                self.scale, profile.address.read_only, scaled.writes
+            )));
         }
         Ok(())
+    }
+}
+
+impl SynthOptions {
+    fn check_fit(&self, fit: &Fit) -> Result<(), String> {
+        let pages = fit.pages() as f64 * self.scale;
+        if pages > MOST as f64 {
+            return Err(format!(
+                "{pages:.0} page accesses with scale={}: expected at most {MOST}",
+                self.scale
+            ));
+        }
+        let about = (fit.requests() as f64 * self.scale).max(1.0);
+        match self.requests {
+            Some(wanted) if wanted as f64 > about => Err(format!(
+                "requests={wanted}: with scale={} the fit makes about {about:.0}, of which requests=N \
+                 keeps the first; expected less, or a larger scale",
+                self.scale
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -166,7 +190,11 @@ pub(crate) fn unknown(name: &str, part: &str, expected: &str) -> ProfileError {
 
 #[cfg(test)]
 mod tests {
+    use flashlore_trace::Batch;
+
     use super::*;
+    use crate::generate::Generator;
+    use crate::presets::load_profile;
 
     #[test]
     fn settings_are_read_and_change_the_identity() {
@@ -195,6 +223,22 @@ mod tests {
             }
         }
         assert_eq!(identity("mail"), identity("mail,scale=1.0,seed=1"));
+    }
+
+    #[test]
+    fn reads_need_no_page_that_is_only_read() {
+        let (mut profile, _) = load_profile("homes-1d").unwrap();
+        profile.address.read_only = 0.0;
+        let options = SynthOptions {
+            scale: 0.01,
+            ..SynthOptions::default()
+        };
+        let definition = Definition::Profile(Box::new(profile.clone()));
+        options.check("own", &definition).unwrap();
+        let mut generator = Generator::new(&profile, &options);
+        let mut batch = Batch::default();
+        assert!(generator.next_batch(&mut batch));
+        assert!(batch.op.contains(&flashlore_trace::Op::Read));
     }
 
     #[test]

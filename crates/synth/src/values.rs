@@ -7,6 +7,8 @@
 //! from is the temporal locality. Shares are kept by correcting the chance of each write by what is
 //! owed so far, so that they hold at every length.
 
+use flashlore_trace::workload::NO_VALUE;
+
 use crate::draw::Draw;
 use crate::profile::{Reach, Values};
 use crate::recency::{NOWHERE, Recency};
@@ -19,9 +21,6 @@ const WEIGHED_OVER: f64 = 10_000.0;
 
 /// The number of writes of a value that is written once and never again.
 const ONCE: u32 = u32::MAX;
-
-/// The content of a page that is not known.
-pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// The values of a workload, numbered in order of their first appearance.
 #[derive(Debug, Clone)]
@@ -108,7 +107,7 @@ impl ValueStream {
             return value;
         }
         self.values[value as usize].copies += 1;
-        if held != UNKNOWN {
+        if held != NO_VALUE {
             self.overwritten(held);
         }
         value
@@ -121,7 +120,7 @@ impl ValueStream {
     }
 
     fn decide(&mut self, held: u32, hot: bool, weight: f64) -> u32 {
-        if held != UNKNOWN && self.draw.chance(self.owed(self.model.silent, self.silent)) {
+        if held != NO_VALUE && self.draw.chance(self.owed(self.model.silent, self.silent)) {
             self.use_again(held);
             return held;
         }

@@ -354,7 +354,7 @@ fn bad_parameters_are_named() {
             "writes = 1.7732",
             "requests.writes: found 1.7732",
         ),
-        ("burst = 400.0", "burst = 0.5", "arrivals.burst: found 0.5"),
+        ("burst = 60.0", "burst = 0.5", "arrivals.burst: found 0.5"),
         (
             "footprint = 1_106_247",
             "footprint = 9_106_247",
@@ -367,7 +367,7 @@ fn bad_parameters_are_named() {
             "light_writes = 0",
             "values.light_writes",
         ),
-        ("within = \"50us\"", "within = \"50ms\"", "arrivals.within"),
+        ("within = \"1us\"", "within = \"50ms\"", "arrivals.within"),
         ("name = ", "nick = ", "unknown field `nick`"),
     ];
     for (from, to, wanted) in cases {

@@ -41,7 +41,7 @@ const WRITE: usize = 1;
 impl Counted {
     fn of(source: &Source) -> Self {
         let mut counted = Counted {
-            values: source.profile.values.as_ref().map(|_| Contents::default()),
+            values: source.definition.has_content().then(Contents::default),
             ..Counted::default()
         };
         let mut reader = source.open();
@@ -212,7 +212,7 @@ fn misses(name: &str, scale: f64) -> Vec<String> {
     let source = source(name, scale);
     let counted = Counted::of(&source);
     let mut misses = Vec::new();
-    for (&statistic, published) in &source.profile.published {
+    for (&statistic, published) in &source.definition.profile().unwrap().published {
         if is_of_bytes(statistic) || scale < 1.0 && is_of_values(statistic) {
             continue;
         }
@@ -244,7 +244,7 @@ fn misses(name: &str, scale: f64) -> Vec<String> {
 fn every_profile_shows_what_was_published() {
     let mut all = Vec::new();
     for preset in PRESETS {
-        let requests = source(preset.name, 1.0).profile.requests.count as f64;
+        let requests = source(preset.name, 1.0).definition.requests() as f64;
         let scale = match preset.name {
             "homes-1d" => 1.0,
             _ => (REQUESTS / requests).min(1.0),

@@ -28,6 +28,11 @@ use crate::unit::{Units, read_slot};
 /// Numbers of an epoch: its events and openings begin at `epoch << EPOCH_SHIFT`, so none is used twice.
 pub(crate) const EPOCH_SHIFT: u32 = 40;
 
+/// The number of an epoch's first event.
+pub(crate) fn first_event(epoch: u32) -> u64 {
+    (u64::from(epoch) << EPOCH_SHIFT) + 1
+}
+
 /// A unit with its record.
 #[derive(Debug, Clone)]
 pub struct StoredUnit {
@@ -188,7 +193,7 @@ impl<M: Medium> Nand<M> {
         if self.sequence >> EPOCH_SHIFT == u64::from(self.epoch) {
             self.sequence + 1
         } else {
-            (u64::from(self.epoch) << EPOCH_SHIFT) + 1
+            first_event(self.epoch)
         }
     }
 

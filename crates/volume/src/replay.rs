@@ -15,7 +15,7 @@ use crate::error::VolumeError;
 use crate::format::{Entry, EpochStart, Identity, Policy, Root, Superblock};
 use crate::layer::{ObjectRow, UNSHAREABLE};
 use crate::load::{BlockState, JournalTail, Tables, entries};
-use crate::nand::EPOCH_SHIFT;
+use crate::nand::first_event;
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
 
 const NOWHERE: u32 = u32::MAX;
@@ -152,7 +152,7 @@ fn order(start: u64, epochs: &[EpochStart], evidence: &Evidence) -> Result<Vec<u
         // The newest epoch that goes on after this event; ones without events share the place.
         let next_epoch = epochs.iter().rev().find(|e| e.after == at);
         let next = match next_epoch {
-            Some(e) => (u64::from(e.epoch) << EPOCH_SHIFT) + 1,
+            Some(e) => first_event(e.epoch),
             None => at + 1,
         };
         if evidence.events.contains_key(&next) {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use flashlore_sim::config::Nanos;
 use flashlore_synth::overlay;
 use flashlore_synth::source::PREFIX;
-use flashlore_trace::{ContentModel, Format, Join};
+use flashlore_trace::{ContentModel, Format, Join, ReadOptions};
 
 use super::readable;
 
@@ -102,14 +102,32 @@ pub struct RunArgs {
     pub results: ResultArgs,
 }
 
+/// How traces are read.
+#[derive(Args)]
+pub struct ReadArgs {
+    #[arg(long, value_name = "FORMAT", help = readable("Format of the input"))]
+    format: Option<Format>,
+    /// Skip malformed records, and count them, instead of stopping
+    #[arg(long)]
+    lenient: bool,
+}
+
+impl ReadArgs {
+    /// As the library wants it.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.format,
+            lenient: self.lenient,
+        }
+    }
+}
+
 /// How traces become workloads.
 #[derive(Args)]
 pub struct TraceArgs {
-    #[arg(long, value_name = "FORMAT", help = readable("Format of the traces"))]
-    pub format: Option<Format>,
-    /// Skip malformed records, and count them, instead of stopping
-    #[arg(long)]
-    pub lenient: bool,
+    /// How they are read
+    #[command(flatten)]
+    pub read: ReadArgs,
     /// Where the content of pages comes from: trace (its digests), or assumed: distinct (every page
     /// written is unlike all others), zipf:a=EXPONENT,n=VALUES[,seed=SEED] or
     /// uniform:n=VALUES[,seed=SEED] (values drawn independently for each page write), or

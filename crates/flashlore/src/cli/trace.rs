@@ -6,8 +6,7 @@ use clap::{Args, Subcommand};
 use flashlore_sim::config::{Nanos, Share, Size};
 use flashlore_trace::{ContentModel, DeltaModel, Format};
 
-use super::readable;
-use super::run::JoinBy;
+use super::run::{JoinBy, ReadArgs};
 
 /// Look at traces, or convert them.
 #[derive(Subcommand)]
@@ -31,11 +30,9 @@ pub enum TraceCommand {
 pub struct InfoArgs {
     /// The trace
     pub trace: PathBuf,
-    #[arg(long, value_name = "FORMAT", help = readable("Its format"))]
-    pub format: Option<Format>,
-    /// Skip malformed records, and count them, instead of stopping
-    #[arg(long)]
-    pub lenient: bool,
+    /// How it is read
+    #[command(flatten)]
+    pub read: ReadArgs,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -51,16 +48,14 @@ pub struct ConvertArgs {
     /// The file to write, which is replaced if it exists
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    #[arg(long, value_name = "FORMAT", help = readable("Format of the input"))]
-    pub format: Option<Format>,
+    /// How it is read
+    #[command(flatten)]
+    pub read: ReadArgs,
     #[arg(long, value_name = "FORMAT", help = writable())]
     pub to: Option<Format>,
     /// Leave out the content where the output format has no place for it
     #[arg(long)]
     pub drop_content: bool,
-    /// Skip malformed records, and count them, instead of stopping
-    #[arg(long)]
-    pub lenient: bool,
 }
 
 /// Flags of `trace synth`.
@@ -172,11 +167,9 @@ pub struct CharacterizeArgs {
     /// Look only at requests to this device of the trace; may be repeated
     #[arg(long, value_name = "NAME")]
     pub device: Vec<String>,
-    #[arg(long, value_name = "FORMAT", help = readable("Format of the traces"))]
-    pub format: Option<Format>,
-    /// Skip malformed records, and count them, instead of stopping
-    #[arg(long)]
-    pub lenient: bool,
+    /// How they are read
+    #[command(flatten)]
+    pub read: ReadArgs,
     /// Make the traces one: one after another, or merged by their times
     #[arg(
         long,

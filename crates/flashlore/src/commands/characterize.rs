@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flashlore_characterize::{Characteristics, Characterizer, Options, PageSource, write_dir};
 use flashlore_trace::{
-    Batch, ContentModel, Error, Format, Join, Pages, ReadOptions, TraceReader, WorkloadOptions,
-    for_each_access,
+    Batch, ContentModel, Error, Format, Join, Pages, TraceReader, WorkloadOptions, for_each_access,
 };
 
 use crate::cli::CharacterizeArgs;
@@ -53,18 +52,11 @@ fn options(args: &CharacterizeArgs) -> Options {
 
 fn workload_options(args: &CharacterizeArgs) -> WorkloadOptions {
     WorkloadOptions {
-        read: read_options(args),
+        read: args.read.options(),
         join: args.join.map_or(Join::Sequence, Join::from),
         devices: args.device.clone(),
         delta: args.delta,
         ..WorkloadOptions::new(args.content.clone())
-    }
-}
-
-fn read_options(args: &CharacterizeArgs) -> ReadOptions {
-    ReadOptions {
-        format: args.format,
-        lenient: args.lenient,
     }
 }
 
@@ -122,7 +114,7 @@ fn open_pages(file: &Path, trace: &Path, args: &CharacterizeArgs) -> Result<Page
         ));
     }
     let pages = Pages::open(file, args.pages_memory.0)?;
-    verify(file, &pages, open(trace, &read_options(args))?)?;
+    verify(file, &pages, open(trace, &args.read.options())?)?;
     Ok(pages)
 }
 

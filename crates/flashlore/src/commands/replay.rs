@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, compare_table, write_directory};
-use flashlore_trace::{Join, ReadOptions, WorkloadOptions};
+use flashlore_trace::{Join, WorkloadOptions};
 
 use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
 use crate::error::CliError;
@@ -45,10 +45,7 @@ fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliErro
         refuse_trace(log, traces)?;
     }
     let options = WorkloadOptions {
-        read: ReadOptions {
-            format: args.trace.format,
-            lenient: args.trace.lenient,
-        },
+        read: args.trace.read.options(),
         join: args.trace.join.map_or(Join::Sequence, Join::from),
         devices: args.trace.device_filter.clone(),
         compact: args.trace.compact || plan.has_template(),

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use flashlore_synth::presets::PRESETS;
-use flashlore_synth::{Profile, Source, SynthOptions, profile_hash, write_pages};
+use flashlore_synth::{Definition, Source, SynthOptions, profile_hash, write_pages};
 use flashlore_trace::convert::convert_reader;
 use flashlore_trace::{ConvertOptions, ConvertReport, Format, ReadOptions};
 use serde_json::json;
 
-use super::trace::output_format;
+use super::trace::{notes, output_format};
 use crate::cli::{ProfilesArgs, SynthArgs};
 use crate::error::CliError;
 use crate::input::same_file;
@@ -60,7 +60,8 @@ fn check_pages(
     to: Format,
 ) -> Result<(), CliError> {
     let refuse = |message: String| Err(CliError::Usage(message));
-    if source.profile.similarity.is_none() {
+    let profile = source.definition.profile();
+    if profile.is_none_or(|profile| profile.similarity.is_none()) {
         return refuse(format!(
             "the profile {} has no [similarity], which tells the bytes of pages; leave out --pages",
             args.profile
@@ -86,64 +87,45 @@ fn check_pages(
 
 fn report_text(source: &Source, report: &ConvertReport, output: &Path) -> String {
     let SynthOptions { scale, seed, .. } = source.options;
-    let mut text = format!(
-        "profile {}, hash {}, scale {scale}, seed {seed}\n{} records as {} in {}\n",
+    format!(
+        "profile {}, hash {}, scale {scale}, seed {seed}\n{} records as {} in {}\n{}",
         source.name,
         source.hash,
         report.read.records,
         report.to,
-        output.display()
-    );
-    for (what, count) in [
-        ("records that lost their content", report.contents_dropped),
-        (
-            "times cut to whole clock ticks of the format",
-            report.times_cut,
-        ),
-    ] {
-        if count > 0 {
-            text.push_str(&format!("{what}: {count}\n"));
-        }
-    }
-    text
+        output.display(),
+        notes(report)
+    )
 }
 
 /// Lists the profiles.
 pub fn profiles(args: &ProfilesArgs) -> Result<(), CliError> {
-    let profiles = PRESETS
+    let all = PRESETS
         .iter()
-        .map(|preset| Ok((Profile::parse(preset.name, preset.text)?, preset.text)))
+        .map(|preset| Ok((Definition::parse(preset.name, preset.text)?, preset.text)))
         .collect::<Result<Vec<_>, CliError>>()?;
     if args.json {
-        let list: Vec<_> = profiles
-            .iter()
-            .map(|(profile, text)| entry(profile, text))
-            .collect();
+        let list: Vec<_> = all.iter().map(|(one, text)| entry(one, text)).collect();
         let json = serde_json::to_string_pretty(&list).expect("plain data");
         return print(&format!("{json}\n"));
     }
-    let width = profiles.iter().map(|(p, _)| p.name.len()).max();
+    let width = all.iter().map(|(one, _)| one.name().len()).max();
     let width = width.unwrap_or(0);
-    let line = |(profile, text): &(Profile, &str)| {
-        let Profile {
-            name,
-            description,
-            source,
-            ..
-        } = profile;
+    let line = |(one, text): &(Definition, &str)| {
+        let (name, description, source) = (one.name(), one.description(), one.source());
         let hash = profile_hash(text);
         format!("{name:width$}  {hash}  {description} [{source}]\n")
     };
-    print(&profiles.iter().map(line).collect::<String>())
+    print(&all.iter().map(line).collect::<String>())
 }
 
-fn entry(profile: &Profile, text: &str) -> serde_json::Value {
+fn entry(definition: &Definition, text: &str) -> serde_json::Value {
     json!({
-        "name": profile.name,
+        "name": definition.name(),
         "hash": profile_hash(text),
-        "description": profile.description,
-        "source": profile.source,
-        "requests": profile.requests.count,
-        "content": profile.values.is_some(),
+        "description": definition.description(),
+        "source": definition.source(),
+        "requests": definition.requests(),
+        "content": definition.has_content(),
     })
 }

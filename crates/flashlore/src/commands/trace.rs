@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashlore_trace::convert::convert_reader;
-use flashlore_trace::{ConvertOptions, ConvertReport, Format, Info, ReadOptions};
+use flashlore_trace::{ConvertOptions, ConvertReport, Format, Info};
 
 use crate::cli::{ConvertArgs, InfoArgs};
 use crate::error::CliError;
@@ -13,12 +13,8 @@ use crate::progress::Progress;
 
 /// Prints what can be said about a trace.
 pub fn info(args: &InfoArgs) -> Result<(), CliError> {
-    let read = ReadOptions {
-        format: args.format,
-        lenient: args.lenient,
-    };
     let progress = Progress::phase("reading the trace");
-    let info = Info::from_reader(open(&args.trace, &read)?)?;
+    let info = Info::from_reader(open(&args.trace, &args.read.options())?)?;
     drop(progress);
     if !args.json {
         return print(&info.to_string());
@@ -37,10 +33,7 @@ pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
         )));
     }
     let options = ConvertOptions {
-        read: ReadOptions {
-            format: args.format,
-            lenient: args.lenient,
-        },
+        read: args.read.options(),
         to,
         drop_content: args.drop_content,
     };
@@ -91,28 +84,33 @@ fn by_ending(output: &Path, ending: Option<&str>) -> Result<Format, CliError> {
 }
 
 fn report_text(report: &ConvertReport, output: &Path) -> String {
-    let mut text = format!(
-        "{} records from {} to {} in {}\n",
+    format!(
+        "{} records from {} to {} in {}\n{}",
         report.read.records,
         report.from,
         report.to,
-        output.display()
-    );
-    let mut note = |what: &str, count: u64| {
-        if count > 0 {
-            text.push_str(&format!("{what}: {count}\n"));
-        }
-    };
-    note("malformed records skipped", report.read.skipped);
-    note("events that are no requests", report.read.passed_over);
-    note(
-        "records out of order, raised to the time of the one before",
-        report.read.clamped,
-    );
-    note("records that lost their content", report.contents_dropped);
-    note(
-        "times cut to whole clock ticks of the format",
-        report.times_cut,
-    );
-    text
+        output.display(),
+        notes(report)
+    )
+}
+
+/// What else there is to say about a trace that was written: a line for each.
+pub fn notes(report: &ConvertReport) -> String {
+    let notes = [
+        ("malformed records skipped", report.read.skipped),
+        ("events that are no requests", report.read.passed_over),
+        (
+            "records out of order, raised to the time of the one before",
+            report.read.clamped,
+        ),
+        ("records that lost their content", report.contents_dropped),
+        (
+            "times cut to whole clock ticks of the format",
+            report.times_cut,
+        ),
+    ];
+    let there = notes.iter().filter(|(_, count)| *count > 0);
+    there
+        .map(|(what, count)| format!("{what}: {count}\n"))
+        .collect()
 }

@@ -3,7 +3,7 @@
 /// How many ends are remembered.
 const KEPT: usize = 48;
 
-/// Ends of runs, the latest first. An end is the position or page behind the run's last.
+/// Ends of runs, the latest first. An end is the position behind the run's last.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cursors(Vec<u64>);
 

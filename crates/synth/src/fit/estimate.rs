@@ -123,8 +123,8 @@ impl Estimator {
             (before, here) => here == before + 1,
         };
         let worth = match (before.worth, here.worth) {
-            (Seen::Copy { page: before, .. }, Seen::Copy { page, .. }) => page == before + 1,
-            (Seen::Reborn { .. }, Seen::Reborn { .. }) => true,
+            (Seen::Copy { last: before }, Seen::Copy { last })
+            | (Seen::Reborn { last: before }, Seen::Reborn { last }) => last == before + 1,
             (before, here) => before == here,
         };
         let shared = !sharing || before.shared == here.shared;
@@ -141,9 +141,9 @@ impl Estimator {
             Seen::New => Worth::New,
             Seen::Same => Worth::Same,
             Seen::Reborn { last } => Worth::Reborn(ago(last)),
-            Seen::Copy { last, page } => {
-                let rank = copied.rank(page);
-                copied.ended(rank, page + of.len() as u64);
+            Seen::Copy { last } => {
+                let rank = copied.rank(last.into());
+                copied.ended(rank, u64::from(last) + of.len() as u64);
                 match rank {
                     Some(rank) => Worth::CopyOn(rank as u32),
                     None => Worth::Copy(ago(last)),

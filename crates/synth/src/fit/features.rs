@@ -32,8 +32,8 @@ pub(super) enum Seen {
     New,
     /// It writes what the page holds.
     Same,
-    /// It brings what other pages hold: the position of the value's last use, and the page used.
-    Copy { last: u32, page: u64 },
+    /// It brings what other pages hold; the value was last used at this position.
+    Copy { last: u32 },
     /// It brings what no page holds any more.
     Reborn { last: u32 },
 }
@@ -47,7 +47,6 @@ struct Page {
 #[derive(Debug, Clone, Copy)]
 struct Value {
     last: u32,
-    page: u64,
     copies: u32,
 }
 
@@ -87,7 +86,7 @@ impl Follower {
             let last = self.position;
             self.pages.insert(page, Page { last, held });
             if let Some(value) = self.values.get_mut(&held) {
-                (value.last, value.page) = (last, page);
+                value.last = last;
             }
             self.position += 1;
         } else if op == Op::Trim {
@@ -109,8 +108,8 @@ impl Follower {
         match self.values.get(&value) {
             _ if value == held => Seen::Same,
             None => Seen::New,
-            Some(&Value { last, page, copies }) if copies > 0 => Seen::Copy { last, page },
-            Some(&Value { last, .. }) => Seen::Reborn { last },
+            Some(&Value { last, copies: 0 }) => Seen::Reborn { last },
+            Some(&Value { last, .. }) => Seen::Copy { last },
         }
     }
 
@@ -125,7 +124,6 @@ impl Follower {
         if to != NONE {
             let unused = Value {
                 last: NONE,
-                page: 0,
                 copies: 0,
             };
             self.values.entry(to).or_insert(unused).copies += 1;
@@ -151,17 +149,14 @@ mod tests {
         let first = follow(Write, 10, a).unwrap();
         assert_eq!((first.last, first.worth), (NONE, Seen::New));
         let copy = follow(Write, 11, a).unwrap();
-        assert_eq!(copy.worth, Seen::Copy { last: 0, page: 10 });
+        assert_eq!(copy.worth, Seen::Copy { last: 0 });
         // A read of a known page takes no position; the first read of a page does.
         assert_eq!(follow(Read, 10, a).unwrap().last, 0);
         let found = follow(Read, 12, b).unwrap();
         assert_eq!((found.position, found.worth), (2, Seen::New));
         let over = follow(Write, 10, b).unwrap();
         assert!(over.shared);
-        assert_eq!(
-            (over.last, over.worth),
-            (0, Seen::Copy { last: 2, page: 12 })
-        );
+        assert_eq!((over.last, over.worth), (0, Seen::Copy { last: 2 }));
         assert_eq!(follow(Write, 10, b).unwrap().worth, Seen::Same);
         assert!(!follow(Trim, 11, None).unwrap().shared);
         assert_eq!(

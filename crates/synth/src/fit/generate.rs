@@ -10,7 +10,7 @@ use super::estimate::ByOp;
 use super::features::NONE;
 use super::model::{Epoch, Fit};
 use super::order::Order;
-use super::run::{Class, Gap, Place, Run, Worth};
+use super::run::{Class, Gap, Place, Run, RunCount, Worth};
 use super::state::State;
 use crate::arrivals::Clock;
 use crate::draw::Draw;
@@ -110,7 +110,7 @@ impl FitGenerator {
             burst: self.fit.burst,
             within: self.fit.within,
         };
-        let count = (self.fit.requests(epoch) * scale).round().max(1.0) as u64;
+        let count = (self.fit.requests_of(epoch) * scale).round().max(1.0) as u64;
         let draw = Draw::new(self.options.seed, 4 + self.next_epoch as u64);
         self.clock = Some(Clock::new(&arrivals, count, duration as f64, draw));
         self.begin_ns = self.end_ns;
@@ -179,26 +179,20 @@ impl FitGenerator {
         ago.round().max(1.0) as u32
     }
 
-    /// The page from which a run begins to copy.
-    fn source(&mut self, run: &Run) -> Option<u32> {
-        let (page, rank) = match run.worth {
-            Worth::Copy(gap) => {
-                let ago = self.reach(gap);
-                let page = self.state.source(ago)?;
-                (page, self.copied.rank(u64::from(page)))
-            }
+    /// The position from which a run begins to copy.
+    fn source(&mut self, run: &Run) -> u32 {
+        let now = self.state.position();
+        let (position, rank) = match run.worth {
+            Worth::Copy(gap) => (now.saturating_sub(self.reach(gap)), None),
             Worth::CopyOn(rank) => match self.copied.at(rank as usize) {
-                Some(page) => (page as u32, Some(rank as usize)),
-                None => {
-                    let ago = self.draw.below(self.state.position().max(1));
-                    (self.state.source(ago)?, None)
-                }
+                Some(end) => (end as u32, Some(rank as usize)),
+                None => (self.draw.below(now.max(1)), None),
             },
-            _ => return None,
+            _ => return 0,
         };
         self.copied
-            .ended(rank, u64::from(page) + u64::from(run.pages));
-        Some(page)
+            .ended(rank, u64::from(position) + u64::from(run.pages));
+        position
     }
 
     /// The next page of a run.
@@ -223,7 +217,7 @@ impl FitGenerator {
     }
 
     /// What the page takes; [`NONE`] where it keeps what it has or content is not known.
-    fn value(&mut self, run: &Run, page: u32, source: &mut Option<u32>) -> u32 {
+    fn value(&mut self, run: &Run, page: u32, source: &mut u32) -> u32 {
         let found = match run.worth {
             Worth::Absent => return NONE,
             Worth::New => None,
@@ -233,10 +227,9 @@ impl FitGenerator {
                 self.state.dead(ago)
             }
             Worth::Copy(_) | Worth::CopyOn(_) => {
-                let from = source.and_then(|page| self.state.held(page));
-                *source = source.map(|page| page + 1);
-                let latest = || self.state.held(self.state.source(1)?);
-                from.or_else(latest)
+                let live = self.state.live(*source);
+                *source = live.map_or(*source, |(at, _)| at + 1);
+                live.map(|(_, value)| value)
             }
         };
         found.unwrap_or_else(|| self.state.new_value())
@@ -299,14 +292,30 @@ impl FitGenerator {
     }
 }
 
+#[cfg(test)]
+impl FitGenerator {
+    pub(super) fn check(&self) {
+        self.state.check();
+    }
+}
+
 impl Fit {
-    /// Requests of an epoch, about.
-    fn requests(&self, epoch: &Epoch) -> f64 {
+    /// Requests of the whole workload, about: what is known is how large they are and how long runs.
+    pub fn requests(&self) -> u64 {
+        let all: f64 = self
+            .epochs
+            .iter()
+            .map(|epoch| self.requests_of(epoch))
+            .sum();
+        all.round().max(1.0) as u64
+    }
+
+    fn requests_of(&self, epoch: &Epoch) -> f64 {
         let mean = |sizes: &[(u32, f64)]| -> f64 {
             sizes.iter().map(|&(p, share)| f64::from(p) * share).sum()
         };
         let (reads, writes) = (mean(&self.sizes.reads), mean(&self.sizes.writes));
-        let of = |run: &super::run::RunCount| {
+        let of = |run: &RunCount| {
             let mean = if run.run.op == Op::Read {
                 reads
             } else {

@@ -25,6 +25,8 @@ mod model;
 mod order;
 mod run;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use estimate::{Detail, Estimator};
 pub use generate::FitGenerator;

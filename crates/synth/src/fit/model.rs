@@ -241,7 +241,7 @@ impl Run {
 
 impl From<&[Following]> for FollowingText {
     fn from(following: &[Following]) -> FollowingText {
-        let named = |row: &Following| [&row.before[..], &[row.after.clone()]].concat();
+        let named = |row: &Following| [&row.before[..], std::slice::from_ref(&row.after)].concat();
         let classes: BTreeSet<Class> = following.iter().flat_map(named).collect();
         let numbers: BTreeMap<&Class, usize> = classes.iter().zip(0..).collect();
         let line = |row: &Following| {

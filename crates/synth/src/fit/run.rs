@@ -17,8 +17,8 @@
 //! | `-` | no content, or nothing that the run changes |
 //! | `new` | what was never written |
 //! | `same` | what the page holds |
-//! | `copy:LOW+WIDTH` | what other pages hold, last written so many page writes ago |
-//! | `copyon:N` | the pages behind those that the run copied that was the Nth before among such |
+//! | `copy:LOW+WIDTH` | what other pages hold, last written so many page writes ago, and on from there |
+//! | `copyon:N` | what stands behind what an earlier run copied, the Nth before among such runs |
 //! | `reborn:LOW+WIDTH` | what was last written so many page writes ago and is held by none |
 
 use std::fmt;
@@ -93,7 +93,7 @@ pub enum Worth {
     Same,
     /// What pages hold that were last written so long ago.
     Copy(Gap),
-    /// The pages behind those that an earlier copying run copied: 0 is the latest.
+    /// What stands behind what an earlier copying run copied: 0 is the latest.
     CopyOn(u32),
     /// What no page holds and was last written so long ago.
     Reborn(Gap),

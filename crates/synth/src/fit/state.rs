@@ -17,8 +17,6 @@ struct Page {
 struct Value {
     last: u32,
     copies: u32,
-    /// The page that took it last.
-    page: u32,
 }
 
 /// What the pages hold, and since when.
@@ -47,7 +45,6 @@ impl State {
         self.values.push(Value {
             last: NOWHERE,
             copies: 0,
-            page: 0,
         });
         self.values.len() as u32 - 1
     }
@@ -66,13 +63,13 @@ impl State {
 
     /// The position of the first page that stands at `position` or behind it, or else of the last.
     pub(super) fn standing(&self, position: u32) -> Option<u32> {
-        let newest = self.position().checked_sub(1)?;
-        let position = position.min(newest) as usize;
-        let before = self.by_page.at_or_before(position);
-        match before {
-            Some(at) if at == position => Some(at as u32),
-            _ => self.by_page.after(position).or(before).map(|at| at as u32),
-        }
+        standing(&self.by_page, position)
+    }
+
+    /// The same for the live values, and the value.
+    pub(super) fn live(&self, position: u32) -> Option<(u32, u32)> {
+        let at = standing(&self.live, position)?;
+        Some((at, self.live.thing(at)))
     }
 
     /// The page that stands at a position of [`State::standing`].
@@ -99,12 +96,6 @@ impl State {
         None
     }
 
-    /// The page that took the live value whose last use is nearest to `ago` uses ago.
-    pub(super) fn source(&self, ago: u32) -> Option<u32> {
-        let value = self.live.nearest(self.position().saturating_sub(ago))?;
-        Some(self.values[value as usize].page)
-    }
-
     /// The dead value whose last use is nearest to `ago` uses ago.
     pub(super) fn dead(&self, ago: u32) -> Option<u32> {
         self.dead.nearest(self.position().saturating_sub(ago))
@@ -128,7 +119,7 @@ impl State {
         if value == NONE {
             self.live.record(NONE);
         } else {
-            self.acquire(value, page, held != value);
+            self.acquire(value, held != value);
         }
         self.dead.record(value);
     }
@@ -153,7 +144,7 @@ impl State {
         }
     }
 
-    fn acquire(&mut self, value: u32, page: u32, more: bool) {
+    fn acquire(&mut self, value: u32, more: bool) {
         let taken = &mut self.values[value as usize];
         let mut last = taken.last;
         if taken.copies == 0 && last != NOWHERE {
@@ -161,7 +152,6 @@ impl State {
             last = NOWHERE;
         }
         taken.copies += u32::from(more);
-        taken.page = page;
         taken.last = self.live.use_again(value, last);
     }
 
@@ -183,5 +173,16 @@ impl State {
         assert_eq!(self.live.len() as usize, live);
         assert_eq!(self.dead.len() as usize, used - live);
         assert_eq!(self.by_page.len() as usize, self.pages.len());
+    }
+}
+
+/// The first position from `position` on where a thing stands, or else the last.
+fn standing(recency: &Recency, position: u32) -> Option<u32> {
+    let newest = recency.uses().checked_sub(1)?;
+    let position = position.min(newest) as usize;
+    let before = recency.at_or_before(position);
+    match before {
+        Some(at) if at == position => Some(at as u32),
+        _ => recency.after(position).or(before).map(|at| at as u32),
     }
 }

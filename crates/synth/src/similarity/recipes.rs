@@ -250,6 +250,8 @@ pub fn write_pages(recipes: &Recipes, path: impl AsRef<Path>) -> flashlore_trace
 
 #[cfg(test)]
 mod tests {
+    use flashlore_trace::workload::NO_VALUE;
+
     use super::*;
     use crate::presets;
 
@@ -264,8 +266,6 @@ mod tests {
         Recipes::new(&profile.similarity.unwrap(), 1, 1000)
     }
 
-    const UNKNOWN: u32 = u32::MAX;
-
     #[test]
     fn a_value_takes_12_bytes() {
         assert_eq!(size_of::<Entry>(), 12);
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_page_written_in_place_goes_on_and_a_copy_begins_anew() {
         let mut recipes = pages_of("record");
-        recipes.observe(5, Op::Read, UNKNOWN, 0);
+        recipes.observe(5, Op::Read, NO_VALUE, 0);
         recipes.observe(5, Op::Write, 0, 1);
         recipes.observe(5, Op::Write, 1, 1);
         recipes.observe(5, Op::Write, 1, 2);
@@ -282,7 +282,7 @@ mod tests {
         recipes.observe(6, Op::Write, 1, 3);
         recipes.observe(6, Op::Write, 3, 4);
         // Nobody read page 7 before: this changes what the device holds there.
-        recipes.observe(7, Op::Write, UNKNOWN, 5);
+        recipes.observe(7, Op::Write, NO_VALUE, 5);
         assert_eq!(recipes.len(), 6);
         let all: Vec<(u32, u16)> = (0..6)
             .map(|value| recipes.get(value).unwrap())
@@ -304,7 +304,7 @@ mod tests {
     fn a_page_written_as_a_whole_and_a_full_log_begin_anew() {
         let mut text = pages_of("text");
         let mut log = pages_of("log");
-        let mut before = UNKNOWN;
+        let mut before = NO_VALUE;
         for value in 0..40 {
             text.observe(5, Op::Write, before, value);
             log.observe(5, Op::Write, before, value);
@@ -328,7 +328,7 @@ mod tests {
     fn there_is_one_page_of_zeros() {
         let mut recipes = pages_of("zero");
         for value in 0..10 {
-            recipes.observe(value, Op::Read, UNKNOWN, value);
+            recipes.observe(value, Op::Read, NO_VALUE, value);
         }
         let zero = |value| {
             let mut page = [1; PAGE_BYTES];

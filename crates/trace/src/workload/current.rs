@@ -1,4 +1,4 @@
-//! The value every unit holds at this point of the trace.
+//! The value every unit holds at this point of a trace.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 const CHUNK_UNITS: u64 = 256;
 
 /// Says that a unit's content is not known. No value has this id.
-pub(crate) const NO_VALUE: u32 = u32::MAX;
+pub const NO_VALUE: u32 = u32::MAX;
 
 /// Value ids by device slot and unit, in memory proportional to what is touched.
 #[derive(Debug, Default)]
-pub(crate) struct CurrentValues {
+pub struct CurrentValues {
     index: BTreeMap<(u32, u64), u32>,
     chunks: Vec<[u32; CHUNK_UNITS as usize]>,
     cached: Option<((u32, u64), u32)>,
@@ -18,13 +18,13 @@ pub(crate) struct CurrentValues {
 
 impl CurrentValues {
     /// Whether no unit ever had a value.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
     /// Replaces the value of a unit and returns the one before.
     #[inline]
-    pub(crate) fn replace(&mut self, device: u32, unit: u64, value: u32) -> u32 {
+    pub fn replace(&mut self, device: u32, unit: u64, value: u32) -> u32 {
         let key = (device, unit / CHUNK_UNITS);
         let slot = match self.slot(key) {
             Some(slot) => slot,
@@ -43,7 +43,7 @@ impl CurrentValues {
 
     /// The value of a unit.
     #[inline]
-    pub(crate) fn get(&mut self, device: u32, unit: u64) -> u32 {
+    pub fn get(&mut self, device: u32, unit: u64) -> u32 {
         let key = (device, unit / CHUNK_UNITS);
         match self.slot(key) {
             None => NO_VALUE,
@@ -52,7 +52,7 @@ impl CurrentValues {
     }
 
     /// Forgets the values of the units `from..to`.
-    pub(crate) fn forget(&mut self, device: u32, from: u64, to: u64) {
+    pub fn forget(&mut self, device: u32, from: u64, to: u64) {
         if from >= to {
             return;
         }

@@ -28,6 +28,7 @@ mod translate;
 mod units;
 
 pub use access::{Access, AccessSummary, for_each_access};
+pub use current::{CurrentValues, NO_VALUE};
 pub(crate) use join::Inputs;
 pub use memory::Workload;
 pub use options::{Join, WorkloadOptions};
