@@ -52,7 +52,7 @@ impl Estimator {
         self.requests.observe(access);
         for at in 0..access.units {
             let value = access.values.map(|values| values[at as usize]);
-            self.content |= value.is_some() && access.op == Op::Write;
+            self.content |= value.is_some();
             let unit = access.unit + u64::from(at);
             let page = u64::from(access.device) << 40 | unit;
             if let Some(feature) = self.follower.follow(access.op, page, value) {
