@@ -91,6 +91,15 @@ impl Input {
         )?)))
     }
 
+    /// Makes the workload of a profile or fit.
+    ///
+    /// # Errors
+    /// When it cannot be laid out as asked.
+    pub fn made(source: &Source, options: &WorkloadOptions) -> Result<Self, CliError> {
+        let workload = Workload::from_readers(vec![source.open()], options)?;
+        Ok(Self(Kind::Memory(workload)))
+    }
+
     /// What is known about the workload.
     pub fn summary(&self) -> &Summary {
         match &self.0 {

@@ -16,6 +16,7 @@ mod bundled;
 mod cli;
 mod commands;
 mod error;
+mod fitting;
 mod input;
 mod output;
 mod plan;

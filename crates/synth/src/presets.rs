@@ -52,6 +52,11 @@ pub const PRESETS: &[Preset] = presets![
     "bvssd-cello99",
     "bvssd-tpch",
     "bvssd-websearch1",
+    "maildir",
+    "sqlite-tpcb",
+    "sqlite-bytes",
+    "django-upgrade",
+    "upgrade-bytes",
 ];
 
 /// A profile or fit with its text, by the name of a preset or of a file.

@@ -3,7 +3,7 @@
 use flashlore_synth::profile::Statistic;
 use flashlore_synth::similarity::{Kind, Recipe, Relation, materialise};
 use flashlore_synth::{
-    Generator, PRESETS, Profile, Recipes, SynthOptions, load, recipes, write_pages,
+    Generator, PRESETS, Profile, Recipes, SynthOptions, load, load_profile, recipes, write_pages,
 };
 use flashlore_trace::pages::PAGE_BYTES;
 use flashlore_trace::{Batch, Op, PageSource, Pages};
@@ -12,7 +12,9 @@ use proptest::prelude::*;
 type Page = [u8; PAGE_BYTES];
 
 fn profile(name: &str) -> Profile {
-    load(name).unwrap_or_else(|error| panic!("{error}")).0
+    load_profile(name)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .0
 }
 
 fn options(scale: f64) -> SynthOptions {
@@ -196,15 +198,18 @@ fn kinds_compress_as_their_names_say() {
 #[test]
 fn versions_of_pages_of_records_have_the_stated_ratio_and_compress_worse_alone() {
     for preset in PRESETS {
-        let profile = profile(preset.name);
+        let (definition, _) = load(preset.name).unwrap();
+        let Some(profile) = definition.profile() else {
+            continue;
+        };
         let Some(stated) = profile.published.get(&Statistic::DeltaRatio) else {
             continue;
         };
         let scale = 20_000.0 / profile.requests.count as f64;
         let options = options(scale);
-        let recipes = recipes(&profile, &options).expect("bytes");
+        let recipes = recipes(profile, &options).expect("bytes");
         let (mut count, mut deltas, mut alone) = (0, 0, 0);
-        replay(&profile, &options, |_, op, before, after| {
+        replay(profile, &options, |_, op, before, after| {
             let (Some(old), Some(new)) = (recipes.get(before), recipes.get(after)) else {
                 return;
             };

@@ -10,7 +10,9 @@ use flashlore_trace::Format;
 
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
-pub use trace::{CharacterizeArgs, ConvertArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand};
+pub use trace::{
+    CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand,
+};
 pub use volume::{
     CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
 };

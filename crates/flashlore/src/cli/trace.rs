@@ -1,5 +1,6 @@
 //! Flags of `trace`.
 
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -17,6 +18,8 @@ pub enum TraceCommand {
     Convert(ConvertArgs),
     /// Print who writes what where, how often, and how soon again: locality of content and address
     Characterize(Box<CharacterizeArgs>),
+    /// Make a profile whose workloads are like a trace, and say how well they are
+    Fit(FitArgs),
     /// Write the synthetic workload of a profile
     Synth(SynthArgs),
     /// List the profiles that come with the program
@@ -57,6 +60,47 @@ pub struct ConvertArgs {
     #[arg(long)]
     pub drop_content: bool,
 }
+
+/// Flags of `trace fit`.
+#[derive(Args)]
+#[command(after_help = FIT_EXAMPLES)]
+pub struct FitArgs {
+    /// The trace
+    pub trace: PathBuf,
+    /// The profile to write, which is replaced if it exists
+    #[arg(short, long, value_name = "PROFILE")]
+    pub output: PathBuf,
+    /// Name of the profile [default: the trace's, up to its first dot]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// How far the amplification by collection, less 1, may be from the trace's, as a share of it
+    #[arg(long, value_name = "SHARE", default_value = "0.1")]
+    pub tolerance: Share,
+    /// Seeds from which each fit is made; as many others check the one that is taken
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub seeds: NonZeroU64,
+    /// Fit only requests to this device of the trace; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub device: Vec<String>,
+    /// How it is read
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Replays at a time [default: one a processor]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const FIT_EXAMPLES: &str = "\
+Examples:
+  flashlore trace fit maildir.fiu.xz -o maildir.toml
+  flashlore compare profile:maildir.toml,scale=4 --systems plain,ca-ssd
+  flashlore trace fit homes.fiu.xz --seeds 16 --tolerance 0.05 --json -o homes.toml
+
+The coarsest fit is taken whose replays are within the tolerance of the trace's. What a fit is stands
+in docs/workloads.md.";
 
 /// Flags of `trace synth`.
 #[derive(Args)]

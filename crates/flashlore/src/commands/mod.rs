@@ -2,6 +2,7 @@
 
 mod characterize;
 mod demo;
+mod fit;
 mod list;
 mod replay;
 mod reproduce;
@@ -25,6 +26,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Trace(TraceCommand::Info(args)) => trace::info(&args),
         Command::Trace(TraceCommand::Convert(args)) => trace::convert(&args),
         Command::Trace(TraceCommand::Characterize(args)) => characterize::characterize(&args),
+        Command::Trace(TraceCommand::Fit(args)) => fit::fit(&args),
         Command::Trace(TraceCommand::Synth(args)) => synth::synth(&args),
         Command::Trace(TraceCommand::Profiles(args)) => synth::profiles(&args),
         Command::Systems(args) => list::systems(&args),

@@ -5,6 +5,7 @@ mod characterize;
 mod compare;
 mod demo;
 mod errors;
+mod fit;
 mod lists;
 mod program;
 mod reproduce;

@@ -67,6 +67,11 @@ impl Estimator {
         self.features.len() as u64
     }
 
+    /// Whether content was known of any.
+    pub fn has_content(&self) -> bool {
+        self.content
+    }
+
     /// Distinct pages.
     pub fn footprint(&self) -> u64 {
         self.follower.footprint()

@@ -133,6 +133,9 @@ impl FitGenerator {
                     if let Some(full) = full.take() {
                         self.finish(run.op, full, batch);
                     }
+                    if !self.wanted() {
+                        return;
+                    }
                     *full = Some(Request {
                         first: page,
                         pages: 1,

@@ -1,0 +1,206 @@
+//! `flashlore trace fit`.
+
+use std::io::Write;
+use std::path::Path;
+
+use flashlore_sim::results::write_file;
+use flashlore_synth::fit::Estimator;
+use flashlore_synth::profile_hash;
+use flashlore_trace::{ContentModel, WorkloadOptions, for_each_access};
+use serde_json::json;
+
+use crate::cli::FitArgs;
+use crate::error::CliError;
+use crate::fitting::{Chosen, Figure, Target, search};
+use crate::input::{open, profile, same_file};
+use crate::output::print;
+use crate::plan::{Plan, PlanOptions};
+use crate::progress::Progress;
+use crate::runs::threads;
+
+/// Makes a profile that is like a trace, and says how well it does.
+pub fn fit(args: &FitArgs) -> Result<(), CliError> {
+    refuse_contradictions(args)?;
+    let options = WorkloadOptions {
+        read: args.read.options(),
+        compact: true,
+        devices: args.device.clone(),
+        ..WorkloadOptions::new(ContentModel::FromTrace)
+    };
+    let progress = Progress::phase("following the trace");
+    let estimator = follow(args, &options)?;
+    drop(progress);
+    if estimator.pages() == 0 {
+        return Err(CliError::Usage(format!(
+            "{} touches no page that could be fitted",
+            args.trace.display()
+        )));
+    }
+    let name = args.name.clone().unwrap_or_else(|| stem(&args.trace));
+    let systems: &[&str] = match estimator.has_content() {
+        true => &["plain", "ca-ssd"],
+        false => &["plain"],
+    };
+    let plan = Plan::new(&PlanOptions {
+        systems: &systems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        device: "auto",
+        set: &[],
+        seeds: 1,
+        different_devices: false,
+    })?;
+    let target = Target {
+        plan: &plan,
+        seeds: args.seeds.get(),
+        tolerance: args.tolerance.get(),
+        threads: threads(args.jobs),
+    };
+    let source = file_name(&args.trace);
+    let paths = [args.trace.clone()];
+    let chosen = search(&estimator, (&name, &source), &paths, &options, &target)?;
+    let text = chosen.fit.to_text();
+    write_file(&args.output, |out| Ok(out.write_all(text.as_bytes())?))?;
+    let hash = profile_hash(&text);
+    match args.json {
+        true => print(&to_json(&chosen, &hash)),
+        false => print(&to_text(&chosen, &hash, &estimator, args)),
+    }
+}
+
+fn refuse_contradictions(args: &FitArgs) -> Result<(), CliError> {
+    if args.trace == Path::new("-") {
+        return Err(CliError::Usage(
+            "a fit reads the trace twice, which standard input does not allow; name a file"
+                .to_owned(),
+        ));
+    }
+    if same_file(&args.trace, &args.output) {
+        return Err(CliError::Usage(format!(
+            "{} is both trace and output; name another file for the output",
+            args.output.display()
+        )));
+    }
+    Ok(())
+}
+
+fn follow(args: &FitArgs, options: &WorkloadOptions) -> Result<Estimator, CliError> {
+    let mut estimator = Estimator::default();
+    let reader = open(&args.trace, &options.read)?;
+    for_each_access(vec![reader], options, |access| {
+        estimator.observe(access);
+        Ok(())
+    })?;
+    Ok(estimator)
+}
+
+/// The last part of a trace's name.
+fn file_name(trace: &Path) -> String {
+    let spec = profile(trace).map(str::to_owned);
+    let last = || {
+        trace
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    spec.or_else(last)
+        .unwrap_or_else(|| trace.display().to_string())
+}
+
+/// The trace's name up to its first dot.
+fn stem(trace: &Path) -> String {
+    let name = file_name(trace);
+    name.split(['.', ',', ':'])
+        .find(|part| !part.is_empty())
+        .unwrap_or("fit")
+        .to_owned()
+}
+
+fn to_json(chosen: &Chosen, hash: &str) -> String {
+    let value = json!({
+        "name": chosen.fit.name,
+        "hash": hash,
+        "epochs": chosen.detail.epochs,
+        "context": chosen.detail.context,
+        "sharing": chosen.detail.sharing,
+        "lines": chosen.fit.lines(),
+        "pages": chosen.fit.pages(),
+        "fits_tried": chosen.tried,
+        "met": chosen.figures.iter().all(|figure| figure.met),
+        "figures": chosen.figures,
+    });
+    format!(
+        "{}\n",
+        serde_json::to_string_pretty(&value).expect("plain data")
+    )
+}
+
+fn to_text(chosen: &Chosen, hash: &str, estimator: &Estimator, args: &FitArgs) -> String {
+    let mut text = format!(
+        "fit {}, hash {hash}, in {}\n{} page accesses on {} pages as {} lines: {} epochs, contexts \
+         of up to {}, sharing {}; fit {} of those tried\n\n",
+        chosen.fit.name,
+        args.output.display(),
+        estimator.pages(),
+        estimator.footprint(),
+        chosen.fit.lines(),
+        chosen.detail.epochs,
+        chosen.detail.context,
+        if chosen.detail.sharing {
+            "told apart"
+        } else {
+            "not told apart"
+        },
+        chosen.tried,
+    );
+    text.push_str(&format!(
+        "replayed on device auto; the fit from {} seeds, then from as many others\n\
+         {:<8} {:<10} {:>8} {:>8} {:>8}  {:<17} {}\n",
+        args.seeds, "system", "figure", "trace", "fit", "others", "range of others", "within"
+    ));
+    for figure in chosen.figures.iter().filter(|figure| shows(figure)) {
+        text.push_str(&line(figure));
+    }
+    let missed = chosen.figures.iter().filter(|figure| !figure.met).count();
+    text.push_str(&match missed {
+        0 => "\nall figures are within their tolerances\n".to_owned(),
+        n => format!(
+            "\n{n} of {} figures are not within their tolerances; no finer fit did better\n",
+            chosen.figures.len()
+        ),
+    });
+    text
+}
+
+/// Whether there is anything to see.
+fn shows(figure: &Figure) -> bool {
+    figure.trace > 0.0 || figure.check_max > 0.0 || !figure.met
+}
+
+fn line(figure: &Figure) -> String {
+    let range = format!("{:.4} to {:.4}", figure.check_min, figure.check_max);
+    format!(
+        "{:<8} {:<10} {:>8.4} {:>8.4} {:>8.4}  {range:<17} {:.4} {}\n",
+        figure.system,
+        figure.figure,
+        figure.trace,
+        figure.fit,
+        figure.check,
+        figure.tolerance,
+        if figure.met { "yes" } else { "NO" },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fits_are_named_like_their_traces() {
+        for (trace, wanted) in [
+            ("/data/mail.fiu.xz", "mail"),
+            ("profile:web,scale=0.1", "web"),
+            ("demo:maildir", "demo"),
+            (".hidden", "hidden"),
+        ] {
+            assert_eq!(stem(Path::new(trace)), wanted);
+        }
+    }
+}
