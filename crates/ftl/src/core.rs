@@ -825,6 +825,7 @@ where
     ) -> Result<(F::Page, Completion), FtlError<F::Error>> {
         let count = match cause {
             Cause::Verify => &mut self.counters.page_reads_verify,
+            Cause::Scan => &mut self.counters.page_reads_scan,
             Cause::Modify => &mut self.counters.page_reads_modify,
             _ => &mut self.counters.page_reads_host,
         };
