@@ -279,7 +279,8 @@ where
         }
         self.flash.advance(until, &mut self.finished);
         self.present = until;
-        if !self.erasing.is_empty() {
+        // Of a block that the host took while its erase ran, the end is reported all the same.
+        if !self.finished.is_empty() && self.options.collect.mode == Mode::Background {
             self.take_erased();
         }
         Ok(())
