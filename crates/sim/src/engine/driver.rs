@@ -43,8 +43,8 @@ use crate::config::Load;
 
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
-/// The tag of the read of a stored page that is hashed in idle time; as many fetches there never are.
-const SCAN_TAG: u32 = FIRST_RESERVED_TAG - 1;
+/// Stands for the read of a stored page that is hashed in idle time; as many fetches there never are.
+const SCAN_FETCH: u32 = FIRST_RESERVED_TAG - FIRST_FETCH_TAG - 1;
 /// Requests looked ahead for the distances of a prefetch.
 const AHEAD: [(usize, Distance); 4] = [
     (20, Distance::First),
@@ -143,6 +143,7 @@ enum Hashing {
 }
 
 impl Change {
+    #[inline(always)]
     fn is_hashed(&self) -> bool {
         !matches!(self.hashing, Hashing::Not(_))
     }
@@ -191,8 +192,6 @@ pub struct Driver<'a, S> {
     /// How many changes are held for each sample in the hash queue, and those changes.
     samples: VecDeque<usize>,
     held: VecDeque<Change>,
-    /// When the read of a stored page that is to be hashed ends.
-    scan_read: Option<Time>,
     changes: u64,
     flush_due: Option<Time>,
     /// Closed loop: when the next requests may arrive.
@@ -227,7 +226,6 @@ impl<'a, S: System> Driver<'a, S> {
             keeps_order,
             samples: VecDeque::new(),
             held: VecDeque::new(),
-            scan_read: None,
             changes: 0,
             flush_due: None,
             turns,
@@ -363,7 +361,7 @@ impl<'a, S: System> Driver<'a, S> {
         } else {
             None
         };
-        [hash, fetched, self.flush_due, self.scan_read, flash]
+        [hash, fetched, self.flush_due, flash]
             .into_iter()
             .flatten()
             .min()
@@ -378,12 +376,12 @@ impl<'a, S: System> Driver<'a, S> {
             && self.flush_due.is_none()
             && !self.host.out_of_line;
         if !quiet {
-            loop {
-                let instant = self.next_instant().filter(|&instant| instant <= until);
-                if self.host.out_of_line && self.scan_before(instant.unwrap_or(until))? {
-                    continue;
-                }
-                let Some(instant) = instant else { break };
+            if self.host.out_of_line {
+                self.scan_until(until)?;
+            }
+            while let Some(instant) = self.next_instant()
+                && instant <= until
+            {
                 self.handle(instant)?;
             }
         }
@@ -418,10 +416,6 @@ impl<'a, S: System> Driver<'a, S> {
                 _ => self.after_hash(at, change),
             };
         }
-        if self.scan_read.is_some_and(|end| end <= at) {
-            self.scan_read = None;
-            return self.hash_scanned(at);
-        }
         if self.flush_due.is_some_and(|due| due <= at) {
             self.flush_due = None;
             self.system.core_mut().flush(at)?;
@@ -444,8 +438,6 @@ impl<'a, S: System> Driver<'a, S> {
         for done in finished.drain(..) {
             if done.tag.0 < FIRST_FETCH_TAG {
                 self.unit_done(done.tag.0, done.start, done.end);
-            } else if done.tag.0 == SCAN_TAG {
-                self.scan_read = Some(done.end);
             } else {
                 let fetch = done.tag.0 - FIRST_FETCH_TAG;
                 self.fetch_ends(fetch, done.start, done.end);
@@ -582,6 +574,7 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// Writes a request of which samples are hashed first. A page that is written in part is hashed by
     /// itself: its content is known only when its old content has been read.
+    #[inline(never)]
     fn write_sampled(
         &mut self,
         at: Time,
@@ -637,6 +630,7 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// A sample has been hashed: it is looked up for those that are held for it, and is then a write
     /// like any other.
+    #[inline(never)]
     fn after_sample(&mut self, at: Time, sample: Change) -> Result<()> {
         let found = self.system.knows(sample.value);
         self.await_turn(at, sample)?;
@@ -755,13 +749,18 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     fn fetch_ends(&mut self, fetch: u32, start: Time, end: Time) {
-        let (change, _) = self.fetches[fetch as usize];
-        let flight = self.requests.get_mut(change.slot);
-        flight.start = flight.start.min(start);
+        if fetch != SCAN_FETCH {
+            let (change, _) = self.fetches[fetch as usize];
+            let flight = self.requests.get_mut(change.slot);
+            flight.start = flight.start.min(start);
+        }
         self.fetched.push(Reverse((end, fetch)));
     }
 
     fn after_fetch(&mut self, at: Time, fetch: u32) -> Result<()> {
+        if fetch == SCAN_FETCH {
+            return self.hash_scanned(at);
+        }
         let (change, what) = self.fetches[fetch as usize];
         self.free_fetches.push(fetch);
         match what {
@@ -859,8 +858,24 @@ impl<'a, S: System> Driver<'a, S> {
         }
     }
 
+    /// Handles what happens before an arrival and uses the gaps between.
+    #[cold]
+    fn scan_until(&mut self, until: Time) -> Result<()> {
+        loop {
+            let instant = self.next_instant().filter(|&instant| instant <= until);
+            if self.scan_before(instant.unwrap_or(until))? {
+                continue;
+            }
+            let Some(instant) = instant else {
+                return Ok(());
+            };
+            self.handle(instant)?;
+        }
+    }
+
     /// Starts the read of a stored page that was not hashed if die and hash unit are idle before
     /// `bound`, when something else happens; whether time has passed for that.
+    #[cold]
     fn scan_before(&mut self, bound: Time) -> Result<bool> {
         let Some(idle) = self.system.scan_start() else {
             return Ok(false);
@@ -872,15 +887,16 @@ impl<'a, S: System> Driver<'a, S> {
         self.now = start;
         self.system.advance(start)?;
         self.collect_finished()?;
-        let read = self.system.scan(start, Tag(SCAN_TAG))?;
-        if let Some(Completion::At { end, .. }) = read {
-            self.scan_read = Some(end);
+        let tag = Tag(FIRST_FETCH_TAG + SCAN_FETCH);
+        if let Some(done) = self.system.scan(start, tag)? {
+            self.await_fetch(SCAN_FETCH, done);
         }
         self.watch(start);
         Ok(true)
     }
 
     /// A stored page that was read lines up at the hash unit.
+    #[cold]
     fn hash_scanned(&mut self, at: Time) -> Result<()> {
         let end = at.max(self.hash_free_at) + self.host.hash;
         if end == at {
