@@ -18,6 +18,7 @@ use flashlore_sim::config::Load;
 use flashlore_sim::engine::driver::{Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, System};
 use flashlore_sim::engine::{Measured, RunOptions, simulate};
+use flashlore_sim::results::LatencyByKind;
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use proptest::prelude::*;
 
@@ -104,8 +105,12 @@ fn host(setup: Setup) -> Host {
     }
 }
 
-/// Replays a trace to its end; answers the response times of all requests, the longest.
-fn replay(system: &mut Deduplicating<NoCensus>, setup: Setup, block: &RequestBlock) -> f64 {
+/// Replays a trace to its end; answers the response times by kind, and the longest.
+fn replay_all(
+    system: &mut Deduplicating<NoCensus>,
+    setup: Setup,
+    block: &RequestBlock,
+) -> (LatencyByKind, f64) {
     let count = block.requests.len();
     let mut driver = Driver::new(system, host(setup), Measured::default());
     driver.begin_measuring();
@@ -113,7 +118,12 @@ fn replay(system: &mut Deduplicating<NoCensus>, setup: Setup, block: &RequestBlo
     driver.drain().unwrap();
     let all = driver.measured.response.all();
     assert_eq!(all.count(), count as u64);
-    all.stats().max.unwrap()
+    (driver.measured.response, all.stats().max.unwrap())
+}
+
+/// The longest response time of a trace.
+fn replay(system: &mut Deduplicating<NoCensus>, setup: Setup, block: &RequestBlock) -> f64 {
+    replay_all(system, setup, block).1
 }
 
 fn push(block: &mut RequestBlock, time_ns: u64, op: Op, lpn: u32, units: u32, values: &[u32]) {
@@ -185,6 +195,14 @@ fn an_unknown_sample_costs_one_hash_and_a_known_one_is_hashed_first() {
     assert_eq!(response, us(4 * HASH));
     assert_eq!((counts.hits, counts.misses, counts.unsampled), (4, 0, 0));
 
+    // What is not hashed does not wait for the hash of the next request.
+    let mut block = RequestBlock::default();
+    write(&mut block, 0, 0, &pages[..3]);
+    write(&mut block, 0, 8, &[9]);
+    let (response, _) = replay_all(&mut device(SAMPLED), SAMPLED, &block);
+    let both = HASH + TRANSFER + PROGRAM + 2 * HASH + TRANSFER + PROGRAM;
+    assert_eq!(response.write.stats().mean, Some(us(both / 2)));
+
     // In units of two pages there are two samples.
     let halves = Setup {
         sampling: Some(2),
@@ -215,19 +233,52 @@ fn idle_time_finds_what_sampling_missed_and_a_started_step_finishes() {
     assert_eq!((counts.scanned, counts.scan_duplicates), (3, 0));
     assert_eq!(system.core().counters().page_reads_scan, 3);
 
-    // A request that comes in the middle of a read of 65 ns waits for its end; one that comes while that
-    // page is hashed does not.
+    // A request that comes in the middle of a read of 65 ns waits for its end; one that comes before it, or
+    // while that page is hashed, does not.
     let (programmed, read) = (HASH + TRANSFER + PROGRAM, READ + TRANSFER);
-    for (after, wait) in [(1, read - 1), (read - 1, 1), (read, 0), (read + 5, 0)] {
+    let waits = [
+        (0, 0),
+        (1, read - 1),
+        (read - 1, 1),
+        (read, 0),
+        (read + 5, 0),
+    ];
+    for (after, wait) in waits {
         let mut block = RequestBlock::default();
         write(&mut block, 0, 0, &[1, 2]);
         let idle = programmed + TRANSFER + PROGRAM;
         push(&mut block, idle + after, Op::Read, 0, 1, &[]);
-        let mut system = device(setup);
-        let response = replay(&mut system, setup, &block);
-        let expected = (wait + read).max(idle);
-        assert_eq!(response, expected as f64 / 1e3, "after {after} ns");
+        let (response, _) = replay_all(&mut device(setup), setup, &block);
+        let found = response.read.stats().max;
+        assert_eq!(found, Some((wait + read) as f64 / 1e3), "after {after} ns");
     }
+
+    // While the hash unit works no page is read for it, though the die is idle.
+    let slow = Setup {
+        hash: 1000,
+        ..setup
+    };
+    let mut block = RequestBlock::default();
+    write(&mut block, 0, 0, &[1, 2]);
+    let idle = slow.hash + 2 * (TRANSFER + PROGRAM);
+    write(&mut block, idle, 2, &[3]);
+    push(&mut block, idle + 20, Op::Read, 0, 1, &[]);
+    let (response, _) = replay_all(&mut device(slow), slow, &block);
+    assert_eq!(response.read.stats().max, Some(read as f64 / 1e3));
+
+    // In a closed loop the pauses of the host are idle time, too.
+    let closed = Setup {
+        closed: true,
+        dies: 4,
+        ..setup
+    };
+    let mut block = RequestBlock::default();
+    for i in 0..10 {
+        write(&mut block, 0, i * 2, &[i * 2, i * 2 + 1]);
+    }
+    let mut system = device(closed);
+    replay(&mut system, closed, &block);
+    assert!(system.dedup().unwrap().0.scanned > 0);
 
     // A write waits for the hash that has begun.
     let mut block = RequestBlock::default();
