@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 300
 
 .PHONY: demo test bench fuzz paper-check planted
 
-# The captures inside the program on every system: a table within a minute of the build.
+# The captures inside the program on a plain SSD and on CA-SSD: a table within a minute of the build.
 demo:
 	$(CARGO) run --release --package flashlore -- demo
 

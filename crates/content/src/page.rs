@@ -17,6 +17,12 @@ pub struct PageTag(pub u32);
 impl PageTag {
     /// Content that equals nothing a host writes: what a device held before a run.
     pub const FOREIGN: PageTag = PageTag(u32::MAX);
+
+    /// What stands for the first four bytes of the page, as a number: the same for the same value,
+    /// spread evenly over values, and independent of the half of the fingerprint that the index keeps.
+    pub fn first_bytes(self) -> u32 {
+        (self.fingerprint(64) >> 32) as u32
+    }
 }
 
 impl Content for PageTag {

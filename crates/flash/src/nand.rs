@@ -22,6 +22,8 @@ pub enum Cause {
     Wear,
     /// A duplicate is compared with the stored page before it is shared.
     Verify,
+    /// A stored page is hashed in idle time.
+    Scan,
     /// The old content of a partly overwritten unit is read.
     Modify,
     /// The summary page at the end of a block.

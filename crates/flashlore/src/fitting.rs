@@ -28,6 +28,16 @@ const LEAST: f64 = 0.001;
 /// Steps to a doubling by which gaps are told apart. Finer ones changed no result on the captures.
 const STEPS: u32 = 64;
 
+/// A fit of more lines than one for so many page accesses would be a copy of the trace.
+const MOST_LINES: u64 = 2;
+
+/// A fit that misses by more than so many times what is allowed from the first seeds is not taken
+/// for good by more of them.
+const HOPE: f64 = 2.0;
+
+/// The first seeds.
+const FEW: u64 = 2;
+
 /// What is replayed on, and how well the fit shall do.
 pub struct Target<'a> {
     /// Systems and device.
@@ -95,8 +105,20 @@ pub fn search(
     let mut tried = 0;
     for detail in details() {
         let fit = estimator.fit(name, source, detail);
-        let shown = mean(&replays(&made(&fit, 1, options, target)?, target)?);
-        let miss = worst(&trace, &shown, target.tolerance);
+        if best.is_some() && fit.lines() as u64 > estimator.pages() / MOST_LINES {
+            continue;
+        }
+        let look = |seeds| {
+            let inputs = made(&fit, 1, seeds, options, target)?;
+            let shown = mean(&replays(&inputs, target)?);
+            let miss = worst(&trace, &shown, target.tolerance);
+            Ok::<_, CliError>((miss, shown))
+        };
+        // Few seeds tell what misses by far.
+        let (mut miss, mut shown) = look(target.seeds.min(FEW))?;
+        if miss <= HOPE && target.seeds > FEW {
+            (miss, shown) = look(target.seeds)?;
+        }
         tried += 1;
         if best.as_ref().is_none_or(|best| miss < best.0) {
             best = Some((miss, detail, fit, shown));
@@ -106,7 +128,8 @@ pub fn search(
         }
     }
     let (_, detail, fit, shown) = best.expect("a fit was tried");
-    let others = replays(&made(&fit, 1 + target.seeds, options, target)?, target)?;
+    let others = made(&fit, 1 + target.seeds, target.seeds, options, target)?;
+    let others = replays(&others, target)?;
     Ok(Chosen {
         figures: figures(&trace, &shown, &others, target.tolerance),
         fit,
@@ -132,14 +155,15 @@ fn details() -> impl Iterator<Item = Detail> {
     })
 }
 
-/// Workloads of a fit, from `first` on a seed each.
+/// Workloads of a fit, of as many seeds from `first` on.
 fn made(
     fit: &Fit,
     first: u64,
+    seeds: u64,
     options: &WorkloadOptions,
     target: &Target<'_>,
 ) -> Result<Vec<Input>, CliError> {
-    let seeds: Vec<u64> = (first..first + target.seeds).collect();
+    let seeds: Vec<u64> = (first..first + seeds).collect();
     let options = WorkloadOptions {
         devices: Vec::new(),
         ..options.clone()

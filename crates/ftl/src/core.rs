@@ -279,7 +279,8 @@ where
         }
         self.flash.advance(until, &mut self.finished);
         self.present = until;
-        if !self.erasing.is_empty() {
+        // Of a block that the host took while its erase ran, the end is reported all the same.
+        if !self.finished.is_empty() && self.options.collect.mode == Mode::Background {
             self.take_erased();
         }
         Ok(())
@@ -825,6 +826,7 @@ where
     ) -> Result<(F::Page, Completion), FtlError<F::Error>> {
         let count = match cause {
             Cause::Verify => &mut self.counters.page_reads_verify,
+            Cause::Scan => &mut self.counters.page_reads_scan,
             Cause::Modify => &mut self.counters.page_reads_modify,
             _ => &mut self.counters.page_reads_host,
         };

@@ -13,11 +13,13 @@
 //! entry has the object's fingerprint.
 
 pub mod bytes;
+pub mod out_of_line;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 
+use self::out_of_line::Scan;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::{MapKeeper, Resident};
@@ -36,6 +38,17 @@ pub enum Outcome {
     Programmed,
 }
 
+/// Why a write is not hashed when it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unhashed {
+    /// Hashing is off: switched off for a while, or not wanted while the device is prepared.
+    Off,
+    /// The page that was hashed as a sample for this one was not found.
+    Unsampled,
+    /// The content equals nothing that is ever written: it is not looked at later either.
+    Foreign,
+}
+
 /// A stored page that was read to be compared: which object it was, and what it held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate<C> {
@@ -52,6 +65,8 @@ pub struct DedupFtl<C, F: Flash, L, K = Resident> {
     core: Core<F, K>,
     objects: Objects<C>,
     dedup: Dedup,
+    /// Where pages are hashed in idle time.
+    scan: Option<Scan<C>>,
     ledger: L,
 }
 
@@ -95,12 +110,16 @@ where
         ledger: L,
         keeper: K,
     ) -> Result<Self, OptionsError> {
+        if dedup.out_of_line && dedup.verify {
+            return Err(OptionsError::OutOfLineVerify);
+        }
         let exported = options.exported;
         let most_objects = Self::most_objects(&flash, &options);
         Ok(DedupFtl {
             core: Core::with_keeper(flash, options, keeper)?,
             objects: Objects::new(exported, most_objects, dedup.fingerprint_bits),
             dedup: Dedup::new(Self::bounded(dedup, most_objects)),
+            scan: dedup.out_of_line.then(|| Scan::new(most_objects)),
             ledger,
         })
     }
@@ -132,6 +151,11 @@ where
     /// The map and the objects.
     pub fn objects(&self) -> &Objects<C> {
         &self.objects
+    }
+
+    /// The pages to be hashed in idle time, where that is done.
+    pub fn pages_to_scan(&self) -> Option<&Scan<C>> {
+        self.scan.as_ref()
     }
 
     /// The fingerprint index and its controller.
@@ -291,7 +315,8 @@ where
         Ok((object, done))
     }
 
-    /// Writes a logical page without hashing it: its object stays unknown to the index.
+    /// Writes a logical page without hashing it: its object stays unknown to the index, at least until
+    /// it is hashed in idle time.
     ///
     /// # Errors
     /// As [`DedupFtl::write`].
@@ -300,6 +325,7 @@ where
         when: When,
         lpn: u32,
         content: C,
+        why: Unhashed,
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>>
     where
@@ -308,8 +334,18 @@ where
         self.core.check_range(lpn)?;
         let when = self.core.after_map(&mut self.objects, when, lpn)?;
         let (object, done) = self.store(when, lpn, content, content.into(), tag)?;
-        self.dedup.counters.unhashed += 1;
+        let count = match why {
+            Unhashed::Off | Unhashed::Foreign => &mut self.dedup.counters.unhashed,
+            Unhashed::Unsampled => &mut self.dedup.counters.unsampled,
+        };
+        *count += 1;
         self.refer(lpn, object);
+        if let Some(scan) = &mut self.scan
+            && why != Unhashed::Foreign
+        {
+            self.objects.leave_unhashed(object, lpn);
+            scan.push(object);
+        }
         Ok(done)
     }
 
@@ -485,7 +521,8 @@ where
 
     /// Bytes held by map, objects, index and blocks.
     pub fn heap_bytes(&self) -> usize {
-        self.core.heap_bytes() + self.objects.heap_bytes() + self.dedup.index.heap_bytes()
+        let scan = self.scan.as_ref().map_or(0, Scan::heap_bytes);
+        self.core.heap_bytes() + self.objects.heap_bytes() + self.dedup.index.heap_bytes() + scan
     }
 
     /// Recounts every invariant from scratch (`spec/ca-ssd.md` section 6).
@@ -528,11 +565,21 @@ where
                 "{marked} objects are marked as indexed, {named} entries name one"
             ));
         }
+        match &self.scan {
+            Some(scan) => scan.check(&self.objects, &alive)?,
+            None => {
+                if let Some(object) = alive.iter().find(|&&o| self.objects.unhashed(o).is_some()) {
+                    return Err(format!(
+                        "object {object} is to be hashed, which nobody does"
+                    ));
+                }
+            }
+        }
         let counters = self.dedup.counters;
-        let writes = counters.hits + counters.misses + counters.unhashed;
+        let writes = counters.hits + counters.misses + counters.unhashed + counters.unsampled;
         if writes != self.core.counters.host_writes {
             return Err(format!(
-                "hits + misses + unhashed are {writes}, host writes {}",
+                "hits + misses + unhashed + unsampled are {writes}, host writes {}",
                 self.core.counters.host_writes
             ));
         }

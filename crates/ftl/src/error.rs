@@ -77,6 +77,12 @@ pub enum OptionsError {
         /// Pools the scope makes.
         found: usize,
     },
+    /// Pages hashed in idle time are shared without comparing them.
+    #[error(
+        "deduplication: out of line duplicates are shared by their fingerprints alone, which \
+         excludes verification"
+    )]
+    OutOfLineVerify,
     /// The stripe is not a permutation.
     #[error("stripe: expected channel, package, die and plane, each once")]
     Stripe,

@@ -37,7 +37,8 @@ pub mod restore;
 pub mod wear;
 
 pub use counters::Counters;
-pub use dedup::{Candidate, CandidateRead, DedupFtl, Outcome};
+pub use dedup::out_of_line::Scanned;
+pub use dedup::{Candidate, CandidateRead, DedupFtl, Outcome, Unhashed};
 pub use error::FtlError;
 pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};
 pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};

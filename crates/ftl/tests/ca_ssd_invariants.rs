@@ -29,6 +29,7 @@ fn device(index_entries: Option<u32>) -> Device {
         fingerprint_bits: 128,
         verify: false,
         bypass: None,
+        out_of_line: false,
     };
     let ledger = ValueLedger::default();
     DedupFtl::new(medium(), FtlOptions::new(EXPORTED), dedup, ledger).unwrap()

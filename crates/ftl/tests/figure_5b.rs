@@ -52,6 +52,7 @@ fn figure_5b() {
             fingerprint_bits: 128,
             verify: false,
             bypass: None,
+            out_of_line: false,
         };
         let ledger = ValueLedger::default();
         let mut device = DedupFtl::new(medium, FtlOptions::new(8), dedup, ledger).unwrap();

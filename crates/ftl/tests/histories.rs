@@ -11,7 +11,7 @@ use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Outcome, PlainFtl};
+use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Outcome, PlainFtl, Unhashed};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<PageTag>>;
@@ -135,6 +135,7 @@ proptest! {
             fingerprint_bits: if cut { 8 } else { 128 },
             verify: cut,
             bypass: None,
+            out_of_line: false,
         };
         let ledger = ValueLedger::default();
         let mut ftl =
@@ -214,6 +215,7 @@ fn hashing_is_switched_off_without_duplicates_and_comes_back_with_them() {
             sample: 4,
             break_even_hits: 4,
         }),
+        out_of_line: false,
     };
     let options = FtlOptions::new(256);
     let ledger = ValueLedger::default();
@@ -223,7 +225,7 @@ fn hashing_is_switched_off_without_duplicates_and_comes_back_with_them() {
         if ftl.wants_hash() {
             ftl.write(when, lpn % 256, PageTag(value), tag).unwrap();
         } else {
-            ftl.write_unhashed(when, lpn % 256, PageTag(value), tag)
+            ftl.write_unhashed(when, lpn % 256, PageTag(value), Unhashed::Off, tag)
                 .unwrap();
         }
         let bypass = ftl.dedup().bypass.as_ref().unwrap();
@@ -251,6 +253,7 @@ fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
         fingerprint_bits: 1,
         verify: false,
         bypass: None,
+        out_of_line: false,
     };
     let ledger = ValueLedger::default();
     let mut ftl: DedupFtl<PageTag, Medium, _> =
@@ -273,6 +276,7 @@ fn a_candidate_is_read_again_when_it_is_another_one_by_the_time_of_the_commit() 
         fingerprint_bits: 1,
         verify: true,
         bypass: None,
+        out_of_line: false,
     };
     let ledger = ValueLedger::default();
     let mut ftl = DedupFtl::new(medium(&geometry), FtlOptions::new(16), dedup, ledger).unwrap();

@@ -115,6 +115,7 @@ fn the_deduplicating_device_satisfies_the_identities() {
             fingerprint_bits: 128,
             verify: false,
             bypass: None,
+            out_of_line: false,
         };
         let ledger = ValueLedger::default();
         let mut ftl = DedupFtl::new(flash, options, dedup, ledger).unwrap();

@@ -353,6 +353,7 @@ proptest! {
             fingerprint_bits: 128,
             verify: false,
             bypass: None,
+            out_of_line: false,
         };
         let (geometry, options) = (&device.geometry, device.options.clone());
         let mut ftl = DedupFtl::with_keeper(medium(geometry), options, dedup, NoCensus, both).unwrap();

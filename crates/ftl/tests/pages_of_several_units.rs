@@ -231,6 +231,7 @@ fn a_candidate_that_waits_in_a_page_buffer_is_compared_there() {
         fingerprint_bits: 128,
         verify: true,
         bypass: None,
+        out_of_line: false,
     };
     let flash = flash(8, 4, false);
     let mut ftl = DedupFtl::new(flash, FtlOptions::new(64), dedup, NoCensus).unwrap();

@@ -291,6 +291,7 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
         fingerprint_bits: bits,
         verify,
         bypass: None,
+        out_of_line: false,
     };
     let ledger = ValueLedger::default();
     let mut ftl = DedupFtl::new(device.medium(), device.options.clone(), dedup, ledger).unwrap();

@@ -134,6 +134,8 @@ fn host() -> Host {
         link_request: 0,
         link_sector: 0,
         hash: 32_000,
+        sampling: None,
+        out_of_line: false,
         flush_after: 1_000_000,
     }
 }
@@ -258,6 +260,7 @@ fn policy(options: &FtlOptions) -> DedupOptions {
         fingerprint_bits: 128,
         verify: false,
         bypass: None,
+        out_of_line: false,
     }
 }
 
@@ -291,7 +294,7 @@ fn memory() {
     let mut system = Deduplicating::new(flash, options, policy, NoCensus).expect("valid options");
     for lpn in 0..1 << 20 {
         system
-            .write(When::now(0), lpn, PageTag(lpn), true, Tag::NONE)
+            .write(When::now(0), lpn, PageTag(lpn), None, Tag::NONE)
             .expect("the device has room");
     }
     let tables = system.heap_bytes() as f64 - 16.0 * f64::from(1 << 20);

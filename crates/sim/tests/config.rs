@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use flashlore_ftl::VictimChoice;
 use flashlore_sim::config::{
-    ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, RunConfig, Settings,
-    Shape, Share, Size, SpareDefinition, SystemConfig, Watermark, auto_device, device_presets,
-    load_device, load_host, load_system, part_presets, system_presets,
+    ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, RunConfig, Sampling,
+    Settings, Shape, Share, Size, SpareDefinition, SystemConfig, Watermark, auto_device,
+    device_presets, load_device, load_host, load_system, part_presets, system_presets,
 };
 use flashlore_sim::engine::build::ftl_options;
 
@@ -327,6 +327,40 @@ fn contradictions_name_both_keys_and_places() {
         "--set dedup.fingerprint_bits=8: dedup.fingerprint_bits: 8 bits collide, which needs dedup.verify = true"
     );
     assert!(system("ca-ssd", &["dedup.fingerprint_bits=8", "dedup.verify=true"]).is_ok());
+
+    let error = system("caftl", &["dedup.verify=true"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "preset caftl, line 9: dedup.out_of_line: pages hashed in idle time are shared by \
+         fingerprint alone, which needs dedup.verify = false"
+    );
+    let error = system("caftl", &["dedup.sampling_unit=1"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--set dedup.sampling_unit=1: dedup.sampling_unit: expected 2 to 2^32 - 1 pages, found 1: \
+         one is the sample for the others"
+    );
+    let error = system("caftl", &["dedup.sampling=page"]).unwrap_err();
+    assert!(
+        error.to_string().contains("expected `off` or `request`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_a_system_does_not_sample_or_scan_is_unused() {
+    let texts = ["dedup.sampling_unit=8", "dedup.out_of_line=true"];
+    let unused = |name, texts: &[&str]| load_system(name, &sets(texts)).unwrap().unused;
+    assert!(unused("caftl", &texts).is_empty());
+    assert_eq!(unused("ca-ssd", &texts), ["dedup.sampling_unit"]);
+    assert_eq!(unused("plain", &texts).len(), 2);
+    let caftl = system("caftl", &["dedup.sampling=off"]).unwrap().dedup;
+    assert_eq!((caftl.sampling, caftl.sampling_unit.0), (Sampling::Off, 32));
+    let ca_ssd = system("ca-ssd", &[]).unwrap().dedup;
+    assert_eq!(
+        (ca_ssd.sampling, ca_ssd.out_of_line),
+        (Sampling::Off, false)
+    );
 }
 
 #[test]

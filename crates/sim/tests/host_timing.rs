@@ -74,12 +74,13 @@ fn system(setup: Setup) -> Deduplicating<NoCensus> {
         fingerprint_bits: 128,
         verify: false,
         bypass: None,
+        out_of_line: false,
     };
     let flash = NandSim::new(geometry, timing);
     let mut system = Deduplicating::new(flash, options, dedup, NoCensus).unwrap();
     for lpn in 0..READ_PAGES {
         system
-            .write(When::now(0), lpn, PageTag(1_000_000 + lpn), true, Tag::NONE)
+            .write(When::now(0), lpn, PageTag(1_000_000 + lpn), None, Tag::NONE)
             .unwrap();
     }
     system.restart_counters();
@@ -143,6 +144,8 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
         link_request: 0,
         link_sector: 0,
         hash: setup.hash,
+        sampling: None,
+        out_of_line: false,
         flush_after: 1_000_000,
     };
     let log = Shared::default();

@@ -47,6 +47,7 @@ fn device(shared: bool, units: u32, verify: bool, bits: u32) -> Deduplicating<No
         fingerprint_bits: bits,
         verify,
         bypass: None,
+        out_of_line: false,
     };
     let options = FtlOptions::new(PAGES);
     Deduplicating::new(flash(shared, units), options, dedup, NoCensus).unwrap()
@@ -57,6 +58,8 @@ const HOST: Host = Host {
     link_request: 0,
     link_sector: 0,
     hash: 32,
+    sampling: None,
+    out_of_line: false,
     flush_after: 1000,
 };
 

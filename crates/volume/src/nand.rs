@@ -471,7 +471,7 @@ fn stream_of(cause: Cause) -> Stream {
         Cause::Gc => Stream::Gc,
         Cause::Wear => Stream::Wear,
         Cause::Map => Stream::Map,
-        Cause::Host | Cause::Verify | Cause::Modify | Cause::Summary => Stream::Host,
+        Cause::Host | Cause::Verify | Cause::Scan | Cause::Modify | Cause::Summary => Stream::Host,
     }
 }
 

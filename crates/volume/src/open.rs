@@ -68,6 +68,7 @@ pub fn dedup_options(id: &Identity) -> DedupOptions {
         fingerprint_bits: if trusted { 64 } else { 32 },
         verify: !trusted,
         bypass: None,
+        out_of_line: false,
     }
 }
 

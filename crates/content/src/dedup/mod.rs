@@ -1,13 +1,15 @@
-//! Inline deduplication as CA-SSD does it (FAST 2011).
+//! Deduplication as CA-SSD does it (FAST 2011), and what CAFTL (FAST 2011) does otherwise.
 //!
 //! * [`index`] — the fingerprint index: an LRU over writes with a fixed number of entries
 //! * [`bypass`] — when value locality is absent, stop hashing (combination H)
+//! * [`sampling`] — which page of several is hashed for all of them (CAFTL)
 //!
 //! The policy here decides nothing about flash: it names an object that may hold the same content,
 //! and the core acts.
 
 pub mod bypass;
 pub mod index;
+pub mod sampling;
 
 pub use bypass::{Bypass, BypassOptions};
 pub use index::LruIndex;
@@ -23,9 +25,13 @@ pub struct DedupOptions {
     pub verify: bool,
     /// Stop hashing while there is nothing to gain.
     pub bypass: Option<BypassOptions>,
+    /// Whether pages that were not hashed when they were written are hashed in idle time. Their
+    /// duplicates are shared without comparing, so it excludes `verify`.
+    pub out_of_line: bool,
 }
 
-/// What happened to host page writes. `hits + misses` is their number while everything is hashed.
+/// What happened to host page writes: `hits + misses + unhashed + unsampled` is their number. And to
+/// stored pages in idle time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DedupCounters {
     /// Writes whose content was found and shared.
@@ -42,6 +48,12 @@ pub struct DedupCounters {
     pub corrupted: u64,
     /// Writes that were not hashed because hashing was switched off.
     pub unhashed: u64,
+    /// Writes that were not hashed because the sample chosen for them was not found.
+    pub unsampled: u64,
+    /// Stored pages that were read and hashed in idle time.
+    pub scanned: u64,
+    /// Of them, those that were found to be duplicates and given up.
+    pub scan_duplicates: u64,
 }
 
 /// The policy's state.

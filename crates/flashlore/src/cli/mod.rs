@@ -53,7 +53,7 @@ fn readable(what: &str) -> String {
 /// What to do.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Replay the captures inside the program on every system
+    /// Replay the captures inside the program on a plain SSD and on CA-SSD
     Demo(DemoArgs),
     /// Replay traces on several systems and set them side by side
     Compare(CompareArgs),

@@ -1,8 +1,7 @@
-//! `flashlore demo`: the captures inside the program on every system.
+//! `flashlore demo`: the captures inside the program on a plain SSD and on CA-SSD.
 
 use std::path::PathBuf;
 
-use flashlore_sim::config::system_presets;
 use flashlore_sim::results::{RunResult, overview_table};
 use flashlore_trace::{ContentModel, WorkloadOptions};
 
@@ -20,9 +19,9 @@ use crate::runs::{Job, Recording, in_parallel, run_all, threads};
 /// pile up, so a fixed number is kept in flight.
 const HOST: [&str; 2] = ["host.mode=closed", "host.queue_depth=8"];
 
-/// Replays every capture on every system.
+/// Replays every capture on both systems.
 pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
-    let systems: Vec<String> = system_presets().iter().map(|p| p.name.into()).collect();
+    let systems = ["plain", "ca-ssd"].map(String::from);
     let plan = Plan::new(&PlanOptions {
         systems: &systems,
         device: "auto",

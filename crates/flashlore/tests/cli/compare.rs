@@ -12,6 +12,7 @@ const NAMES: &str = "system device trace seed config_hash host.requests host.rea
     programs.compressed_log programs.merge programs.gc programs.wear programs.map \
     programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
     map.hits map.misses map.reads map.programs dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
+    dedup.bypassed dedup.unsampled dedup.scanned dedup.scan_duplicates \
     response_us.read.count response_us.write.mean response_us.all.std response_us.all.p50 \
     response_us.all.p95 response_us.all.p99 response_us.all.p999 response_us.all.p9999 \
     response_us.all.max service_us.read.mean service_us.write.p99 service_us.all.count erases.min \
@@ -234,6 +235,42 @@ fn the_time_line_accounts_for_the_whole_run() {
         assert_eq!(Some(total("host_programs")), programs["host"].as_u64());
         assert_eq!(Some(total("gc_programs")), programs["gc"].as_u64());
         assert_eq!(Some(total("erases")), run["flash"]["block_erases"].as_u64());
+    }
+}
+
+/// Requests of four pages, the same four again and again.
+#[test]
+fn caftl_hashes_a_sample_and_the_rest_in_idle_time() {
+    let place = Place::new();
+    let line = |i: u32| {
+        let digest = |page: u32| format!("{:032x}", i % 7 * 4 + page + 1);
+        let digests: String = (0..4).map(digest).collect();
+        let (time, sector) = (u64::from(i) * 10_000_000, i % 50 * 32);
+        format!("{time} 1 p {sector} 32 W 7 0 {digests}\n")
+    };
+    place.write("t.fiu", &(0..400).map(line).collect::<String>());
+    let arguments = ["compare", "t.fiu", "--systems", "plain,ca-ssd,caftl"];
+    let text = place.run(&arguments).ok();
+    assert!(text.contains("writes not hashed") && text.contains("hashed in idle time"));
+    let all = runs(place.run(&[&arguments[..], &["--json"]].concat()).json());
+    let dedup = |run: usize, name: &str| all[run]["dedup"][name].as_u64().unwrap();
+    for run in 0..2 {
+        for name in ["unsampled", "scanned", "scan_duplicates"] {
+            assert_eq!(dedup(run, name), 0, "{name}");
+        }
+    }
+    // Each of the 28 values is programmed once: sampled, or found in idle time before it comes again.
+    assert_eq!((dedup(2, "misses"), dedup(2, "unsampled")), (7, 21));
+    assert_eq!((dedup(2, "scanned"), dedup(2, "scan_duplicates")), (21, 0));
+    assert_eq!(dedup(2, "hits"), dedup(1, "hits"));
+    // Neither option means anything to a plain system.
+    for set in ["dedup.out_of_line=true", "dedup.sampling=request"] {
+        let plain = ["compare", "t.fiu", "--systems", "plain", "--set", set];
+        let message = place.run(&plain).fails(2);
+        assert!(
+            message.contains(set.split('=').next().unwrap()),
+            "{message}"
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use crate::program::{Place, run};
 fn systems_and_devices_are_listed_and_printed() {
     let systems = run(&["systems"]).ok();
     assert!(systems.starts_with("plain ") && systems.contains("\nca-ssd "));
+    assert!(systems.contains("\ncaftl "));
     let devices = run(&["devices"]).ok();
     for name in [
         "auto",

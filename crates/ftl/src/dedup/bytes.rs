@@ -34,7 +34,8 @@ where
 {
     /// A device with content: `map` has an object handle, or
     /// [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page; `objects` are those
-    /// that are mapped, the first to be forgotten by the index at the front.
+    /// that are mapped, the first to be forgotten by the index at the front. Nothing is hashed in idle
+    /// time.
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -55,6 +56,7 @@ where
             core,
             objects: Objects::restore(map, most, dedup.fingerprint_bits, placed),
             dedup: Dedup::new(Self::bounded(dedup, most)),
+            scan: None,
             ledger,
         };
         for object in objects {

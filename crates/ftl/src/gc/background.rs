@@ -154,6 +154,21 @@ where
         }
     }
 
+    /// Starts every step that can start at the present, so that what else there is to do in idle gaps
+    /// comes after collection.
+    pub(crate) fn start_background<M: Mapping>(
+        &mut self,
+        map: &mut M,
+    ) -> Result<(), FtlError<F::Error>> {
+        while let Some((start, job)) = self.next_step()
+            && start <= self.present
+        {
+            self.step(map, start, job, Erase::Background)?;
+            self.wake_pools();
+        }
+        Ok(())
+    }
+
     /// Whether a job can go on at this instant.
     fn is_idle(&self, job: usize, at: Time) -> bool {
         let plane = self.jobs.get(job).map(|j| j.plane);

@@ -5,7 +5,8 @@
 //! the object's death.
 //!
 //! Invariants: `references` is the number of logical pages that map to the object; an object without
-//! references is on the free list and maps nowhere.
+//! references is on the free list and maps nowhere; an object that is to be hashed in idle time has one
+//! reference, of the logical page that it names.
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
@@ -18,6 +19,7 @@ use super::Mapping;
 pub const NO_OBJECT: u32 = u32::MAX;
 
 const INDEXED: u32 = 1 << 31;
+const NO_PLACE: u32 = u32::MAX;
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +29,8 @@ struct Object<C> {
     /// Live references, and whether the fingerprint index names the object.
     references: u32,
     content: C,
-    /// Its last use in the fingerprint index, while that names it.
+    /// Its last use in the fingerprint index, while that names it. Of an object that is to be hashed
+    /// in idle time the one logical page that refers to it. [`NO_PLACE`] otherwise.
     place: u32,
 }
 
@@ -79,7 +82,7 @@ impl<C: Content> Objects<C> {
                 location,
                 references: 0,
                 content,
-                place: 0,
+                place: NO_PLACE,
             });
         }
         for &object in restored.map.iter().filter(|&&o| o != NO_OBJECT) {
@@ -142,7 +145,7 @@ impl<C: Content> Objects<C> {
             location: Ppn::NONE,
             references: 0,
             content,
-            place: 0,
+            place: NO_PLACE,
         };
         self.live += 1;
         if self.free == NO_OBJECT {
@@ -208,6 +211,23 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn is_indexed(&self, object: u32) -> bool {
         self.table[object as usize].references & INDEXED != 0
+    }
+
+    /// An object that one logical page refers to and nothing else can find is to be hashed.
+    pub fn leave_unhashed(&mut self, object: u32, lpn: u32) {
+        self.table[object as usize].place = lpn;
+    }
+
+    /// The logical page of an object that is to be hashed still.
+    pub fn unhashed(&self, object: u32) -> Option<u32> {
+        let record = &self.table[object as usize];
+        // One reference, and the index does not name it.
+        (record.references == 1 && record.place != NO_PLACE).then_some(record.place)
+    }
+
+    /// An object needs not be hashed any more.
+    pub fn hashed(&mut self, object: u32) {
+        self.table[object as usize].place = NO_PLACE;
     }
 
     /// Asks for the map entry of a logical page.
@@ -301,7 +321,10 @@ impl<C: Content> Members for Objects<C> {
                 record.place = place;
                 record.references |= INDEXED;
             }
-            None => record.references &= !INDEXED,
+            None => {
+                record.references &= !INDEXED;
+                record.place = NO_PLACE;
+            }
         }
     }
 

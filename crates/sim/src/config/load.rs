@@ -252,6 +252,18 @@ impl Checked for SystemConfig {
                 "expected at least one entry, found 0",
             ));
         }
+        if !(2..=u64::from(u32::MAX)).contains(&dedup.sampling_unit.0) {
+            let message = format!(
+                "expected 2 to 2^32 - 1 pages, found {}: one is the sample for the others",
+                dedup.sampling_unit.0
+            );
+            return Err(Fault::new("dedup.sampling_unit", message));
+        }
+        if dedup.out_of_line && dedup.verify {
+            let message = "pages hashed in idle time are shared by fingerprint alone, which needs \
+                           dedup.verify = false";
+            return Err(Fault::new("dedup.out_of_line", message));
+        }
         let off = &dedup.switch_off;
         let counts = [
             ("dedup.switch_off.window", off.window.0),

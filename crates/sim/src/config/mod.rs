@@ -29,4 +29,4 @@ pub use layer::Origin;
 pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use settings::Settings;
-pub use system::{DedupConfig, Digest, SwitchOff, SystemConfig};
+pub use system::{DedupConfig, Digest, Sampling, SwitchOff, SystemConfig};

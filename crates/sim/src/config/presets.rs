@@ -51,6 +51,7 @@ const DEVICES: &[Preset] = presets!("devices":
 const SYSTEMS: &[Preset] = presets!("systems":
     "plain" => "page-mapped translation layer that ignores content",
     "ca-ssd" => "CA-SSD (FAST 2011): inline deduplication by an index of fingerprints",
+    "caftl" => "CAFTL (FAST 2011): a sample of each write is hashed at once, the rest in idle time",
 );
 
 const PARTS: &[Preset] = presets!("parts":

@@ -19,12 +19,12 @@ pub struct SystemConfig {
     /// Where the figures come from.
     #[serde(default)]
     pub source: String,
-    /// Inline deduplication. Its other values are the defaults when it is not enabled, except
+    /// Deduplication. Its other values are the defaults when it is not enabled, except
     /// `oracle`.
     pub dedup: DedupConfig,
 }
 
-/// Inline deduplication.
+/// Deduplication.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DedupConfig {
@@ -44,8 +44,24 @@ pub struct DedupConfig {
     pub fingerprint_bits: u32,
     /// Whether pages found by pre-conditioning are entered into the index.
     pub prefill_in_index: bool,
+    /// Whether all pages of a write are hashed when they come, or a sample.
+    pub sampling: Sampling,
+    /// Of so many pages of a write one is the sample. Used by [`Sampling::Request`] alone.
+    pub sampling_unit: Count,
+    /// Whether stored pages that were not hashed are hashed in idle time.
+    pub out_of_line: bool,
     /// Switching itself off where content does not repeat.
     pub switch_off: SwitchOff,
+}
+
+/// Which pages of a write are hashed when they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// All.
+    Off,
+    /// One for several of a request, and the others if it is found.
+    Request,
 }
 
 /// A digest of the papers: it decides accounted sizes only.

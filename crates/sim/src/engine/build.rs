@@ -146,6 +146,7 @@ pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptio
         fingerprint_bits: dedup.fingerprint_bits,
         verify: dedup.verify,
         bypass,
+        out_of_line: dedup.out_of_line,
     }
 }
 

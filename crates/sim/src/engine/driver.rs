@@ -5,6 +5,12 @@
 //!   are in flight; one arrives when another is done and the host has thought.
 //! * **The hash unit** is a server in front of the translation layer that takes units one at a time in
 //!   order of readiness; a write that is not hashed keeps its place in that order.
+//! * **Sampling**: of so many whole pages of a request one is hashed first. The others are held until it
+//!   has been looked up: they are hashed too if it was found, else written at once without passing the
+//!   hash unit.
+//! * **Out of line**: in idle time a stored page is read, hashed and looked up, one at a time. Its read
+//!   begins when its die and the hash unit have nothing to do, in a gap that has been reached; from then
+//!   on it stands in line like any other.
 //! * **A partly written unit** costs a read of its old content first; a verified duplicate costs the
 //!   read of its candidate. Such a write is *plan, fetch, commit*: the map changes at the commit, and
 //!   changes to one page are committed in order of arrival ([`super::order`]).
@@ -13,16 +19,20 @@
 //! Every instant is handled in order: events up to an arrival come before it.
 //!
 //! Invariants: the hash queue is in order of completion; while `ordered`, every change on its way has a
-//! ticket; memory grows with the requests in flight only.
+//! ticket, and with sampling that is always; the changes held are those of the samples in the hash
+//! queue, in its order; memory grows with the requests in flight only.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
+use std::num::NonZeroU32;
 
 use flashlore_content::PageTag;
+use flashlore_content::dedup::sampling::sample_of;
 use flashlore_flash::hints::prefetch;
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
-use flashlore_ftl::{Candidate, FtlError};
+use flashlore_ftl::core::FIRST_RESERVED_TAG;
+use flashlore_ftl::{Candidate, FtlError, Unhashed};
 use flashlore_trace::{Op, Request, RequestBlock};
 
 use super::measure::Measured;
@@ -33,6 +43,8 @@ use crate::config::Load;
 
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
+/// Stands for the read of a stored page that is hashed in idle time; as many fetches there never are.
+const SCAN_FETCH: u32 = FIRST_RESERVED_TAG - FIRST_FETCH_TAG - 1;
 /// Requests looked ahead for the distances of a prefetch.
 const AHEAD: [(usize, Distance); 4] = [
     (20, Distance::First),
@@ -86,6 +98,10 @@ pub struct Host {
     pub link_sector: Time,
     /// Hashing one unit.
     pub hash: Time,
+    /// Of so many whole pages of a write one is hashed as a sample; `None` for all.
+    pub sampling: Option<NonZeroU32>,
+    /// Whether pages that were not hashed are hashed in idle time.
+    pub out_of_line: bool,
     /// A partly filled page is programmed so long after its first unit came.
     pub flush_after: Time,
 }
@@ -99,6 +115,8 @@ enum What {
     Modify,
     /// It is forgotten.
     Trim,
+    /// It was stored without being hashed, which is made up for: no change of the host's.
+    Scan,
 }
 
 /// The write or trim of one unit on its way to the map.
@@ -109,7 +127,26 @@ struct Change {
     value: PageTag,
     slot: u32,
     what: What,
-    hashed: bool,
+    /// Whether it is hashed, once that is decided.
+    hashing: Hashing,
+}
+
+/// What a change has to do with the hash unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hashing {
+    /// It is hashed for itself.
+    Alone,
+    /// It is hashed, and others are held until it has been looked up.
+    Sample,
+    /// It is not hashed.
+    Not(Unhashed),
+}
+
+impl Change {
+    #[inline(always)]
+    fn is_hashed(&self) -> bool {
+        !matches!(self.hashing, Hashing::Not(_))
+    }
 }
 
 /// Where a change goes on.
@@ -150,6 +187,11 @@ pub struct Driver<'a, S> {
     /// The order of changes, kept from one that may fetch until none is on its way.
     order: Order<Next>,
     ordered: bool,
+    /// Whether it always is.
+    keeps_order: bool,
+    /// How many changes are held for each sample in the hash queue, and those changes.
+    samples: VecDeque<usize>,
+    held: VecDeque<Change>,
     changes: u64,
     flush_due: Option<Time>,
     /// Closed loop: when the next requests may arrive.
@@ -165,7 +207,7 @@ impl<'a, S: System> Driver<'a, S> {
             Load::Open { .. } => BinaryHeap::new(),
             Load::Closed { queue_depth, .. } => (0..queue_depth).map(|_| Reverse(0)).collect(),
         };
-        let ordered = system.verifies();
+        let keeps_order = system.verifies() || host.sampling.is_some();
         Driver {
             system,
             host,
@@ -180,7 +222,10 @@ impl<'a, S: System> Driver<'a, S> {
             free_fetches: Vec::new(),
             open_fetches: 0,
             order: Order::default(),
-            ordered,
+            ordered: keeps_order,
+            keeps_order,
+            samples: VecDeque::new(),
+            held: VecDeque::new(),
             changes: 0,
             flush_due: None,
             turns,
@@ -274,7 +319,14 @@ impl<'a, S: System> Driver<'a, S> {
     fn next_turn(&mut self) -> Result<Time> {
         loop {
             let turn = self.turns.peek().map(|&Reverse(at)| at);
-            match (turn, self.next_instant()) {
+            let instant = self.next_instant();
+            if self.host.out_of_line
+                && let Some(bound) = turn.into_iter().chain(instant).min()
+                && self.scan_before(bound)?
+            {
+                continue;
+            }
+            match (turn, instant) {
                 (Some(at), None) => {
                     self.turns.pop();
                     return Ok(at.max(self.now));
@@ -302,6 +354,7 @@ impl<'a, S: System> Driver<'a, S> {
         let fetched = self.fetched.peek().map(|&Reverse((at, _))| at);
         // Fetches and requests in flight may end at any event of the flash device.
         let waits = self.open_fetches > 0
+            || self.host.out_of_line
             || (matches!(self.host.load, Load::Closed { .. }) && !self.requests.is_empty());
         let flash = if waits {
             self.system.core().flash().next_event()
@@ -320,8 +373,12 @@ impl<'a, S: System> Driver<'a, S> {
         let quiet = self.hash_queue.is_empty()
             && self.fetched.is_empty()
             && self.open_fetches == 0
-            && self.flush_due.is_none();
+            && self.flush_due.is_none()
+            && !self.host.out_of_line;
         if !quiet {
+            if self.host.out_of_line {
+                self.scan_until(until)?;
+            }
             while let Some(instant) = self.next_instant()
                 && instant <= until
             {
@@ -354,7 +411,10 @@ impl<'a, S: System> Driver<'a, S> {
             && end <= at
         {
             self.hash_queue.pop_front();
-            return self.after_hash(at, change);
+            return match change.what {
+                What::Scan => Ok(self.system.end_scan(at)?),
+                _ => self.after_hash(at, change),
+            };
         }
         if self.flush_due.is_some_and(|due| due <= at) {
             self.flush_due = None;
@@ -466,9 +526,10 @@ impl<'a, S: System> Driver<'a, S> {
         if !S::HASHES && whole {
             for lpn in request.lpn..request.lpn + request.units {
                 let value = PageTag(u32::MAX);
+                let unhashed = Some(Unhashed::Off);
                 let done = self
                     .system
-                    .write(When::now(at), lpn, value, false, Tag(slot))?;
+                    .write(When::now(at), lpn, value, unhashed, Tag(slot))?;
                 if let Completion::At { start, end } = done {
                     flight.served(start, end);
                 }
@@ -476,6 +537,11 @@ impl<'a, S: System> Driver<'a, S> {
             self.settle(slot, flight);
             self.expect_flush(at);
             return Ok(());
+        }
+        if let (Some(unit), Some(values)) = (self.host.sampling, values)
+            && S::HASHES
+        {
+            return self.write_sampled(at, slot, request, values, unit.get() as usize);
         }
         let last = request.units - 1;
         for unit in 0..request.units {
@@ -502,8 +568,89 @@ impl<'a, S: System> Driver<'a, S> {
             value,
             slot,
             what,
-            hashed: false,
+            hashing: Hashing::Not(Unhashed::Off),
         }
+    }
+
+    /// Writes a request of which samples are hashed first. A page that is written in part is hashed by
+    /// itself: its content is known only when its old content has been read.
+    #[inline(never)]
+    fn write_sampled(
+        &mut self,
+        at: Time,
+        slot: u32,
+        request: &Request,
+        values: &[u32],
+        unit: usize,
+    ) -> Result<()> {
+        let first = usize::from(request.head_partial);
+        let tail = request.tail_partial && request.units as usize > first;
+        let end = request.units as usize - usize::from(tail);
+        if first > 0 {
+            let change = self.change(request.lpn, PageTag(values[0]), slot, What::Modify);
+            self.begin_change(at, change)?;
+        }
+        let mut lpn = request.lpn + first as u32;
+        for pages in values[first..end].chunks(unit) {
+            self.begin_sampled(at, slot, lpn, pages)?;
+            lpn += pages.len() as u32;
+        }
+        if tail {
+            let change = self.change(lpn, PageTag(values[end]), slot, What::Modify);
+            self.begin_change(at, change)?;
+        }
+        Ok(())
+    }
+
+    /// The pages of one sampling unit: the sample enters the hash unit, the others are held for it.
+    fn begin_sampled(&mut self, at: Time, slot: u32, lpn: u32, pages: &[u32]) -> Result<()> {
+        let Some(chosen) = sample_of(pages) else {
+            return Ok(());
+        };
+        let hashes = self.system.wants_hash();
+        let mut sample = None;
+        for (i, &value) in pages.iter().enumerate() {
+            let change = self.change(lpn + i as u32, PageTag(value), slot, What::Write);
+            self.order.arrive(change.lpn, change.number);
+            if !hashes {
+                self.line_up(at, change)?;
+            } else if i == chosen {
+                sample = Some(change);
+            } else {
+                self.held.push_back(change);
+            }
+        }
+        let Some(mut sample) = sample else {
+            return Ok(());
+        };
+        self.samples.push_back(pages.len() - 1);
+        sample.hashing = Hashing::Sample;
+        self.line_up(at, sample)
+    }
+
+    /// A sample has been hashed: it is looked up for those that are held for it, and is then a write
+    /// like any other.
+    #[inline(never)]
+    fn after_sample(&mut self, at: Time, sample: Change) -> Result<()> {
+        let found = self.system.knows(sample.value);
+        self.await_turn(at, sample)?;
+        self.release_held(at, found)
+    }
+
+    /// The sample that is first in line has been looked up: those held for it go on.
+    fn release_held(&mut self, at: Time, found: bool) -> Result<()> {
+        for _ in 0..self.samples.pop_front().unwrap_or(0) {
+            let Some(mut change) = self.held.pop_front() else {
+                break;
+            };
+            if found {
+                self.enter_hash(at, change)?;
+            } else {
+                change.hashing = Hashing::Not(Unhashed::Unsampled);
+                self.await_turn(at, change)?;
+            }
+        }
+        Ok(())
     }
 
     fn trim(&mut self, flight: InFlight, lpn: u32) -> Result<()> {
@@ -548,7 +695,9 @@ impl<'a, S: System> Driver<'a, S> {
     fn keep_order(&mut self) {
         self.ordered = true;
         for (_, change) in &self.hash_queue {
-            self.order.arrive(change.lpn, change.number);
+            if change.what != What::Scan {
+                self.order.arrive(change.lpn, change.number);
+            }
         }
     }
 
@@ -600,13 +749,18 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     fn fetch_ends(&mut self, fetch: u32, start: Time, end: Time) {
-        let (change, _) = self.fetches[fetch as usize];
-        let flight = self.requests.get_mut(change.slot);
-        flight.start = flight.start.min(start);
+        if fetch != SCAN_FETCH {
+            let (change, _) = self.fetches[fetch as usize];
+            let flight = self.requests.get_mut(change.slot);
+            flight.start = flight.start.min(start);
+        }
         self.fetched.push(Reverse((end, fetch)));
     }
 
     fn after_fetch(&mut self, at: Time, fetch: u32) -> Result<()> {
+        if fetch == SCAN_FETCH {
+            return self.hash_scanned(at);
+        }
         let (change, what) = self.fetches[fetch as usize];
         self.free_fetches.push(fetch);
         match what {
@@ -618,8 +772,20 @@ impl<'a, S: System> Driver<'a, S> {
     /// A change takes its place at the hash unit; one that is not hashed takes no time there.
     #[inline(always)]
     fn enter_hash(&mut self, at: Time, mut change: Change) -> Result<()> {
-        change.hashed = change.what != What::Trim && self.system.wants_hash();
-        let duration = if change.hashed { self.host.hash } else { 0 };
+        if change.what != What::Trim && self.system.wants_hash() {
+            change.hashing = Hashing::Alone;
+        }
+        self.line_up(at, change)
+    }
+
+    /// A change lines up at the hash unit.
+    #[inline(always)]
+    fn line_up(&mut self, at: Time, change: Change) -> Result<()> {
+        let duration = if change.is_hashed() {
+            self.host.hash
+        } else {
+            0
+        };
         let start = at.max(self.hash_free_at);
         let end = start + duration;
         if end == at {
@@ -634,6 +800,15 @@ impl<'a, S: System> Driver<'a, S> {
 
     #[inline(always)]
     fn after_hash(&mut self, at: Time, change: Change) -> Result<()> {
+        if change.hashing == Hashing::Sample {
+            return self.after_sample(at, change);
+        }
+        self.await_turn(at, change)
+    }
+
+    /// A change goes on when those to its page that arrived before it are through.
+    #[inline(always)]
+    fn await_turn(&mut self, at: Time, change: Change) -> Result<()> {
         if self.ordered && !self.order.is_first(change.lpn, change.number) {
             self.order
                 .park(change.lpn, change.number, Next::Commit(change));
@@ -651,7 +826,7 @@ impl<'a, S: System> Driver<'a, S> {
         change: Change,
         read: Option<Candidate<PageTag>>,
     ) -> Result<()> {
-        if change.hashed && self.fetch_candidate(at, change, read)? {
+        if change.is_hashed() && self.fetch_candidate(at, change, read)? {
             return Ok(());
         }
         self.commit(at, change)
@@ -683,6 +858,63 @@ impl<'a, S: System> Driver<'a, S> {
         }
     }
 
+    /// Handles what happens before an arrival and uses the gaps between.
+    #[cold]
+    fn scan_until(&mut self, until: Time) -> Result<()> {
+        loop {
+            let instant = self.next_instant().filter(|&instant| instant <= until);
+            if self.scan_before(instant.unwrap_or(until))? {
+                continue;
+            }
+            let Some(instant) = instant else {
+                return Ok(());
+            };
+            self.handle(instant)?;
+        }
+    }
+
+    /// Starts the read of a stored page that was not hashed if die and hash unit are idle before
+    /// `bound`, when something else happens; whether time has passed for that.
+    #[cold]
+    fn scan_before(&mut self, bound: Time) -> Result<bool> {
+        let Some(idle) = self.system.scan_start() else {
+            return Ok(false);
+        };
+        let start = idle.max(self.hash_free_at).max(self.now);
+        if start >= bound {
+            return Ok(false);
+        }
+        self.now = start;
+        self.system.advance(start)?;
+        self.collect_finished()?;
+        let tag = Tag(FIRST_FETCH_TAG + SCAN_FETCH);
+        if let Some(done) = self.system.scan(start, tag)? {
+            self.await_fetch(SCAN_FETCH, done);
+        }
+        self.watch(start);
+        Ok(true)
+    }
+
+    /// A stored page that was read lines up at the hash unit.
+    #[cold]
+    fn hash_scanned(&mut self, at: Time) -> Result<()> {
+        let end = at.max(self.hash_free_at) + self.host.hash;
+        if end == at {
+            return Ok(self.system.end_scan(at)?);
+        }
+        self.hash_free_at = end;
+        let stored = Change {
+            number: 0,
+            lpn: 0,
+            value: PageTag::FOREIGN,
+            slot: 0,
+            what: What::Scan,
+            hashing: Hashing::Alone,
+        };
+        self.hash_queue.push_back((end, stored));
+        Ok(())
+    }
+
     /// A change is committed, and what is parked behind it goes on.
     #[inline(always)]
     fn commit(&mut self, at: Time, change: Change) -> Result<()> {
@@ -698,7 +930,7 @@ impl<'a, S: System> Driver<'a, S> {
             match next {
                 Next::FetchOld(next) => return self.fetch_old(at, next),
                 Next::Commit(next) => {
-                    if next.hashed && self.fetch_candidate(at, next, None)? {
+                    if next.is_hashed() && self.fetch_candidate(at, next, None)? {
                         return Ok(());
                     }
                     self.apply(at, next)?;
@@ -706,7 +938,7 @@ impl<'a, S: System> Driver<'a, S> {
             }
         }
         // With nothing on its way the hash unit keeps the order by itself until the next fetch.
-        self.ordered = self.system.verifies() || !self.order.is_empty();
+        self.ordered = self.keeps_order || !self.order.is_empty();
         Ok(())
     }
 
@@ -726,11 +958,15 @@ impl<'a, S: System> Driver<'a, S> {
         let Change {
             lpn,
             value,
-            hashed,
+            hashing,
             slot,
             ..
         } = change;
-        match self.system.write(when, lpn, value, hashed, Tag(slot))? {
+        let unhashed = match hashing {
+            Hashing::Not(why) => Some(why),
+            Hashing::Alone | Hashing::Sample => None,
+        };
+        match self.system.write(when, lpn, value, unhashed, Tag(slot))? {
             Completion::At { start, end } => self.unit_done(slot, start, end),
             Completion::Later(_) => {}
         }

@@ -7,6 +7,7 @@
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Tag, When};
+use flashlore_ftl::Unhashed;
 use flashlore_trace::Summary;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -137,7 +138,8 @@ fn prefill<S: System>(
         match value {
             Some(value) => {
                 let tag = PageTag(value);
-                system.write(When::now(0), lpn, tag, in_index, Tag::NONE)?;
+                let unhashed = (!in_index).then_some(Unhashed::Off);
+                system.write(When::now(0), lpn, tag, unhashed, Tag::NONE)?;
             }
             None => system.fill(lpn)?,
         }

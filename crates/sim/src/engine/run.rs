@@ -1,5 +1,6 @@
 //! One run from start to result: prepare the device, replay, warm up, measure, report.
 
+use std::num::NonZeroU32;
 use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
@@ -16,7 +17,7 @@ use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::system::{Deduplicating, Plain, System};
-use crate::config::{Bytes, RunConfig, UNIT_BYTES, config_hash};
+use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
     Dedup, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic, Programs, ResponseByKind,
     RunOutput, RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
@@ -171,11 +172,17 @@ fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
 
 fn host_of(config: &RunConfig) -> Host {
     let timing = &config.device.timing;
+    let dedup = &config.system.dedup;
     Host {
         load: config.host.load(),
         link_request: timing.host_request.0,
         link_sector: timing.host_sector.0,
-        hash: config.system.dedup.hash_time.0,
+        hash: dedup.hash_time.0,
+        sampling: match dedup.sampling {
+            Sampling::Off => None,
+            Sampling::Request => NonZeroU32::new(dedup.sampling_unit.0 as u32),
+        },
+        out_of_line: dedup.out_of_line,
         flush_after: timing.flush_after.0,
     }
 }
@@ -332,6 +339,9 @@ fn report<S: System>(
             paper_bytes: paper_bytes(entries, digest),
             collisions: d.collisions + d.corrupted,
             bypassed: d.unhashed,
+            unsampled: d.unsampled,
+            scanned: d.scanned,
+            scan_duplicates: d.scan_duplicates,
         });
     let energy = &config.device.energy;
     let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;

@@ -13,7 +13,7 @@ use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
-use flashlore_ftl::{Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PlainFtl};
+use flashlore_ftl::{Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PlainFtl, Unhashed};
 
 type Result<T> = std::result::Result<T, FtlError<Infallible>>;
 
@@ -45,15 +45,23 @@ pub trait System {
         read: Option<Candidate<PageTag>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<PageTag>>>;
-    /// Commits the write of a unit.
+    /// Whether the index knows a value: it was hashed as a sample for others.
+    fn knows(&self, value: PageTag) -> bool;
+    /// Commits the write of a unit; `None` if it was hashed.
     fn write(
         &mut self,
         when: When,
         lpn: u32,
         value: PageTag,
-        hashed: bool,
+        unhashed: Option<Unhashed>,
         tag: Tag,
     ) -> Result<Completion>;
+    /// When the next page to be hashed in idle time could be read, its die being idle.
+    fn scan_start(&mut self) -> Option<Time>;
+    /// Reads it, unless collection takes the die first.
+    fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>>;
+    /// It has been hashed.
+    fn end_scan(&mut self, at: Time) -> Result<()>;
     /// Writes content that equals nothing: what the device held before anybody looked.
     fn fill(&mut self, lpn: u32) -> Result<()>;
     /// Reads a unit; `None` when the page was never written.
@@ -147,16 +155,28 @@ impl<K: MapKeeper<()>> System for Plain<K> {
     ) -> Result<Option<CandidateRead<PageTag>>> {
         Ok(None)
     }
+    fn knows(&self, _: PageTag) -> bool {
+        false
+    }
     #[inline(always)]
     fn write(
         &mut self,
         when: When,
         lpn: u32,
         _value: PageTag,
-        _hashed: bool,
+        _unhashed: Option<Unhashed>,
         tag: Tag,
     ) -> Result<Completion> {
         self.0.write(when, lpn, (), tag)
+    }
+    fn scan_start(&mut self) -> Option<Time> {
+        None
+    }
+    fn scan(&mut self, _: Time, _: Tag) -> Result<Option<Completion>> {
+        Ok(None)
+    }
+    fn end_scan(&mut self, _: Time) -> Result<()> {
+        Ok(())
     }
     fn fill(&mut self, lpn: u32) -> Result<()> {
         self.0.write(When::now(0), lpn, (), Tag::NONE).map(drop)
@@ -278,24 +298,36 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>> System for Deduplicating<L, K> {
     ) -> Result<Option<CandidateRead<PageTag>>> {
         self.0.fetch_candidate(at, value, read, tag)
     }
+    fn knows(&self, value: PageTag) -> bool {
+        self.0.candidate(value).is_some()
+    }
     #[inline(always)]
     fn write(
         &mut self,
         when: When,
         lpn: u32,
         value: PageTag,
-        hashed: bool,
+        unhashed: Option<Unhashed>,
         tag: Tag,
     ) -> Result<Completion> {
-        if hashed {
-            self.0.write(when, lpn, value, tag).map(|(_, done)| done)
-        } else {
-            self.0.write_unhashed(when, lpn, value, tag)
+        match unhashed {
+            None => self.0.write(when, lpn, value, tag).map(|(_, done)| done),
+            Some(why) => self.0.write_unhashed(when, lpn, value, why, tag),
         }
     }
+    fn scan_start(&mut self) -> Option<Time> {
+        self.0.scan_start()
+    }
+    fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>> {
+        self.0.scan(at, tag)
+    }
+    fn end_scan(&mut self, at: Time) -> Result<()> {
+        self.0.end_scan(at).map(drop)
+    }
     fn fill(&mut self, lpn: u32) -> Result<()> {
+        let (now, foreign) = (When::now(0), PageTag::FOREIGN);
         self.0
-            .write_unhashed(When::now(0), lpn, PageTag::FOREIGN, Tag::NONE)
+            .write_unhashed(now, lpn, foreign, Unhashed::Foreign, Tag::NONE)
             .map(drop)
     }
     #[inline(always)]

@@ -118,6 +118,16 @@ const ROWS: &[Row] = &[
         let writes = run.dedup.hits + run.dedup.misses;
         (writes > 0).then(|| 100.0 * run.dedup.silent as f64 / writes as f64)
     }),
+    fact("  writes not hashed", Unit::Percent, |run| {
+        let unhashed = run.dedup.bypassed + run.dedup.unsampled;
+        (unhashed > 0).then(|| 100.0 * unhashed as f64 / run.host.write_pages as f64)
+    }),
+    fact("hashed in idle time", Unit::Count, |run| {
+        (run.dedup.scanned > 0).then_some(run.dedup.scanned as f64)
+    }),
+    fact("  duplicates among them", Unit::Count, |run| {
+        (run.dedup.scanned > 0).then_some(run.dedup.scan_duplicates as f64)
+    }),
     cost("energy", Unit::Joules, |run| {
         (run.energy_uj > 0.0).then_some(run.energy_uj / 1e6)
     }),

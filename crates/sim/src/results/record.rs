@@ -254,6 +254,12 @@ pub struct Dedup {
     pub collisions: u64,
     /// Writes that were not hashed because deduplication had switched itself off.
     pub bypassed: u64,
+    /// Writes that were not hashed because the sample chosen for them was not found.
+    pub unsampled: u64,
+    /// Stored pages that were read and hashed in idle time.
+    pub scanned: u64,
+    /// Of them, those that were duplicates and were given up.
+    pub scan_duplicates: u64,
 }
 
 impl Dedup {

@@ -1,9 +1,10 @@
 //! A trace becomes a fit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashlore_trace::{Access, Op};
 use flashlore_units::Nanos;
+use rustc_hash::FxHashMap;
 
 use super::cursors::Cursors;
 use super::features::{Feature, Follower, NONE, Seen};
@@ -23,7 +24,7 @@ pub struct Detail {
     pub sharing: bool,
 }
 
-/// Follows a trace and keeps 64 bytes for each page access.
+/// Follows a trace and keeps 40 bytes for each page access, besides its pages and values.
 #[derive(Debug, Default)]
 pub struct Estimator {
     follower: Follower,
@@ -228,25 +229,33 @@ const SEEN: u32 = 4;
 
 /// Which classes followed up to `longest` classes.
 fn following(runs: &[(usize, Run)], longest: usize) -> Vec<Following> {
-    let classes: Vec<Class> = runs.iter().map(|(_, run)| run.class()).collect();
-    let mut counts: BTreeMap<&[Class], BTreeMap<&Class, u32>> = BTreeMap::new();
+    let classes: BTreeSet<Class> = runs.iter().map(|(_, run)| run.class()).collect();
+    let classes: Vec<Class> = classes.into_iter().collect();
+    let number = |run: &Run| {
+        classes
+            .binary_search(&run.class())
+            .expect("a class of a run") as u32
+    };
+    let numbers: Vec<u32> = runs.iter().map(|(_, run)| number(run)).collect();
+    let mut counts: FxHashMap<&[u32], BTreeMap<u32, u32>> = FxHashMap::default();
     for length in 1..=longest {
-        for window in classes.windows(length + 1) {
-            let (after, before) = window.split_last().expect("one more than the length");
+        for window in numbers.windows(length + 1) {
+            let (&after, before) = window.split_last().expect("one more than the length");
             *counts.entry(before).or_default().entry(after).or_default() += 1;
         }
     }
     counts.retain(|before, after| before.len() == 1 || after.values().sum::<u32>() > SEEN);
-    let rows = |(before, after): (&[Class], BTreeMap<&Class, u32>)| {
-        let before = before.to_vec();
-        after
-            .into_iter()
-            .map(move |(after, count)| Following {
-                count,
-                before: before.clone(),
-                after: after.clone(),
-            })
-            .collect::<Vec<_>>()
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|&(before, _)| before);
+    let named = |number: &u32| classes[*number as usize].clone();
+    let rows = |(before, after): (&[u32], BTreeMap<u32, u32>)| {
+        let before: Vec<Class> = before.iter().map(named).collect();
+        let row = |(after, count)| Following {
+            count,
+            before: before.clone(),
+            after: named(&after),
+        };
+        after.into_iter().map(row).collect::<Vec<_>>()
     };
     counts.into_iter().flat_map(rows).collect()
 }

@@ -1,0 +1,207 @@
+//! Out-of-line deduplication (CAFTL, FAST 2011): stored pages that were not hashed when they were
+//! written are hashed in idle time.
+//!
+//! The phases are the caller's, who knows when the die and the hash unit are idle: ask when the next
+//! page could be read ([`DedupFtl::scan_start`]), read it ([`DedupFtl::scan`]), hash it, end the scan
+//! ([`DedupFtl::end_scan`]). One page at a time. A duplicate's logical page refers to the indexed object
+//! from then on, and its own object dies; any other page is entered into the index. Nothing is
+//! programmed, but a map that is partly in RAM may write back translation pages.
+//!
+//! A page that was not hashed has one referrer, because nothing could find it. Which one stands in its
+//! object, so relocation is no concern here, and an object that died or was overwritten is recognised
+//! when its turn comes, or when its scan ends.
+//!
+//! Memory: 4 bytes and a bit for each object that the device can have, about one a logical page.
+//!
+//! Invariants: every object to be hashed is in the queue or is being read; a handle is in the queue
+//! at most once, with its bit set; what stands in the queue may be dead or hashed by now.
+
+use std::collections::VecDeque;
+
+use flashlore_content::{Content, Ledger};
+use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ready, Tag, Time};
+
+use super::DedupFtl;
+use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::Objects;
+
+/// What became of a page that was hashed in idle time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scanned {
+    /// Its logical page was trimmed or written anew meanwhile.
+    Gone,
+    /// It is entered into the index.
+    Indexed,
+    /// It was a duplicate: its logical page shares the object that the index names.
+    Duplicate,
+}
+
+/// The objects to be hashed, in the order in which they were programmed; one whose handle stood here
+/// already when it was used again keeps that place.
+#[derive(Debug, Clone)]
+pub struct Scan<C> {
+    queue: VecDeque<u32>,
+    /// By handle: whether it is in the queue.
+    queued: Vec<u64>,
+    /// The object being read and hashed, and what it held.
+    reading: Option<(u32, C)>,
+}
+
+impl<C: Content> Scan<C> {
+    /// Nothing is to be hashed; handles are smaller than `most`.
+    pub(super) fn new(most: u32) -> Self {
+        Scan {
+            queue: VecDeque::with_capacity(most as usize),
+            queued: vec![0; (most as usize).div_ceil(64)],
+            reading: None,
+        }
+    }
+
+    /// Objects that wait, those that are dead or hashed by now included.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// An object is to be hashed.
+    pub(super) fn push(&mut self, object: u32) {
+        let (word, bit) = (object as usize / 64, 1 << (object % 64));
+        if self.queued[word] & bit == 0 {
+            self.queued[word] |= bit;
+            self.queue.push_back(object);
+        }
+    }
+
+    /// The next object to be hashed; those before it that need not be any more are dropped.
+    fn next(&mut self, objects: &Objects<C>) -> Option<u32> {
+        while let Some(&object) = self.queue.front() {
+            if objects.unhashed(object).is_some() {
+                return Some(object);
+            }
+            self.pop();
+        }
+        None
+    }
+
+    fn pop(&mut self) {
+        if let Some(object) = self.queue.pop_front() {
+            self.queued[object as usize / 64] &= !(1 << (object % 64));
+        }
+    }
+
+    fn is_queued(&self, object: u32) -> bool {
+        self.queued[object as usize / 64] >> (object % 64) & 1 == 1
+    }
+
+    /// Bytes held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.queue.capacity() * size_of::<u32>() + self.queued.capacity() * size_of::<u64>()
+    }
+
+    /// Recounts the queue and looks for every object to be hashed among those alive.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub(super) fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+        let bits: u32 = self.queued.iter().map(|word| word.count_ones()).sum();
+        if bits as usize != self.queue.len() || !self.queue.iter().all(|&o| self.is_queued(o)) {
+            return Err(format!(
+                "{} objects wait to be hashed, {bits} are marked",
+                self.queue.len()
+            ));
+        }
+        let reading = self.reading.map(|(object, _)| object);
+        for &object in alive {
+            let Some(lpn) = objects.unhashed(object) else {
+                continue;
+            };
+            if !self.is_queued(object) && reading != Some(object) {
+                return Err(format!("object {object} is to be hashed and waits nowhere"));
+            }
+            if objects.object_of(lpn) != Some(object) {
+                return Err(format!(
+                    "object {object} is to be hashed for page {lpn}, which maps to {:?}",
+                    objects.object_of(lpn)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<C, F, L, K> DedupFtl<C, F, L, K>
+where
+    C: Content,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+    K: MapKeeper<F::Page>,
+{
+    /// The plane of the next page to be hashed in idle time.
+    fn next_to_scan(&mut self) -> Option<(u32, PlaneId)> {
+        let scan = self.scan.as_mut().filter(|scan| scan.reading.is_none())?;
+        let object = scan.next(&self.objects)?;
+        let geometry = &self.core.geometry;
+        Some((object, geometry.plane_of_unit(self.objects.at(object))))
+    }
+
+    /// From when on, the present or later, the next page that was not hashed can be read: whatever
+    /// serves its plane is idle. `None` if there is no such page, if one is being hashed, or as long as
+    /// the device has not decided what it does.
+    pub fn scan_start(&mut self) -> Option<Time> {
+        let (_, plane) = self.next_to_scan()?;
+        let idle = self.core.flash.idle_since(plane)?;
+        Some(idle.max(self.core.present))
+    }
+
+    /// Reads the next page that was not hashed, at the present, unless collection has work for its die:
+    /// that comes first and is started here. `None` if nothing is read.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>, FtlError<F::Error>> {
+        self.core.start_background(&mut self.objects)?;
+        let Some((object, plane)) = self.next_to_scan() else {
+            return Ok(None);
+        };
+        let idle = self.core.flash.idle_since(plane);
+        if idle.is_none_or(|since| since > at) {
+            return Ok(None);
+        }
+        let ppn = self.objects.at(object);
+        let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Scan, tag)?;
+        if let Some(scan) = &mut self.scan {
+            scan.pop();
+            scan.reading = Some((object, self.objects.content(object)));
+        }
+        Ok(Some(done))
+    }
+
+    /// The page that was read last has been hashed: it is looked up.
+    ///
+    /// # Errors
+    /// A failure of the device, or what the map entry of a duplicate meets.
+    pub fn end_scan(&mut self, at: Time) -> Result<Scanned, FtlError<F::Error>> {
+        let Some((object, read)) = self.scan.as_mut().and_then(|scan| scan.reading.take()) else {
+            return Ok(Scanned::Gone);
+        };
+        self.dedup.counters.scanned += 1;
+        // The handle may have been used again; then the new object waits for its own turn.
+        let lpn = self.objects.unhashed(object);
+        let Some(lpn) = lpn.filter(|_| self.objects.content(object) == read) else {
+            return Ok(Scanned::Gone);
+        };
+        let Some(found) = self.candidate(read) else {
+            self.objects.hashed(object);
+            self.index(object);
+            return Ok(Scanned::Indexed);
+        };
+        self.core
+            .access_map(&mut self.objects, at, lpn, Tag::NONE)?;
+        self.dedup.counters.scan_duplicates += 1;
+        self.dedup.counters.corrupted += u64::from(self.objects.content(found) != read);
+        self.dedup.index.touch(&mut self.objects, found);
+        self.refer(lpn, found);
+        Ok(Scanned::Duplicate)
+    }
+}
