@@ -22,7 +22,8 @@ impl Definition {
     /// # Errors
     /// As [`Profile::parse`] and [`Fit::parse`].
     pub fn parse(origin: &str, text: &str) -> Result<Definition, ProfileError> {
-        if text.lines().any(|line| line.trim() == "[fit]") {
+        let has_table = |table: toml_edit::DocumentMut| table.contains_key("fit");
+        if text.parse().is_ok_and(has_table) {
             return Ok(Definition::Fit(Box::new(Fit::parse(origin, text)?)));
         }
         Ok(Definition::Profile(Box::new(Profile::parse(origin, text)?)))

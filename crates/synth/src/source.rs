@@ -22,6 +22,9 @@ pub const PREFIX: &str = "profile:";
 /// The most pages and requests of a generated workload: both are counted in 32 bits.
 const MOST: u64 = u32::MAX as u64 - 1;
 
+/// The most runs of an epoch of a fit, which are in memory at a time: half a gigabyte.
+const MOST_RUNS: f64 = 16_777_216.0;
+
 /// A profile that was read, and how it is generated.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -157,6 +160,20 @@ impl SynthOptions {
         if pages > MOST as f64 {
             return Err(format!(
                 "{pages:.0} page accesses with scale={}: expected at most {MOST}",
+                self.scale
+            ));
+        }
+        let epochs = fit.epochs.iter().map(|epoch| {
+            let runs = epoch
+                .runs
+                .iter()
+                .map(|run| f64::from(run.count) * self.scale);
+            runs.sum::<f64>()
+        });
+        let runs = epochs.fold(0.0, f64::max);
+        if runs > MOST_RUNS {
+            return Err(format!(
+                "{runs:.0} runs in an epoch with scale={}: expected at most {MOST_RUNS:.0}",
                 self.scale
             ));
         }

@@ -18,6 +18,9 @@ use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
 use crate::runs::threads;
 
+/// More seeds would not tell more.
+const MOST_SEEDS: u64 = 1000;
+
 /// Makes a profile that is like a trace, and says how well it does.
 pub fn fit(args: &FitArgs) -> Result<(), CliError> {
     refuse_contradictions(args)?;
@@ -67,13 +70,22 @@ pub fn fit(args: &FitArgs) -> Result<(), CliError> {
 }
 
 fn refuse_contradictions(args: &FitArgs) -> Result<(), CliError> {
+    if args.seeds.get() > MOST_SEEDS {
+        return Err(CliError::Usage(format!(
+            "--seeds {}: expected at most {MOST_SEEDS}",
+            args.seeds
+        )));
+    }
     if args.trace == Path::new("-") {
         return Err(CliError::Usage(
             "a fit reads the trace twice, which standard input does not allow; name a file"
                 .to_owned(),
         ));
     }
-    if same_file(&args.trace, &args.output) {
+    let trace = profile(&args.trace).map_or(args.trace.as_path(), |spec| {
+        Path::new(spec.split(',').next().unwrap_or_default())
+    });
+    if same_file(trace, &args.output) {
         return Err(CliError::Usage(format!(
             "{} is both trace and output; name another file for the output",
             args.output.display()
@@ -94,14 +106,11 @@ fn follow(args: &FitArgs, options: &WorkloadOptions) -> Result<Estimator, CliErr
 
 /// The last part of a trace's name.
 fn file_name(trace: &Path) -> String {
-    let spec = profile(trace).map(str::to_owned);
-    let last = || {
-        trace
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
-    spec.or_else(last)
-        .unwrap_or_else(|| trace.display().to_string())
+    let trace = profile(trace).map_or(trace, Path::new);
+    trace.file_name().map_or_else(
+        || trace.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 /// The trace's name up to its first dot.
@@ -123,6 +132,7 @@ fn to_json(chosen: &Chosen, hash: &str) -> String {
         "lines": chosen.fit.lines(),
         "pages": chosen.fit.pages(),
         "fits_tried": chosen.tried,
+        "fits_too_long": chosen.too_long,
         "met": chosen.figures.iter().all(|figure| figure.met),
         "figures": chosen.figures,
     });
@@ -162,8 +172,13 @@ fn to_text(chosen: &Chosen, hash: &str, estimator: &Estimator, args: &FitArgs) -
     text.push_str(&match missed {
         0 => "\nall figures are within their tolerances\n".to_owned(),
         n => format!(
-            "\n{n} of {} figures are not within their tolerances; no finer fit did better\n",
-            chosen.figures.len()
+            "\n{n} of {} figures are not within their tolerances; {}\n",
+            chosen.figures.len(),
+            match chosen.too_long {
+                0 => "no finer fit did better".to_owned(),
+                n =>
+                    format!("{n} finer fits were not tried, with a line for two accesses and more"),
+            }
         ),
     });
     text
@@ -197,6 +212,7 @@ mod tests {
         for (trace, wanted) in [
             ("/data/mail.fiu.xz", "mail"),
             ("profile:web,scale=0.1", "web"),
+            ("profile:/some/where/own.toml", "own"),
             ("demo:maildir", "demo"),
             (".hidden", "hidden"),
         ] {

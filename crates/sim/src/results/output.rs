@@ -212,6 +212,14 @@ pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), FrameError>,
 ) -> Result<(), ResultsError> {
+    // A link stays one; what is no file is not replaced by one.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    if path.exists() && !path.is_file() {
+        return Err(ResultsError::Write {
+            path: path.clone(),
+            source: io::Error::other("found no regular file, expected one or nothing").into(),
+        });
+    }
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);

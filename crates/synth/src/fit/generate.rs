@@ -114,7 +114,7 @@ impl FitGenerator {
         let draw = Draw::new(self.options.seed, 4 + self.next_epoch as u64);
         self.clock = Some(Clock::new(&arrivals, count, duration as f64, draw));
         self.begin_ns = self.end_ns;
-        self.end_ns += duration;
+        self.end_ns = self.end_ns.saturating_add(duration);
         self.next_epoch += 1;
     }
 
@@ -285,7 +285,7 @@ impl FitGenerator {
 
     fn finish(&mut self, op: Op, request: Request, batch: &mut Batch) {
         let clock = self.clock.as_mut().expect("an epoch began");
-        self.last_ns = self.last_ns.max(self.begin_ns + clock.next());
+        self.last_ns = self.last_ns.max(self.begin_ns.saturating_add(clock.next()));
         batch.time_ns.push(self.last_ns);
         batch.device.push(0);
         batch.op.push(op);

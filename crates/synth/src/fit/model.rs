@@ -97,6 +97,12 @@ struct EpochText {
     runs: String,
 }
 
+/// A workload takes at most so long before it is scaled: 146 years.
+const LONGEST_NS: u64 = 1 << 62;
+
+/// The most classes of a context.
+const LONGEST_CONTEXT: usize = 16;
+
 const HEAD: &str = "\
 # A fit: how the pages and values of a workload follow one another, measured on a trace. Workloads like
 # it are made from these tables. docs/workloads.md, \"Fits\", explains the model and each word.
@@ -168,7 +174,7 @@ impl Fit {
     pub fn pages(&self) -> u64 {
         let runs = self.epochs.iter().flat_map(|epoch| &epoch.runs);
         runs.map(|run| u64::from(run.count) * u64::from(run.run.pages))
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     /// Lines of its tables.
@@ -188,8 +194,10 @@ impl Fit {
             if !sizes.iter().all(sound) || !(0.99..=1.01).contains(&total) {
                 return Err((
                     key,
-                    "expected [pages, share] pairs with pages above 0 and shares that make 1"
-                        .to_owned(),
+                    format!(
+                        "found {sizes:?}, expected [pages, share] pairs with pages above 0 and shares \
+                         that make 1"
+                    ),
                 ));
             }
         }
@@ -203,6 +211,18 @@ impl Fit {
                 ),
             ));
         }
+        let durations = self.epochs.iter().map(|epoch| epoch.duration.0);
+        let total = durations.fold(0, u64::saturating_add);
+        if total > LONGEST_NS {
+            return Err((
+                "epoch.duration",
+                format!(
+                    "{} in all, expected at most {}",
+                    Nanos(total),
+                    Nanos(LONGEST_NS)
+                ),
+            ));
+        }
         let mut runs = self.epochs.iter().flat_map(|epoch| &epoch.runs);
         if let Some(run) = runs.find(|run| run.run.fault(self.content)) {
             return Err((
@@ -212,6 +232,29 @@ impl Fit {
                          in trims, in reads of pages that were used, and without content"
                 ),
             ));
+        }
+        self.check_following()
+    }
+
+    fn check_following(&self) -> Result<(), Fault> {
+        let classes = self.classes();
+        for row in &self.following {
+            if row.before.len() > LONGEST_CONTEXT {
+                return Err((
+                    "following.table",
+                    format!(
+                        "found a context of {} classes, expected at most {LONGEST_CONTEXT}",
+                        row.before.len()
+                    ),
+                ));
+            }
+            let mut all = row.before.iter().chain([&row.after]);
+            if let Some(class) = all.find(|class| !classes.contains_key(class)) {
+                return Err((
+                    "following.classes",
+                    format!("'{class}': no run of any epoch is of this class"),
+                ));
+            }
         }
         Ok(())
     }
@@ -279,6 +322,7 @@ impl From<&Epoch> for EpochText {
 fn lines<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     let lines = text.trim().lines().enumerate();
     lines
+        .filter(|(_, line)| !line.trim().is_empty())
         .map(|(at, line)| read(line).map_err(|message| format!("line {}: {message}", at + 1)))
         .collect()
 }
@@ -369,10 +413,16 @@ w 1 back:0/sole same"""
             ("4 w 1", "4000000000 w 9", "page accesses in all"),
             (" > ", " < ", "following.table: line 1"),
             ("> 1", "> 2", "with classes from 0 to 1"),
+            ("w 1 fresh new\nw", "x\nw", "following.classes: 'x': no run"),
+            (
+                "duration = \"1s\"",
+                "duration = \"150000d\"",
+                "epoch.duration: ",
+            ),
             (
                 "[8, 0.5]",
                 "[8, 0.6]",
-                "sizes.writes: expected [pages, share]",
+                "sizes.writes: found [(1, 0.5), (8, 0.6)], expected [pages, share]",
             ),
             ("burst = 2.0", "burst = 0.5", "fit.burst"),
             ("burst = 2.0", "brust = 2.0", "unknown field"),

@@ -156,4 +156,36 @@ mod tests {
         let broken = drawn.windows(2).filter(|pair| pair[0] == pair[1]).count();
         assert!(broken <= 1, "{drawn:?}");
     }
+
+    #[test]
+    fn long_contexts_decide_before_short_ones() {
+        // After one run of class 1 either may come; after two of them only class 2.
+        let epoch = epoch(&["40 w 1 fresh new", "20 w 2 fresh new"]);
+        let classes: BTreeMap<Class, u32> = epoch
+            .runs
+            .iter()
+            .map(|run| run.run.class())
+            .zip(0..)
+            .collect();
+        let row = |before: &[&str], after: &str| Following {
+            count: 1,
+            before: before.iter().map(|&class| class.into()).collect(),
+            after: after.into(),
+        };
+        let (one, two) = ("w 1 fresh new", "w 2 fresh new");
+        let chain = [
+            row(&[one], one),
+            row(&[one], two),
+            row(&[two], one),
+            row(&[one, one], two),
+            row(&[two, one], one),
+        ];
+        let mut order = Order::new(&classes, &chain);
+        let mut draw = Draw::new(5, 0);
+        order.fill(&epoch, &classes, 1.0, &mut draw);
+        let drawn: String = std::iter::from_fn(|| order.take(&mut draw))
+            .map(|run| run.pages.to_string())
+            .collect();
+        assert!(drawn.matches("112").count() >= 19, "{drawn}");
+    }
 }

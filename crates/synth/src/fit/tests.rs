@@ -163,3 +163,61 @@ proptest! {
         prop_assert!(few.len() <= whole.len());
     }
 }
+
+/// A fit without content of two epochs, of 1 s and 3 s.
+fn two_epochs() -> Fit {
+    let text = r#"
+        name = "two"
+        description = "two"
+        source = "two"
+        [fit]
+        content = false
+        burst = 1.0
+        within = "0ns"
+        [sizes]
+        reads = [[1, 1.0]]
+        writes = [[4, 1.0]]
+        [following]
+        classes = ""
+        table = ""
+        [[epoch]]
+        duration = "1s"
+        runs = "1 w 800 fresh -"
+        [[epoch]]
+        duration = "3s"
+        runs = "1 r 300 back:600+0 -"
+    "#;
+    Fit::parse("two", text).unwrap()
+}
+
+#[test]
+fn sizes_times_and_gaps_are_those_of_the_fit_and_scaled() {
+    for scale in [1u64, 2] {
+        let options = SynthOptions {
+            scale: scale as f64,
+            ..SynthOptions::default()
+        };
+        let mut generator = FitGenerator::new(&two_epochs(), &options);
+        let mut batch = Batch::default();
+        let (mut writes, mut reads) = (Vec::new(), Vec::new());
+        while generator.next_batch(&mut batch) {
+            for record in batch.iter() {
+                let of_op = match record.op {
+                    Op::Write => &mut writes,
+                    _ => &mut reads,
+                };
+                of_op.push((record.time_ns, record.offset / UNIT_BYTES, record.length));
+            }
+        }
+        assert_eq!(writes.len() as u64, scale * 200, "800 pages by fours");
+        assert!(writes.iter().all(|write| write.2 == 4 * UNIT_BYTES));
+        assert_eq!(reads.len() as u64, scale * 300, "300 pages by ones");
+        let second = scale * 1_000_000_000;
+        assert!(writes.last().unwrap().0 > second / 2, "a second of writes");
+        assert!(reads[0].0 >= second, "the next epoch");
+        let mean = (reads.last().unwrap().0 - second) as f64 / second as f64;
+        assert!((2.0..4.0).contains(&mean), "three seconds of reads: {mean}");
+        // 600 of 800 pages back, or 1,200 of 1,600.
+        assert_eq!(reads[0].1, scale * 200);
+    }
+}
