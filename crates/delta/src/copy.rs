@@ -45,7 +45,7 @@ const TABLE_BITS: u32 = 13;
 /// The longest step but for its literals: a token and three numbers.
 pub(crate) const STEP_BYTES: usize = 7;
 
-/// Every so many places of the base one is entered into the table; copies grow backwards, so that few bytes are lost.
+/// One in so many places of the base is entered into the table; copies grow backwards to the others.
 const BASE_STEP: usize = 4;
 
 /// After 2 to the power of this many places without a copy, the search goes faster.

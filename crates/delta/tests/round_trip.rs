@@ -273,15 +273,15 @@ fn the_format_by_hand() {
     let mut encoder = Encoder::new();
     // One copy of 4096 bytes: 4096 less 2 less 7 is 31 * 128 + 119.
     let same = encoder.delta(Codec::Copy, &base, &base, usize::MAX);
-    assert_eq!(same, Some(&[2, 3, 0, 0b000_00_111, 0xF7, 0x1F][..]));
+    assert_eq!(same, Some(&[2, 3, 0, 0x07, 0xF7, 0x1F][..]));
     // A copy of 10 bytes, a literal, and a copy of the rest, 4085 bytes, from the same distance.
     let old = base;
     base[10] ^= 1;
     let changed = encoder.delta(Codec::Copy, &old, &base, usize::MAX);
     let literal = base[10];
-    let expected = [2, 6, 0, 0b000_00_111, 1, 0b001_00_111, literal, 0xEC, 0x1F];
+    let expected = [2, 6, 0, 0x07, 1, 0x27, literal, 0xEC, 0x1F];
     assert_eq!(changed, Some(&expected[..]));
     // A zero, and a copy of 4095 bytes from distance 1, the second of the recent ones.
     let zeros = encoder.alone(Codec::Copy, &[0; PAGE_BYTES], usize::MAX);
-    assert_eq!(zeros, Some(&[4, 4, 0, 0b001_01_111, 0, 0xF6, 0x1F][..]));
+    assert_eq!(zeros, Some(&[4, 4, 0, 0x2F, 0, 0xF6, 0x1F][..]));
 }
