@@ -285,3 +285,21 @@ fn the_format_by_hand() {
     let zeros = encoder.alone(Codec::Copy, &[0; PAGE_BYTES], usize::MAX);
     assert_eq!(zeros, Some(&[4, 4, 0, 0x2F, 0, 0xF6, 0x1F][..]));
 }
+
+#[test]
+fn a_body_of_lz4_is_lz4_of_the_exclusive_or() {
+    let mut encoder = Encoder::new();
+    let (old, new) = (text(10), deleted(&text(10), 3000, 40));
+    let difference: Page = std::array::from_fn(|i| old[i] ^ new[i]);
+    for (base, input) in [(Some(&old), &difference), (None, &new)] {
+        let encoded = match base {
+            Some(base) => encoder.delta(Codec::Lz4, base, &new, usize::MAX),
+            None => encoder.alone(Codec::Lz4, &new, usize::MAX),
+        };
+        let expected = lz4_flex::block::compress(input);
+        assert_eq!(
+            encoded.map(|encoded| &encoded[HEADER_BYTES..]),
+            Some(&expected[..])
+        );
+    }
+}
