@@ -1,8 +1,9 @@
 //! What pages and their differences compress to (definition 13).
 //!
-//! The codec is LZ4's block format, byte-oriented and fast. A ratio is the compressed size over 4096,
-//! at most 1. With sampling, only writes whose values are followed are compressed.
+//! The codec is [`Codec::Lz4`] without its header: LZ4's block format, byte-oriented and fast. A ratio
+//! is the compressed size over 4096, at most 1. With sampling, only writes whose values are followed are compressed.
 
+use flashlore_delta::{Codec, Encoder, HEADER_BYTES, MAX_BYTES};
 use flashlore_trace::pages::{PAGE_BYTES, PageSource};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ pub struct Compressibility {
 }
 
 /// Compresses pages.
-struct Codec<'a> {
+struct Measure<'a> {
     source: &'a dyn PageSource,
     pages: u64,
     zero_pages: u64,
@@ -36,12 +37,12 @@ struct Codec<'a> {
     alone: Ratios,
     new: Box<[u8; PAGE_BYTES]>,
     old: Box<[u8; PAGE_BYTES]>,
-    compressed: Vec<u8>,
+    encoder: Encoder,
 }
 
 /// Compresses pages where their bytes are known, and counts the ratios that are given.
 pub(crate) struct CompressibilityCounter<'a> {
-    codec: Option<Codec<'a>>,
+    measure: Option<Measure<'a>>,
     given: Option<Ratios>,
 }
 
@@ -49,15 +50,15 @@ impl<'a> CompressibilityCounter<'a> {
     /// Takes the bytes of values from `source`, if there is one.
     pub fn new(source: Option<&'a dyn PageSource>) -> Self {
         Self {
-            codec: source.map(Codec::new),
+            measure: source.map(Measure::new),
             given: None,
         }
     }
 
     /// A page that held `old`, if that is known, is written with `new`.
     pub fn observe(&mut self, new: u32, old: Option<u32>) {
-        if let Some(codec) = &mut self.codec {
-            codec.observe(new, old);
+        if let Some(measure) = &mut self.measure {
+            measure.observe(new, old);
         }
     }
 
@@ -70,10 +71,10 @@ impl<'a> CompressibilityCounter<'a> {
 
     /// The ratios; nothing without bytes and ratios.
     pub fn finish(self) -> Option<Compressibility> {
-        if self.codec.is_none() && self.given.is_none() {
+        if self.measure.is_none() && self.given.is_none() {
             return None;
         }
-        let found = self.codec.map(Codec::finish).unwrap_or_default();
+        let found = self.measure.map(Measure::finish).unwrap_or_default();
         Some(Compressibility {
             given: self.given.and_then(|given| given.finish()),
             ..found
@@ -81,9 +82,8 @@ impl<'a> CompressibilityCounter<'a> {
     }
 }
 
-impl<'a> Codec<'a> {
+impl<'a> Measure<'a> {
     fn new(source: &'a dyn PageSource) -> Self {
-        let largest = lz4_flex::block::get_maximum_output_size(PAGE_BYTES);
         Self {
             source,
             pages: 0,
@@ -92,7 +92,7 @@ impl<'a> Codec<'a> {
             alone: Ratios::new(PAGE_BYTES),
             new: Box::new([0; PAGE_BYTES]),
             old: Box::new([0; PAGE_BYTES]),
-            compressed: vec![0; largest],
+            encoder: Encoder::new(),
         }
     }
 
@@ -102,14 +102,14 @@ impl<'a> Codec<'a> {
         }
         self.pages += 1;
         self.zero_pages += u64::from(self.new.iter().all(|byte| *byte == 0));
-        self.alone.add(compressed(&self.new, &mut self.compressed));
+        let alone = self.encoder.alone(Codec::Lz4, &self.new, MAX_BYTES);
+        self.alone.add(body_bytes(alone));
         if let Some(old) = old.filter(|old| *old != new)
             && self.source.fill(old, &mut self.old)
         {
-            for (old, new) in self.old.iter_mut().zip(self.new.iter()) {
-                *old ^= new;
-            }
-            self.delta.add(compressed(&self.old, &mut self.compressed));
+            let encoder = &mut self.encoder;
+            let delta = encoder.delta(Codec::Lz4, &self.old, &self.new, MAX_BYTES);
+            self.delta.add(body_bytes(delta));
         }
     }
 
@@ -125,9 +125,9 @@ impl<'a> Codec<'a> {
     }
 }
 
-/// Bytes that `page` compresses to; that of a page if it does not.
-fn compressed(page: &[u8; PAGE_BYTES], into: &mut [u8]) -> usize {
-    lz4_flex::block::compress_into(page, into).unwrap_or(PAGE_BYTES)
+/// Bytes of an encoded page without its header; those of a page if it became no shorter.
+fn body_bytes(encoded: Option<&[u8]>) -> usize {
+    encoded.map_or(PAGE_BYTES, |encoded| encoded.len() - HEADER_BYTES)
 }
 
 #[cfg(test)]

@@ -1,0 +1,136 @@
+//! Consecutive versions of pages, in the order of their writes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use flashlore_delta::{PAGE_BYTES, Page};
+use flashlore_synth::{Generator, SynthOptions, load_profile, recipes};
+use flashlore_trace::{
+    Batch, ContentModel, Op, PageSource, Pages, ReadOptions, TraceReader, WorkloadOptions,
+    for_each_access,
+};
+
+/// Requests of a profile, whose pages are scaled with them.
+const REQUESTS: f64 = 30_000.0;
+
+/// A page before and after a write that changed it.
+pub struct Pair<'a> {
+    pub old: &'a Page,
+    pub new: &'a Page,
+}
+
+/// The overwrites of a workload that change their page.
+pub struct Versions {
+    pub name: String,
+    pages: Vec<Page>,
+    /// Values before and after.
+    overwrites: Vec<(u32, u32)>,
+}
+
+impl Versions {
+    /// Those of a capture, if it is there.
+    pub fn captured(name: &str) -> Option<Versions> {
+        let data = std::env::var_os("FLASHLORE_DATA").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+            PathBuf::from,
+        );
+        let trace = data.join("captures").join(format!("{name}.fiu.xz"));
+        let bytes = data.join("captures").join(format!("{name}.pages.zst"));
+        if !trace.exists() || !bytes.exists() {
+            println!(
+                "skipped: there is no {} or no {}",
+                trace.display(),
+                bytes.display()
+            );
+            return None;
+        }
+        let reader = TraceReader::open(&trace, &ReadOptions::default()).expect("a trace");
+        let options = WorkloadOptions::new(ContentModel::FromTrace);
+        let mut held = Held::default();
+        for_each_access(vec![reader], &options, |access| {
+            let units = access.unit..;
+            for (unit, &value) in units.zip(access.values.unwrap_or_default()) {
+                held.access((access.device, unit), access.op, value);
+            }
+            Ok(())
+        })
+        .expect("a trace");
+        let pages = Pages::open(&bytes, 1 << 30).expect("pages");
+        Some(held.versions(name, &pages, pages.len()))
+    }
+
+    /// Those of a profile with similarity.
+    pub fn synthesised(name: &str) -> Versions {
+        let (profile, _) = load_profile(name).expect("a preset");
+        let scale = REQUESTS / profile.requests.count as f64;
+        let options = SynthOptions {
+            scale: scale.min(1.0),
+            ..SynthOptions::default()
+        };
+        let mut held = Held::default();
+        let mut generator = Generator::new(&profile, &options);
+        let mut batch = Batch::default();
+        while generator.next_batch(&mut batch) {
+            for record in batch.iter() {
+                let units = record.offset / PAGE_BYTES as u64..;
+                for (unit, &value) in units.zip(record.content.unwrap_or_default()) {
+                    held.access((0, unit), record.op, value);
+                }
+            }
+        }
+        let recipes = recipes(&profile, &options).expect("a profile with similarity");
+        held.versions(name, &recipes, recipes.len())
+    }
+
+    /// At most `most` of the overwrites, spread evenly.
+    pub fn pairs(&self, most: usize) -> Vec<Pair<'_>> {
+        let count = self.overwrites.len().min(most);
+        let pick = |i: usize| self.overwrites[i * self.overwrites.len() / count];
+        let page = |value: u32| &self.pages[value as usize];
+        let pairs = (0..count).map(pick);
+        pairs
+            .map(|(old, new)| Pair {
+                old: page(old),
+                new: page(new),
+            })
+            .collect()
+    }
+}
+
+/// What every page holds.
+#[derive(Default)]
+struct Held {
+    values: HashMap<(u32, u64), u32>,
+    overwrites: Vec<(u32, u32)>,
+}
+
+impl Held {
+    fn access(&mut self, page: (u32, u64), op: Op, value: u32) {
+        match op {
+            Op::Write => match self.values.insert(page, value) {
+                Some(old) if old != value => self.overwrites.push((old, value)),
+                _ => {}
+            },
+            // What a page holds before it is written, a read tells.
+            _ => {
+                self.values.entry(page).or_insert(value);
+            }
+        }
+    }
+
+    /// With the bytes of all values; overwrites whose bytes are not known are left out.
+    fn versions(mut self, name: &str, source: &dyn PageSource, values: usize) -> Versions {
+        let mut pages = vec![[0; PAGE_BYTES]; values];
+        for (value, page) in pages.iter_mut().enumerate() {
+            assert!(source.fill(value as u32, page), "value {value} of {name}");
+        }
+        let known = |value: u32| (value as usize) < values;
+        self.overwrites
+            .retain(|&(old, new)| known(old) && known(new));
+        Versions {
+            name: name.to_owned(),
+            pages,
+            overwrites: self.overwrites,
+        }
+    }
+}
