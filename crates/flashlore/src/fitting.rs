@@ -124,35 +124,34 @@ fn choose<E>(
     (seeds, tolerance): (u64, f64),
     look: impl Fn(&Fit, Range<u64>) -> Result<Vec<Shown>, E>,
 ) -> Result<Chosen, E> {
-    let mut best: Option<(f64, Detail, Fit)> = None;
+    let mut best: Option<(f64, Detail, Fit, Vec<Shown>)> = None;
     let (mut tried, mut too_long) = (0, 0);
     for (detail, fit) in fits {
         if best.is_some() && fit.lines() as u64 > fit.pages() / MOST_LINES {
             too_long += 1;
             continue;
         }
-        let miss = |seeds| {
-            let shown = mean(&look(&fit, 1..1 + seeds)?);
-            Ok(worst(trace, &shown, tolerance))
-        };
+        let miss = |shown: &[Shown]| worst(trace, &mean(shown), tolerance);
         // Few seeds tell what misses by far.
-        let mut missed = miss(seeds.min(FEW))?;
-        if missed <= HOPE && seeds > FEW {
-            missed = miss(seeds)?;
+        let few = seeds.min(FEW);
+        let mut shown = look(&fit, 1..1 + few)?;
+        if miss(&shown) <= HOPE {
+            shown.extend(look(&fit, 1 + few..1 + seeds)?);
         }
+        let missed = miss(&shown);
         tried += 1;
         if best.as_ref().is_none_or(|best| missed < best.0) {
-            best = Some((missed, detail, fit));
+            best = Some((missed, detail, fit, shown));
         }
         if missed <= 1.0 {
             break;
         }
     }
-    let (_, detail, fit) = best.expect("a fit was tried");
-    let chose = mean(&look(&fit, 1..1 + seeds)?);
+    let (_, detail, fit, mut chose) = best.expect("a fit was tried");
+    chose.extend(look(&fit, 1 + chose.len() as u64..1 + seeds)?);
     let others = look(&fit, 1 + seeds..1 + 2 * seeds)?;
     Ok(Chosen {
-        figures: figures(trace, &chose, &others, tolerance),
+        figures: figures(trace, &mean(&chose), &others, tolerance),
         fit,
         detail,
         tried,

@@ -1,5 +1,7 @@
 //! Where recent runs ended, so that another can go on there.
 
+use flashlore_trace::Op;
+
 /// How many ends are remembered.
 const KEPT: usize = 48;
 
@@ -32,6 +34,20 @@ impl Cursors {
         }
         self.0.insert(0, end);
         self.0.truncate(KEPT);
+    }
+}
+
+/// Cursors of each operation.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ByOp([Cursors; 3]);
+
+impl ByOp {
+    pub(super) fn of(&mut self, op: Op) -> &mut Cursors {
+        &mut self.0[match op {
+            Op::Write => 0,
+            Op::Trim => 1,
+            _ => 2,
+        }]
     }
 }
 

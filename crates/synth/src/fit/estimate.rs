@@ -6,7 +6,7 @@ use flashlore_trace::{Access, Op};
 use flashlore_units::Nanos;
 use rustc_hash::FxHashMap;
 
-use super::cursors::Cursors;
+use super::cursors::{ByOp, Cursors};
 use super::features::{Feature, Follower, NONE, Seen};
 use super::model::{Epoch, Fit, Following, RequestSizes, rounded};
 use super::run::{Class, Gap, Place, Run, RunCount, Worth};
@@ -183,20 +183,6 @@ impl Feature {
     /// Whether it is a use: a write, or the first read of a page.
     fn uses(&self) -> bool {
         self.op == Op::Write || (self.op == Op::Read && self.last == NONE)
-    }
-}
-
-/// Cursors of each operation.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ByOp([Cursors; 3]);
-
-impl ByOp {
-    pub(super) fn of(&mut self, op: Op) -> &mut Cursors {
-        &mut self.0[match op {
-            Op::Write => 0,
-            Op::Trim => 1,
-            _ => 2,
-        }]
     }
 }
 

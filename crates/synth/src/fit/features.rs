@@ -38,16 +38,18 @@ pub(super) enum Seen {
     Reborn { last: u32 },
 }
 
+/// A page: the position of its last use, and the value it holds.
 #[derive(Debug, Clone, Copy)]
-struct Page {
-    last: u32,
-    held: u32,
+pub(super) struct Page {
+    pub(super) last: u32,
+    pub(super) held: u32,
 }
 
+/// A value: the position of its last use, and how many pages hold it.
 #[derive(Debug, Clone, Copy)]
-struct Value {
-    last: u32,
-    copies: u32,
+pub(super) struct Value {
+    pub(super) last: u32,
+    pub(super) copies: u32,
 }
 
 /// Pages and values as far as a trace was followed.

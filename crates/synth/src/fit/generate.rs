@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use flashlore_trace::{Batch, NO_CONTENT, Op, UNIT_BYTES};
 use flashlore_units::Nanos;
 
-use super::cursors::Cursors;
-use super::estimate::ByOp;
+use super::cursors::{ByOp, Cursors};
 use super::features::NONE;
 use super::model::{Epoch, Fit};
 use super::order::Order;

@@ -4,20 +4,8 @@
 //! its last use; a value that a page holds stands there among the live, one that none holds among the
 //! dead; `copies` of a value is the number of pages that hold it.
 
-use super::features::NONE;
+use super::features::{NONE, Page, Value};
 use crate::recency::{NOWHERE, Recency};
-
-#[derive(Debug, Clone, Copy)]
-struct Page {
-    last: u32,
-    held: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Value {
-    last: u32,
-    copies: u32,
-}
 
 /// What the pages hold, and since when.
 #[derive(Debug, Clone, Default)]
