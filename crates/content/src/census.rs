@@ -24,7 +24,9 @@ pub struct Census {
 pub trait Ledger<C> {
     /// A new page holds this value from now on.
     fn born(&mut self, content: C);
-    /// A page that held this value is no longer valid.
+    /// This value is stored from now on without a page of its own.
+    fn stored(&mut self, content: C);
+    /// A page that held this value is no longer valid, or what stored it otherwise.
     fn died(&mut self, content: C);
     /// The counts so far; `None` when nobody counts.
     fn census(&self) -> Option<Census>;
@@ -39,6 +41,8 @@ pub struct NoCensus;
 impl<C> Ledger<C> for NoCensus {
     #[inline(always)]
     fn born(&mut self, _: C) {}
+    #[inline(always)]
+    fn stored(&mut self, _: C) {}
     #[inline(always)]
     fn died(&mut self, _: C) {}
     fn census(&self) -> Option<Census> {
@@ -55,6 +59,20 @@ pub struct ValueLedger {
 }
 
 impl ValueLedger {
+    /// Notes that a value is stored once more; answers its record before. Foreign content has none.
+    fn add(&mut self, content: PageTag) -> Option<u32> {
+        if content == PageTag::FOREIGN {
+            return None;
+        }
+        let index = content.0 as usize;
+        if index >= self.values.len() {
+            self.values.resize(index + 1, 0);
+        }
+        let before = self.values[index];
+        self.values[index] = (before | 1) + 2;
+        Some(before)
+    }
+
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.values.capacity() * size_of::<u32>()
@@ -63,19 +81,16 @@ impl ValueLedger {
 
 impl Ledger<PageTag> for ValueLedger {
     fn born(&mut self, content: PageTag) {
-        if content.0 == u32::MAX {
-            return;
+        match self.add(content) {
+            None => {}
+            Some(0) => self.counts.unique += 1,
+            Some(1) => self.counts.reborn += 1,
+            Some(_) => self.counts.duplicate += 1,
         }
-        let index = content.0 as usize;
-        if index >= self.values.len() {
-            self.values.resize(index + 1, 0);
-        }
-        match self.values[index] {
-            0 => self.counts.unique += 1,
-            1 => self.counts.reborn += 1,
-            _ => self.counts.duplicate += 1,
-        }
-        self.values[index] = (self.values[index] | 1) + 2;
+    }
+
+    fn stored(&mut self, content: PageTag) {
+        self.add(content);
     }
 
     fn died(&mut self, content: PageTag) {

@@ -95,6 +95,10 @@ impl<F: Flash> Flash for Faulty<F> {
         Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
     }
 
+    fn content(&mut self, ppn: Ppn) -> Result<F::Page, Self::Error> {
+        Ok(self.inner.content(ppn)?)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

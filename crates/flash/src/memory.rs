@@ -67,6 +67,11 @@ impl<P: Clone> Flash for MemoryFlash<P> {
         Ok((stored.page.clone(), Completion::instant(at)))
     }
 
+    fn content(&mut self, ppn: Ppn) -> Result<P, NothingStored> {
+        let stored = self.stored(ppn).ok_or(NothingStored(ppn.0))?;
+        Ok(stored.page.clone())
+    }
+
     fn program(
         &mut self,
         ready: Ready,

@@ -30,6 +30,11 @@ pub enum Cause {
     Summary,
     /// A translation page: a piece of the forward map.
     Map,
+    /// The base of a difference is read to encode a write; a page packed with encoded values is
+    /// programmed.
+    Delta,
+    /// An encoded value is decoded, and programmed as a whole page again.
+    Merge,
 }
 
 /// How the data of an operation travel.
@@ -198,6 +203,13 @@ pub trait Flash {
         route: Route,
         tag: Tag,
     ) -> Result<(Self::Page, Completion), Self::Error>;
+
+    /// What a unit holds that has just been read with others of its flash page, or that its caller keeps
+    /// in RAM: it takes no time and is not counted.
+    ///
+    /// # Errors
+    /// The back end's own.
+    fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error>;
 
     /// Programs a whole flash page; `units` has one entry a slot. `tags` are reported together.
     ///

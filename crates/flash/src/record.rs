@@ -88,6 +88,10 @@ impl<F: Flash> Flash for Recorded<F> {
         self.inner.read(ready, ppn, units, cause, route, tag)
     }
 
+    fn content(&mut self, ppn: Ppn) -> Result<F::Page, Self::Error> {
+        self.inner.content(ppn)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

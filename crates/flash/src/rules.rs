@@ -153,6 +153,11 @@ impl<F: Flash> Flash for Checked<F> {
         Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
     }
 
+    fn content(&mut self, ppn: Ppn) -> Result<F::Page, Self::Error> {
+        self.programmed_unit(ppn, "looked at")?;
+        Ok(self.inner.content(ppn)?)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

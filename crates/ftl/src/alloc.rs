@@ -25,10 +25,12 @@ pub enum Stream {
     Wear = 2,
     /// Translation pages.
     Map = 3,
+    /// Pages packed with encoded values.
+    Log = 4,
 }
 
 /// Number of streams.
-pub const STREAMS: usize = 4;
+pub const STREAMS: usize = 5;
 
 /// The free blocks of a plane.
 #[derive(Debug, Clone, Default)]

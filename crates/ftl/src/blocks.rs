@@ -10,10 +10,14 @@
 //! The turns of a pool are its sealed and collecting blocks, the one sealed longest ago first; a block
 //! whose turn passes over it goes to the end with a new number, as if it had been written anew.
 //!
+//! Packed units are valid while anything in them is referred to; what is not is the block's *slack*, and
+//! its *weight* is its valid units less the whole units of slack.
+//!
 //! Invariants: `valid` is the number of bits set in the block's part of the bitmap; a sealed block is
-//! in the bucket of its pool with that number; no bucket below `lowest` holds a block; turns are in
+//! in the bucket of its pool with its weight; no bucket below `lowest` holds a block; turns are in
 //! ascending order of `sealed`.
 
+use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
@@ -54,6 +58,8 @@ pub struct Block {
     pub valid: u16,
     /// Its pool.
     pub pool: u16,
+    /// What packed pages in it hold that nobody refers to, in grains.
+    slack: u16,
     /// Where it is in its life.
     pub state: State,
 }
@@ -85,8 +91,13 @@ pub struct Blocks {
     most_valid: u32,
     units_per_block: u32,
     seals: u32,
+    /// Grains of slack in a unit, as a power of two: a block's must fit in its record.
+    grain_bits: u32,
     geometry: Geometry,
 }
+
+/// Slack is counted in 256ths of a unit, in blocks of more units than 255 in larger grains.
+const FINEST_GRAIN_BITS: u32 = 8;
 
 impl Blocks {
     /// Erased blocks; `pool_of` names the pool of a block.
@@ -104,6 +115,7 @@ impl Blocks {
             erases: 0,
             sealed: 0,
             valid: 0,
+            slack: 0,
             pool: pool_of(BlockId(block)) as u16,
             state: State::Free,
         };
@@ -119,6 +131,7 @@ impl Blocks {
             most_valid: data_units - geometry.units_per_page(),
             units_per_block: geometry.units_per_block(),
             seals: 0,
+            grain_bits: FINEST_GRAIN_BITS.min(u16::MAX.ilog2().saturating_sub(data_units.ilog2())),
             geometry: geometry.clone(),
         }
     }
@@ -146,6 +159,55 @@ impl Blocks {
     pub fn members(&self, pool: usize) -> std::ops::Range<u32> {
         let count = (self.records.len() / self.lowest.len()) as u32;
         pool as u32 * count..(pool as u32 + 1) * count
+    }
+
+    /// What collecting a block is expected to cost, in units: its valid ones, and of packed ones what is
+    /// referred to.
+    #[inline(always)]
+    pub fn weight(&self, block: BlockId) -> u32 {
+        self.weight_of(self.record(block))
+    }
+
+    #[inline(always)]
+    fn weight_of(&self, record: &Block) -> u32 {
+        u32::from(record.valid) - u32::from(record.slack >> self.grain_bits)
+    }
+
+    /// Grains for so many bytes of a unit.
+    fn grains(&self, bytes: u32) -> u16 {
+        ((bytes << self.grain_bits) / UNIT_BYTES) as u16
+    }
+
+    /// Of a valid unit `after` bytes instead of `before` are not referred to any more.
+    pub fn set_dead(&mut self, ppn: Ppn, before: u32, after: u32) {
+        let block = self.geometry.block_of(ppn);
+        let (before, after) = (self.grains(before), self.grains(after));
+        self.reweigh(block, |record| {
+            record.slack = record.slack - before + after;
+        });
+    }
+
+    /// Changes what a block weighs, in its bucket.
+    #[inline(always)]
+    fn reweigh(&mut self, block: BlockId, change: impl FnOnce(&mut Block)) {
+        let before = self.weight(block);
+        let record = &mut self.records[block.index()];
+        change(record);
+        let (state, pool) = (record.state, record.pool);
+        let after = self.weight(block);
+        if state == State::Sealed && before != after {
+            self.unlink(block.0, before);
+            self.link(block.0, pool, after);
+        }
+    }
+
+    /// The block of a pool with the fewest valid units, packed ones counted whole, if moving them as they
+    /// are gains a page. It looks at every sealed block.
+    pub fn fewest_units(&self, pool: usize, allowed: impl Fn(BlockId) -> bool) -> Option<BlockId> {
+        let units = |&block: &BlockId| (self.record(block).valid, block);
+        let sealed = self.sealed(pool).filter(|&block| allowed(block));
+        let fewest = sealed.min_by_key(units)?;
+        Some(fewest).filter(|&block| u32::from(self.record(block).valid) <= self.most_valid)
     }
 
     /// All records, by block number.
@@ -215,21 +277,18 @@ impl Blocks {
         debug_assert!(self.is_valid(ppn), "unit {} is invalidated twice", ppn.0);
         self.valid[ppn.index() / 64] &= !(1 << (ppn.0 % 64));
         let block = self.geometry.block_of(ppn);
-        let record = &mut self.records[block.index()];
-        record.valid -= 1;
-        if record.state == State::Sealed {
-            let (pool, valid) = (record.pool, u32::from(record.valid));
-            self.unlink(block.0, valid + 1);
-            self.link(block.0, pool, valid);
-        }
+        self.reweigh(block, |record| record.valid -= 1);
     }
 
-    /// A unit has been copied out of its block, which is being collected.
+    /// A unit has been copied out of its block, which is being collected; so many bytes of it were dead.
     #[inline(always)]
-    pub fn moved_out(&mut self, ppn: Ppn) {
+    pub fn moved_out(&mut self, ppn: Ppn, dead: u32) {
         let block = self.geometry.block_of(ppn);
         self.valid[ppn.index() / 64] &= !(1 << (ppn.0 % 64));
-        self.records[block.index()].valid -= 1;
+        let dead = self.grains(dead);
+        let record = &mut self.records[block.index()];
+        record.valid -= 1;
+        record.slack -= dead;
     }
 
     /// A free block is opened.
@@ -244,8 +303,8 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, State::Open);
         record.state = State::Sealed;
-        let (pool, valid) = (record.pool, u32::from(record.valid));
-        self.link(block.0, pool, valid);
+        let pool = record.pool;
+        self.link(block.0, pool, self.weight(block));
         self.append_turn(block);
     }
 
@@ -306,8 +365,7 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, State::Sealed);
         record.state = State::Collecting;
-        let valid = u32::from(record.valid);
-        self.unlink(block.0, valid);
+        self.unlink(block.0, self.weight(block));
     }
 
     /// A block could not be emptied and stays a candidate with what is still valid.
@@ -315,8 +373,8 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, State::Collecting);
         record.state = State::Sealed;
-        let (pool, valid) = (record.pool, u32::from(record.valid));
-        self.link(block.0, pool, valid);
+        let pool = record.pool;
+        self.link(block.0, pool, self.weight(block));
     }
 
     /// Valid units of all blocks.
@@ -328,7 +386,8 @@ impl Blocks {
     pub fn begin_erase(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(
-            record.valid, 0,
+            (record.valid, record.slack),
+            (0, 0),
             "block {} is erased with valid units",
             block.0
         );
@@ -404,11 +463,11 @@ impl Blocks {
     }
 
     #[inline(always)]
-    fn unlink(&mut self, block: u32, valid: u32) {
+    fn unlink(&mut self, block: u32, weight: u32) {
         let Block {
             next, prev, pool, ..
         } = self.records[block as usize];
-        let bucket = usize::from(pool) * self.buckets_per_pool as usize + valid as usize;
+        let bucket = usize::from(pool) * self.buckets_per_pool as usize + weight as usize;
         match self.records.get_mut(prev as usize) {
             Some(r) => r.next = next,
             None => self.buckets[bucket].head = next,
@@ -420,9 +479,9 @@ impl Blocks {
     }
 
     #[inline(always)]
-    fn link(&mut self, block: u32, pool: u16, valid: u32) {
+    fn link(&mut self, block: u32, pool: u16, weight: u32) {
         let pool = usize::from(pool);
-        let bucket = pool * self.buckets_per_pool as usize + valid as usize;
+        let bucket = pool * self.buckets_per_pool as usize + weight as usize;
         let tail = self.buckets[bucket].tail;
         let record = &mut self.records[block as usize];
         record.prev = tail;
@@ -432,8 +491,8 @@ impl Blocks {
             None => self.buckets[bucket].head = block,
         }
         self.buckets[bucket].tail = block;
-        if valid < self.lowest[pool] {
-            self.lowest[pool] = valid;
+        if weight < self.lowest[pool] {
+            self.lowest[pool] = weight;
         }
     }
 
@@ -476,7 +535,7 @@ impl Blocks {
                 ));
             }
             let expected = (record.state == State::Sealed)
-                .then_some((usize::from(record.pool), u32::from(record.valid)));
+                .then_some((usize::from(record.pool), self.weight_of(record)));
             if bucketed[number] != expected {
                 return Err(format!(
                     "block {number} ({:?}, {} valid) is in bucket {:?}",
@@ -484,10 +543,30 @@ impl Blocks {
                 ));
             }
             let empty = matches!(record.state, State::Free | State::Erasing | State::Retired);
-            if empty && record.valid != 0 {
+            if empty && (record.valid, record.slack) != (0, 0) {
                 return Err(format!(
                     "block {number} is {:?} with valid units",
                     record.state
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Recounts the slack of every block; `dead` says how many bytes of a valid unit are dead.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check_slack(&self, dead: impl Fn(Ppn) -> u32) -> Result<(), String> {
+        for (number, record) in self.records.iter().enumerate() {
+            let first = number as u32 * self.units_per_block;
+            let units = (first..first + self.units_per_block).map(Ppn);
+            let valid = units.filter(|&ppn| self.is_valid(ppn));
+            let slack: u32 = valid.map(|ppn| u32::from(self.grains(dead(ppn)))).sum();
+            if slack != u32::from(record.slack) {
+                return Err(format!(
+                    "block {number} notes {} grains of slack, its units have {slack}",
+                    record.slack
                 ));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::{BlockId, Flash};
+use flashlore_flash::{BlockId, Flash, Ppn};
 
 use crate::alloc::Stream;
 use crate::blocks::State;
@@ -142,9 +142,24 @@ where
         Ok(())
     }
 
+    /// The slack of every block is that of its packed units.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub(crate) fn check_slack<M: Mapping>(&self, map: &M) -> Result<(), String> {
+        let dead = |ppn: Ppn| map.dead_bytes(self.owners[ppn.index()]);
+        self.blocks.check_slack(dead)
+    }
+
     /// Programs by cause and slots of programmed pages are the same number.
     fn check_programs(&self) -> Result<(), String> {
-        let streams = [Stream::Host, Stream::Gc, Stream::Wear, Stream::Map];
+        let streams = [
+            Stream::Host,
+            Stream::Gc,
+            Stream::Wear,
+            Stream::Map,
+            Stream::Log,
+        ];
         let waiting: u64 = self
             .planes
             .iter()

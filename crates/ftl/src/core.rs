@@ -2,7 +2,7 @@
 //!
 //! It knows owners, not logical pages: whoever maps addresses ([`crate::plain`], [`crate::dedup`])
 //! appends units under an owner and invalidates them, and is told when a unit moves
-//! ([`Mapping::relocate`]).
+//! ([`crate::mapping::Mapping::relocate`]).
 //!
 //! Life of an append: the lane is the next one in turn (`host_lane`), which may first collect
 //! its pool; the unit takes the next slot of the lane's open block; a page is programmed when its last
@@ -25,11 +25,15 @@ use crate::gc::Victims;
 use crate::gc::background::Job;
 use crate::layout::{Layout, Rotate};
 use crate::map_cache::{MapKeeper, Resident};
-use crate::mapping::Mapping;
+use crate::mapping::Relocate;
 use crate::options::{FtlOptions, Mode, Streams, Trigger};
 
 /// Tags from here on name blocks being erased; the caller's own must be smaller.
 pub const FIRST_RESERVED_TAG: u32 = 1 << 31;
+
+/// Owners from here on are packed pages (and, above them, translation pages); objects and logical pages
+/// have smaller numbers where packed pages exist.
+pub const FIRST_PACK: u32 = 1 << 31;
 
 /// What a read of a logical page answers: its content if it has any, and when it is there.
 pub type PageRead<P> = (Option<P>, Completion);
@@ -66,7 +70,8 @@ pub struct Core<F: Flash, K = Resident> {
     /// Background erases that are not over, with their pools.
     pub(crate) erasing: Vec<(BlockId, usize)>,
     pub(crate) counters: Counters,
-    cursors: Vec<u32>,
+    /// The lane of each group that takes the host's next page, and the next packed page.
+    cursors: [Vec<u32>; 2],
     /// The latest instant that was advanced to.
     pub(crate) present: Time,
     pub(crate) finished: Vec<Finished>,
@@ -80,6 +85,10 @@ pub struct Core<F: Flash, K = Resident> {
     /// With barriers: blocks freed since the last one.
     unsettled: Vec<BlockId>,
     most_live: u64,
+    /// The last foreground collection gained no page, because it gave units other forms: the next victim
+    /// is chosen for its units, which move as they are.
+    pub(crate) gains_nothing: bool,
+    pub(crate) moves_as_is: bool,
     /// While a pool is low a lane is looked at also when it has a block open.
     looks_at_open_lanes: bool,
 }
@@ -138,7 +147,10 @@ where
             owners: on_large_pages(vec![0; geometry.units() as usize]),
             victims: Victims::new(options.collect.victims, options.seed),
             counters: Counters::new(data_units),
-            cursors: vec![0; layout.groups().len()],
+            cursors: [
+                vec![0; layout.groups().len()],
+                vec![0; layout.groups().len()],
+            ],
             units_per_page: geometry.units_per_page(),
             flash,
             options,
@@ -157,6 +169,8 @@ where
             partial_pages: 0,
             unsettled: Vec::new(),
             most_live,
+            gains_nothing: false,
+            moves_as_is: false,
             looks_at_open_lanes,
         })
     }
@@ -203,13 +217,19 @@ where
 
     /// The stream that has a block open.
     pub fn stream_of(&self, block: u32) -> Option<Stream> {
-        [Stream::Host, Stream::Gc, Stream::Wear, Stream::Map]
-            .into_iter()
-            .find(|&s| {
-                self.planes
-                    .iter()
-                    .any(|p| p.open[s as usize].block == block)
-            })
+        [
+            Stream::Host,
+            Stream::Gc,
+            Stream::Wear,
+            Stream::Map,
+            Stream::Log,
+        ]
+        .into_iter()
+        .find(|&s| {
+            self.planes
+                .iter()
+                .any(|p| p.open[s as usize].block == block)
+        })
     }
 
     /// The most units that can be valid while writes and collection always find room.
@@ -269,7 +289,7 @@ where
     /// # Errors
     /// A failure of the device.
     #[inline(always)]
-    pub fn advance<M: Mapping>(
+    pub fn advance<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         until: Time,
@@ -320,7 +340,7 @@ where
     /// # Errors
     /// [`FtlError::Full`] when no page can be freed, or a failure of the device.
     #[inline(always)]
-    pub(crate) fn append_host<M: Mapping>(
+    pub(crate) fn append_host<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         when: When,
@@ -329,57 +349,82 @@ where
         page: F::Page,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let group = self.layout.group_of(lpn);
-        let plane = self.host_lane(map, when.at, group)?;
         let unit = Unit::New { owner, page };
-        let (ppn, done) = self.append(plane, Stream::Host, unit, when, Route::Channel, tag)?;
+        let appended = self.append_in_turn(map, Stream::Host, when, lpn, unit, tag)?;
         self.counters.programs_host += 1;
+        Ok(appended)
+    }
+
+    /// Appends a unit to the lane of a stream whose turn it is; the caller counts it.
+    #[inline(always)]
+    pub(crate) fn append_in_turn<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        stream: Stream,
+        when: When,
+        lpn: u32,
+        unit: Unit<F::Page>,
+        tag: Tag,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let group = self.layout.group_of(lpn);
+        let plane = self.host_lane(map, when.at, group, stream)?;
+        let (ppn, done) = self.append(plane, stream, unit, when, Route::Channel, tag)?;
         let turn_over = match self.options.layout.rotate {
             Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),
-            Rotate::Block => !self.planes[plane.index()].open[Stream::Host as usize].is_open(),
+            Rotate::Block => !self.planes[plane.index()].open[stream as usize].is_open(),
         };
         if turn_over {
-            self.next_lane(group);
+            self.next_lane(group, stream);
         }
         Ok((ppn, done))
     }
 
     #[inline(always)]
-    fn next_lane(&mut self, group: usize) {
-        let next = self.cursors[group] + 1;
-        let count = self.layout.groups()[group].len() as u32;
-        self.cursors[group] = if next == count { 0 } else { next };
+    fn cursors(&mut self, stream: Stream) -> &mut Vec<u32> {
+        &mut self.cursors[usize::from(stream == Stream::Log)]
     }
 
-    /// The lane that takes the next unit of a group, with a host block open.
     #[inline(always)]
-    fn host_lane<M: Mapping>(
+    fn next_lane(&mut self, group: usize, stream: Stream) {
+        let count = self.layout.groups()[group].len() as u32;
+        let cursor = &mut self.cursors(stream)[group];
+        let next = *cursor + 1;
+        *cursor = if next == count { 0 } else { next };
+    }
+
+    /// The lane that takes the next unit of a group, with a block of the stream open.
+    #[inline(always)]
+    fn host_lane<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
         group: usize,
+        stream: Stream,
     ) -> Result<PlaneId, FtlError<F::Error>> {
-        let plane = self.layout.groups()[group][self.cursors[group] as usize];
+        let lane = self.cursors(stream)[group];
+        let plane = self.layout.groups()[group][lane as usize];
         let look = self.low_pools != 0 && self.looks_at_open_lanes;
-        if !look && self.has_host_block(plane) {
+        if !look && self.is_open(plane, stream) {
             return Ok(plane);
         }
-        self.find_lane(map, at, group)
+        self.find_lane(map, at, group, stream)
     }
 
     #[inline(never)]
-    fn find_lane<M: Mapping>(
+    fn find_lane<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
         group: usize,
+        stream: Stream,
     ) -> Result<PlaneId, FtlError<F::Error>> {
         for _ in 0..self.layout.groups()[group].len() {
-            let plane = self.layout.groups()[group][self.cursors[group] as usize];
-            if self.prepare_lane(map, at, plane)? {
+            let lane = self.cursors(stream)[group];
+            let plane = self.layout.groups()[group][lane as usize];
+            if self.prepare_lane(map, at, plane, stream)? {
                 return Ok(plane);
             }
-            self.next_lane(group);
+            self.next_lane(group, stream);
         }
         Err(self.full())
     }
@@ -400,13 +445,14 @@ where
         }
     }
 
-    /// Collects what is due and opens a host block; whether the lane has one now. A collection may
+    /// Collects what is due and opens a block of the stream; whether the lane has one now. A collection may
     /// open one too, for its copies, where they share the host's blocks.
-    fn prepare_lane<M: Mapping>(
+    fn prepare_lane<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
         plane: PlaneId,
+        stream: Stream,
     ) -> Result<bool, FtlError<F::Error>> {
         let pool = self.layout.pool_of(plane);
         if let Trigger::Dispatch { .. } = self.options.collect.trigger {
@@ -416,29 +462,29 @@ where
             // What is left of the open block is for the copies that free the next one.
             self.collect_urgently(map, at, pool)?;
         }
-        if self.has_host_block(plane) {
+        if self.is_open(plane, stream) {
             return Ok(true);
         }
         if self.options.collect.trigger == Trigger::Allocation {
             self.collect_pool(map, at, pool)?;
         }
         let background = self.options.collect.mode == Mode::Background;
-        if background && !self.has_host_block(plane) && !self.may_open(plane) {
+        if background && !self.is_open(plane, stream) && !self.may_open(plane) {
             self.collect_urgently(map, at, pool)?;
         }
-        if self.has_host_block(plane) {
+        if self.is_open(plane, stream) {
             return Ok(true);
         }
         if !self.may_open(plane) {
             return Ok(false);
         }
-        self.open(plane, Stream::Host, at)?;
+        self.open(plane, stream, at)?;
         Ok(true)
     }
 
     #[inline(always)]
-    fn has_host_block(&self, plane: PlaneId) -> bool {
-        self.planes[plane.index()].open[Stream::Host as usize].is_open()
+    fn is_open(&self, plane: PlaneId, stream: Stream) -> bool {
+        self.planes[plane.index()].open[stream as usize].is_open()
     }
 
     /// Whether the host may take a block of this plane and leave collection its reserve.
@@ -448,7 +494,7 @@ where
     }
 
     /// Before an operation is handed to a die: collects the pools of that die that are low.
-    pub(crate) fn collect_die<M: Mapping>(
+    pub(crate) fn collect_die<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -476,7 +522,7 @@ where
         let blocks = &self.blocks;
         let free = &mut self.planes[plane.index()].free;
         let taken = match stream {
-            Stream::Host | Stream::Gc | Stream::Map => free.pop(),
+            Stream::Host | Stream::Gc | Stream::Map | Stream::Log => free.pop(),
             Stream::Wear => free.pop_highest(|b| blocks.record(b).erases),
         };
         let Some(block) = taken else {
@@ -623,7 +669,7 @@ where
         if buffer.units.is_empty() {
             buffer.ready = ready;
             buffer.route = route;
-            self.partial_pages += u32::from(stream == Stream::Host);
+            self.partial_pages += u32::from(waits(stream));
         }
         buffer.ready = buffer.ready.and(ready);
         if route == Route::Channel {
@@ -651,7 +697,7 @@ where
     ) -> Result<Completion, FtlError<F::Error>> {
         let buffer = &mut self.planes[plane.index()].buffers[stream as usize];
         let cause = cause_of(stream);
-        self.partial_pages -= u32::from(stream == Stream::Host);
+        self.partial_pages -= u32::from(waits(stream));
         self.counters.page_programs += 1;
         let waiters = buffer.tags.len();
         buffer.tags.push(asker);
@@ -703,19 +749,24 @@ where
         Ok(true)
     }
 
-    /// Pads and programs every partly filled page of the host.
+    /// Pads and programs every partly filled page of the host, packed ones too.
     ///
     /// # Errors
     /// A failure of the device.
     pub fn flush(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
-        for lane in 0..self.layout.lanes().len() {
-            let plane = self.layout.lanes()[lane];
-            let (group, seat) = self.layout.seat_of(plane);
-            let padded = self.pad(plane, Stream::Host, at)?;
-            let open = self.planes[plane.index()].open[Stream::Host as usize].is_open();
-            let turn_over = padded && (self.options.layout.rotate == Rotate::Page || !open);
-            if turn_over && self.cursors[group] == seat {
-                self.next_lane(group);
+        for stream in [Stream::Host, Stream::Log] {
+            for lane in 0..self.layout.lanes().len() {
+                let plane = self.layout.lanes()[lane];
+                let (group, seat) = self.layout.seat_of(plane);
+                let padded = self.pad(plane, stream, at)?;
+                let open = self.is_open(plane, stream);
+                let turn_over = padded && (self.options.layout.rotate == Rotate::Page || !open);
+                if turn_over && self.cursors(stream)[group] == seat {
+                    self.next_lane(group, stream);
+                }
+            }
+            if !self.options.log {
+                break;
             }
         }
         Ok(())
@@ -759,12 +810,48 @@ where
         Ok(done)
     }
 
+    /// Begins to read a logical page: checks and counts it, and accesses its map entry, which is waited for.
+    ///
+    /// # Errors
+    /// An address out of range or a failure of the device.
+    #[inline(always)]
+    pub(crate) fn begin_read<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        lpn: u32,
+        cause: Cause,
+    ) -> Result<Ready, FtlError<F::Error>> {
+        self.check_range(lpn)?;
+        self.counters.host_reads += u64::from(cause == Cause::Host);
+        let entry = self.access_map(map, at, lpn, Tag::NONE)?;
+        let now = Ready::At(at);
+        Ok(entry.map_or(now, |read| Ready::from(read).and(now)))
+    }
+
+    /// Before a unit is read its die may have to be collected; it may lie elsewhere afterwards.
+    #[inline(always)]
+    pub(crate) fn collect_before_read<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+        ppn: Ppn,
+    ) -> Result<(), FtlError<F::Error>> {
+        if self.low_pools != 0
+            && self.options.collect.trigger == (Trigger::Dispatch { reads: true })
+            && self.buffered(ppn).is_none()
+        {
+            self.collect_die(map, at, self.geometry.plane_of_unit(ppn))?;
+        }
+        Ok(())
+    }
+
     /// Reads a logical page; one that was never written costs nothing. Its die may be collected first.
     ///
     /// # Errors
     /// An address out of range or a failure of the device.
     #[inline(always)]
-    pub(crate) fn read_page<M: Mapping>(
+    pub(crate) fn read_page<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -772,23 +859,13 @@ where
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
-        self.check_range(lpn)?;
-        self.counters.host_reads += u64::from(cause == Cause::Host);
-        let entry = self.access_map(map, at, lpn, Tag::NONE)?;
-        let mut ppn = map.unit_of(lpn);
+        let ready = self.begin_read(map, at, lpn, cause)?;
+        let ppn = map.unit_of(lpn);
         if !ppn.is_some() {
             return Ok((None, Completion::instant(at)));
         }
-        if self.low_pools != 0
-            && self.options.collect.trigger == (Trigger::Dispatch { reads: true })
-            && self.buffered(ppn).is_none()
-        {
-            self.collect_die(map, at, self.geometry.plane_of_unit(ppn))?;
-            ppn = map.unit_of(lpn);
-        }
-        let now = Ready::At(at);
-        let ready = entry.map_or(now, |read| Ready::from(read).and(now));
-        let (page, done) = self.read(ready, ppn, cause, tag)?;
+        self.collect_before_read(map, at, ppn)?;
+        let (page, done) = self.read(ready, map.unit_of(lpn), cause, tag)?;
         Ok((Some(page), done))
     }
 
@@ -828,10 +905,22 @@ where
             Cause::Verify => &mut self.counters.page_reads_verify,
             Cause::Scan => &mut self.counters.page_reads_scan,
             Cause::Modify => &mut self.counters.page_reads_modify,
+            Cause::Delta => &mut self.counters.page_reads_delta,
+            Cause::Merge => &mut self.counters.page_reads_merge,
             _ => &mut self.counters.page_reads_host,
         };
         *count += 1;
         Ok(self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?)
+    }
+
+    /// What a unit holds that has been read, or is at hand in a page buffer: not counted, no time.
+    pub(crate) fn content(&mut self, ppn: Ppn) -> Result<F::Page, FtlError<F::Error>> {
+        match self.buffered(ppn).cloned() {
+            Some(Unit::New { page, .. }) => Ok(page),
+            Some(Unit::Copy { from, .. }) => Ok(self.flash.content(from)?),
+            Some(Unit::Pad) => unreachable!("padding has no owner"),
+            None => Ok(self.flash.content(ppn)?),
+        }
     }
 
     /// The unit in a page buffer that will be programmed at `ppn`, if it is not programmed yet.
@@ -861,12 +950,18 @@ fn fills_with_copies(options: &FtlOptions) -> bool {
     options.collect.mode == Mode::Background && options.streams == Streams::Shared
 }
 
+/// Whether somebody waits for what is in a page buffer of the stream, so that it is flushed in time.
+fn waits(stream: Stream) -> bool {
+    matches!(stream, Stream::Host | Stream::Log)
+}
+
 fn cause_of(stream: Stream) -> Cause {
     match stream {
         Stream::Host => Cause::Host,
         Stream::Gc => Cause::Gc,
         Stream::Wear => Cause::Wear,
         Stream::Map => Cause::Map,
+        Stream::Log => Cause::Delta,
     }
 }
 
@@ -896,7 +991,8 @@ fn check_spare<P, K: MapKeeper<P>>(
         Streams::Separate => 2,
         Streams::Shared => 1,
     } + u32::from(options.wear.static_gap > 0)
-        + u32::from(K::DEMAND);
+        + u32::from(K::DEMAND)
+        + u32::from(options.log);
     let most: u64 = layout
         .pools()
         .iter()

@@ -17,6 +17,10 @@ pub struct Counters {
     pub programs_wear: u64,
     /// Translation pages programmed, without those copied by garbage collection.
     pub programs_map: u64,
+    /// Packed pages programmed because host writes filled them.
+    pub programs_log: u64,
+    /// Encoded values programmed as whole pages again.
+    pub programs_merge: u64,
     /// Slots programmed empty because a page was not full.
     pub programs_padding: u64,
     /// Slots of summary pages.
@@ -35,6 +39,10 @@ pub struct Counters {
     pub page_reads_modify: u64,
     /// Flash pages read for translation pages.
     pub page_reads_map: u64,
+    /// Flash pages read to encode writes against them.
+    pub page_reads_delta: u64,
+    /// Flash pages read to decode values that become whole pages.
+    pub page_reads_merge: u64,
     /// Accesses to a map entry in RAM; all of them without a cache of the map are, and not counted.
     pub map_hits: u64,
     /// Accesses to a map entry that was not in RAM.
@@ -43,11 +51,14 @@ pub struct Counters {
     pub erases: u64,
     /// Blocks collected for their invalid units.
     pub victims: u64,
+    /// Those of them that held packed pages.
+    pub log_victims: u64,
     /// Blocks collected to move cold data.
     pub wear_victims: u64,
     /// Blocks retired: worn out, or not to be erased any more.
     pub retired: u64,
-    /// How many victims had so many valid units, by number of valid units.
+    /// How many victims had so many valid units, by number of valid units; of packed pages the bytes that
+    /// nobody refers to are taken off, rounded down to whole units a block.
     pub valid_per_victim: Vec<u64>,
 }
 
@@ -66,6 +77,8 @@ impl Counters {
             + self.programs_gc
             + self.programs_wear
             + self.programs_map
+            + self.programs_log
+            + self.programs_merge
             + self.programs_padding
             + self.programs_summary
     }
@@ -78,5 +91,7 @@ impl Counters {
             + self.page_reads_scan
             + self.page_reads_modify
             + self.page_reads_map
+            + self.page_reads_delta
+            + self.page_reads_merge
     }
 }

@@ -93,19 +93,34 @@ where
 
     /// The next victim of a pool; `idle` asks for one whose plane and die have no background work.
     pub(crate) fn next_victim(&mut self, pool: usize, idle: bool) -> Option<BlockId> {
-        let both = [target_stream(&self.options, Stream::Gc), Stream::Map];
+        let all = [
+            target_stream(&self.options, Stream::Gc),
+            Stream::Map,
+            Stream::Log,
+        ];
+        let targets = if self.options.log {
+            &all[..]
+        } else if K::DEMAND {
+            &all[..2]
+        } else {
+            &all[..1]
+        };
         let room = Room {
             geometry: &self.geometry,
             layout: &self.layout,
             planes: &self.planes,
             pool: &self.pools[pool],
-            targets: if K::DEMAND { &both } else { &both[..1] },
+            targets,
             endurance: self.options.wear.endurance,
         };
         let (jobs, erasing) = (&self.jobs, &self.erasing);
         let allowed = |blocks: &Blocks, block| {
             (!idle || is_idle(&self.geometry, jobs, erasing, block)) && room.affords(blocks, block)
         };
+        self.moves_as_is = std::mem::take(&mut self.gains_nothing);
+        if self.moves_as_is {
+            return self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b));
+        }
         self.victims.choose(&mut self.blocks, pool, &allowed)
     }
 

@@ -13,7 +13,7 @@
 //! | [`mapping`] | logical page to location: directly, or through objects |
 //! | [`core`] | the parts above in one place: append, invalidate, pass time |
 //! | [`plain`] | a page-mapped device |
-//! | [`dedup`] | a device that stores one page per distinct value |
+//! | [`content`] | a device that looks at content: a page per distinct value, differences |
 //! | [`restore`] | the core as a recovery found it |
 //! | [`check`] | recounts every invariant from scratch |
 //! | [`counters`] | what is counted |
@@ -22,9 +22,9 @@
 pub mod alloc;
 pub mod blocks;
 pub mod check;
+pub mod content;
 pub mod core;
 pub mod counters;
-pub mod dedup;
 pub mod endurance;
 pub mod error;
 pub mod gc;
@@ -36,9 +36,9 @@ pub mod plain;
 pub mod restore;
 pub mod wear;
 
+pub use content::out_of_line::Scanned;
+pub use content::{Candidate, CandidateRead, DedupFtl, Outcome, Policies, Unhashed};
 pub use counters::Counters;
-pub use dedup::out_of_line::Scanned;
-pub use dedup::{Candidate, CandidateRead, DedupFtl, Outcome, Unhashed};
 pub use error::FtlError;
 pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};
 pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};

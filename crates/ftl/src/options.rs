@@ -95,6 +95,8 @@ pub struct FtlOptions {
     /// The flash has a volatile cache: a block freed since the last barrier is not written again
     /// before the next one.
     pub barriers: bool,
+    /// Pages packed with encoded values are written, to open blocks of their own.
+    pub log: bool,
     /// Where pages go.
     pub layout: LayoutOptions,
     /// Whether streams are apart.
@@ -117,6 +119,7 @@ impl FtlOptions {
             exported,
             thin: false,
             barriers: false,
+            log: false,
             layout: LayoutOptions::default(),
             streams: Streams::Separate,
             summary_page: false,

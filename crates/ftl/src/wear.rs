@@ -13,7 +13,7 @@ use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
-use crate::mapping::Mapping;
+use crate::mapping::Relocate;
 use crate::options::Mode;
 
 /// A search follows after so many erases, as a share of the pool's blocks.
@@ -24,7 +24,7 @@ where
     F::Page: Clone,
 {
     /// After an erase: moves the coldest block of a pool if the wear is uneven.
-    pub(crate) fn level_wear<M: Mapping>(
+    pub(crate) fn level_wear<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,

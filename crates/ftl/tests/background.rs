@@ -92,6 +92,10 @@ impl Flash for Watched {
         self.device.read(ready, ppn, units, cause, route, tag)
     }
 
+    fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error> {
+        self.device.content(ppn)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

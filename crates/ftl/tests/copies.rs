@@ -83,6 +83,10 @@ impl Flash for Watched {
         Ok((page, done))
     }
 
+    fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error> {
+        self.device.content(ppn)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

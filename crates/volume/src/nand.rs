@@ -471,7 +471,13 @@ fn stream_of(cause: Cause) -> Stream {
         Cause::Gc => Stream::Gc,
         Cause::Wear => Stream::Wear,
         Cause::Map => Stream::Map,
-        Cause::Host | Cause::Verify | Cause::Scan | Cause::Modify | Cause::Summary => Stream::Host,
+        Cause::Delta => Stream::Log,
+        Cause::Host
+        | Cause::Verify
+        | Cause::Scan
+        | Cause::Modify
+        | Cause::Summary
+        | Cause::Merge => Stream::Host,
     }
 }
 
@@ -499,6 +505,10 @@ impl<M: Medium> Flash for Nand<M> {
             return Ok((self.blank.clone(), done));
         }
         Ok((self.read_unit(ppn)?, done))
+    }
+
+    fn content(&mut self, ppn: Ppn) -> Result<StoredUnit, NandError> {
+        self.read_unit(ppn)
     }
 
     fn program(

@@ -2,7 +2,7 @@
 
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::{BlockId, Geometry, Ppn};
-use flashlore_ftl::dedup::bytes::RestoredObject;
+use flashlore_ftl::content::bytes::RestoredObject;
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::options::{FtlOptions, Watermarks};
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};

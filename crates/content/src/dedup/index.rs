@@ -64,6 +64,11 @@ pub struct LruIndex {
 }
 
 impl LruIndex {
+    /// The most entries it takes; `None` for any number.
+    pub fn capacity(&self) -> Option<u32> {
+        self.capacity
+    }
+
     /// An empty index of so many entries; `None` grows with its content. A capacity of 0 keeps
     /// nothing.
     pub fn new(capacity: Option<u32>) -> Self {

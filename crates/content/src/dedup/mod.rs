@@ -86,6 +86,11 @@ impl Dedup {
         }
     }
 
+    /// Whether anything can be entered into the index.
+    pub fn is_on(&self) -> bool {
+        self.index.capacity() != Some(0)
+    }
+
     /// Whether the next write is to be hashed; ask once a write.
     #[inline(always)]
     pub fn wants_hash(&mut self) -> bool {

@@ -571,6 +571,11 @@ impl Flash for NandSim {
     }
 
     #[inline(always)]
+    fn content(&mut self, _ppn: Ppn) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    #[inline(always)]
     fn program(
         &mut self,
         ready: Ready,

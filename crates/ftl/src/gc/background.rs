@@ -21,7 +21,7 @@ use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
-use crate::mapping::Mapping;
+use crate::mapping::Relocate;
 
 /// The collection of one victim in the background.
 #[derive(Debug, Clone, Copy)]
@@ -128,7 +128,7 @@ where
     }
 
     /// Starts every step that fits into an idle gap before `until`.
-    pub(crate) fn run_background<M: Mapping>(
+    pub(crate) fn run_background<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         until: Time,
@@ -156,7 +156,7 @@ where
 
     /// Starts every step that can start at the present, so that what else there is to do in idle gaps
     /// comes after collection.
-    pub(crate) fn start_background<M: Mapping>(
+    pub(crate) fn start_background<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
     ) -> Result<(), FtlError<F::Error>> {
@@ -188,7 +188,7 @@ where
     }
 
     /// One page of a victim, or its erase.
-    fn step<M: Mapping>(
+    fn step<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -228,7 +228,7 @@ where
     }
 
     /// The host needs a block of this pool now.
-    pub(crate) fn collect_urgently<M: Mapping>(
+    pub(crate) fn collect_urgently<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -258,7 +258,7 @@ where
     }
 
     /// Ends a job at once; whether there was room for that.
-    fn finish_job<M: Mapping>(
+    fn finish_job<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -279,7 +279,11 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn settle<M: Mapping>(&mut self, map: &mut M, at: Time) -> Result<(), FtlError<F::Error>> {
+    pub fn settle<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
         for (block, _) in std::mem::take(&mut self.erasing) {
             self.give_back(block);
         }

@@ -10,11 +10,24 @@ use flashlore_flash::{
 
 use crate::alloc::Stream;
 use crate::blocks::Block;
-use crate::core::{Core, FIRST_RESERVED_TAG};
+use crate::core::{Core, FIRST_PACK, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
-use crate::mapping::Mapping;
+use crate::mapping::Relocate;
 use crate::options::{FtlOptions, Mode, Streams};
+
+/// A unit that is to leave its block.
+#[derive(Debug, Clone, Copy)]
+pub struct Relocation {
+    /// The present.
+    pub at: Time,
+    /// Where it is.
+    pub from: Ppn,
+    /// Whose it is.
+    pub owner: u32,
+    /// When it has been read.
+    pub read: Completion,
+}
 
 /// Whether the erase at the end may be suspended and is reported later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +43,7 @@ where
     F::Page: Clone,
 {
     /// Collects a pool that is at its low watermark until it is above the high one.
-    pub(crate) fn collect_pool<M: Mapping>(
+    pub(crate) fn collect_pool<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -52,7 +65,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn reclaim_empty<M: Mapping>(
+    pub fn reclaim_empty<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -69,7 +82,7 @@ where
     }
 
     /// Empties and erases a block.
-    pub(crate) fn collect<M: Mapping>(
+    pub(crate) fn collect<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -77,15 +90,33 @@ where
         stream: Stream,
     ) -> Result<(), FtlError<F::Error>> {
         self.begin_collection(victim, stream);
+        let before = self.counters.programs();
         if let Err(error) = self.empty(map, at, victim, stream) {
             self.blocks.abandon_collection(victim);
             return Err(error);
         }
+        // What is written anew in another form may take as much as it frees.
+        let written = self.counters.programs() - before;
+        self.gains_nothing = written >= u64::from(self.blocks.data_units());
         self.finish_collection(map, at, victim, stream, Erase::Now)
     }
 
+    /// Whether a block holds packed pages; blocks hold them alone.
+    fn holds_log(&self, block: BlockId) -> bool {
+        let first = self.geometry.first_unit(block).0;
+        let end = first + self.blocks.data_units();
+        let unit = self.blocks.next_valid(first, end);
+        unit.is_some_and(|ppn| self.is_log(self.owners[ppn.index()]))
+    }
+
+    /// Whether an owner is a packed page.
+    #[inline(always)]
+    pub(crate) fn is_log(&self, owner: u32) -> bool {
+        self.options.log && owner >= FIRST_PACK && self.keeper.page_of_owner(owner).is_none()
+    }
+
     /// Moves all valid units out of a victim.
-    fn empty<M: Mapping>(
+    fn empty<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -104,18 +135,19 @@ where
 
     /// A block becomes a victim.
     pub(crate) fn begin_collection(&mut self, victim: BlockId, stream: Stream) {
-        let valid = usize::from(self.blocks.record(victim).valid);
+        let weight = self.blocks.weight(victim) as usize;
         self.blocks.begin_collection(victim);
         if stream == Stream::Wear {
             self.counters.wear_victims += 1;
         } else {
             self.counters.victims += 1;
-            self.counters.valid_per_victim[valid] += 1;
+            self.counters.valid_per_victim[weight] += 1;
+            self.counters.log_victims += u64::from(self.holds_log(victim));
         }
     }
 
     #[inline(always)]
-    fn prefetch_owners<M: Mapping>(&self, map: &M, first: u32, end: u32) {
+    fn prefetch_owners<M: Relocate<F, K>>(&self, map: &M, first: u32, end: u32) {
         let mut from = first;
         while let Some(ppn) = self.blocks.next_valid(from, end) {
             map.prefetch(self.owners[ppn.index()]);
@@ -126,7 +158,7 @@ where
     /// Moves the valid units of one flash page, the first of which is `first`; answers the unit to go
     /// on from.
     #[inline(always)]
-    pub(crate) fn move_page<M: Mapping>(
+    pub(crate) fn move_page<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -166,7 +198,7 @@ where
     }
 
     #[inline(always)]
-    fn move_unit<M: Mapping>(
+    fn move_unit<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -175,6 +207,18 @@ where
         read: Completion,
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
+        let owner = self.owners[from.index()];
+        if stream == Stream::Gc && !self.moves_as_is {
+            let unit = Relocation {
+                at,
+                from,
+                owner,
+                read,
+            };
+            if map.rewrite(self, unit)? {
+                return Ok(());
+            }
+        }
         let target = self.target_of(from, stream);
         let plane = self.destination(own, target, at)?;
         // Inside a plane the program queues behind the read anyway; elsewhere it waits for it.
@@ -185,7 +229,6 @@ where
         } else {
             (Ready::from(read), Route::Channel)
         };
-        let owner = self.owners[from.index()];
         let unit = Unit::Copy { owner, from };
         if stream == Stream::Wear {
             self.counters.programs_wear += 1;
@@ -194,7 +237,11 @@ where
         }
         let when = When { ready, at };
         let (to, _) = self.append(plane, target, unit, when, route, Tag::NONE)?;
-        self.blocks.moved_out(from);
+        let dead = map.dead_bytes(owner);
+        self.blocks.moved_out(from, dead);
+        if dead > 0 {
+            self.blocks.set_dead(to, 0, dead);
+        }
         match self.keeper.page_of_owner(owner) {
             Some(page) => self.keeper.place(page, to),
             None => {
@@ -211,25 +258,32 @@ where
         target_stream(&self.options, stream)
     }
 
-    /// The same for what a unit holds: translation pages keep blocks of their own.
+    /// The same for what a unit holds: translation pages and packed pages keep blocks of their own.
     #[inline(always)]
     pub(crate) fn target_of(&self, unit: Ppn, stream: Stream) -> Stream {
         let owner = self.owners[unit.index()];
         match self.keeper.page_of_owner(owner) {
             Some(_) => Stream::Map,
+            None if self.is_log(owner) => Stream::Log,
             None => self.target_stream(stream),
         }
     }
 
+    /// Whether a unit can be appended to a stream in the pool of a plane without taking its last free block.
+    pub(crate) fn has_block_to_spare(&self, own: PlaneId, stream: Stream) -> bool {
+        let pool = self.layout.pool_of(own);
+        self.planes[own.index()].open[stream as usize].is_open() || self.pools[pool].free >= 2
+    }
+
     #[inline(always)]
-    fn has_room(&self, plane: PlaneId, stream: Stream) -> bool {
+    pub(crate) fn has_room(&self, plane: PlaneId, stream: Stream) -> bool {
         let p = &self.planes[plane.index()];
         p.open[stream as usize].is_open() || !p.free.is_empty()
     }
 
     /// The plane that takes a unit moved out of `own`, with a block open.
     #[inline(always)]
-    fn destination(
+    pub(crate) fn destination(
         &mut self,
         own: PlaneId,
         stream: Stream,
@@ -254,7 +308,7 @@ where
     }
 
     /// Programs what is partly filled, then erases the empty victim.
-    pub(crate) fn finish_collection<M: Mapping>(
+    pub(crate) fn finish_collection<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -272,6 +326,9 @@ where
                 }
                 if K::DEMAND && self.holds_copies(plane, Stream::Map) {
                     self.pad(plane, Stream::Map, at)?;
+                }
+                if self.options.log && self.holds_copies(plane, Stream::Log) {
+                    self.pad(plane, Stream::Log, at)?;
                 }
             }
         }

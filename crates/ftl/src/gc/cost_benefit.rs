@@ -20,10 +20,9 @@ impl VictimPolicy for CostBenefit {
     ) -> Option<BlockId> {
         let full = f64::from(blocks.data_units());
         let score = |block: BlockId| {
-            let record = blocks.record(block);
-            let valid = f64::from(record.valid);
+            let valid = f64::from(blocks.weight(block));
             let age = f64::from(blocks.age(block));
-            if record.valid == 0 {
+            if blocks.record(block).valid == 0 {
                 f64::INFINITY
             } else {
                 age * (full - valid) / (2.0 * valid)

@@ -45,19 +45,20 @@ impl VictimPolicy for DChoices {
     ) -> Option<BlockId> {
         let emptiest = blocks.emptiest(pool)?;
         let most = blocks.most_valid();
-        let mut best: Option<(u16, BlockId)> = None;
+        let mut best: Option<(u32, BlockId)> = None;
         let mut found = 0;
         for _ in 0..DRAWS_PER_CHOICE * self.choices {
             let block = self.draw(blocks, pool);
             let record = blocks.record(block);
             let fits = record.state == State::Sealed
-                && u32::from(record.valid) <= most
+                && blocks.weight(block) <= most
                 && allowed(blocks, block);
             if !fits {
                 continue;
             }
-            if best.is_none_or(|(valid, _)| record.valid < valid) {
-                best = Some((record.valid, block));
+            let weight = blocks.weight(block);
+            if best.is_none_or(|(least, _)| weight < least) {
+                best = Some((weight, block));
             }
             found += 1;
             if found == self.choices {

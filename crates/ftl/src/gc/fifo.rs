@@ -30,13 +30,13 @@ impl VictimPolicy for Fifo {
 }
 
 /// Visits the first `count` blocks in the order of their turns whose collection gains a page and is
-/// allowed, with their valid units, and passes over the full ones before the last of them.
+/// allowed, with their weights, and passes over the full ones before the last of them.
 pub(super) fn walk(
     blocks: &mut Blocks,
     pool: usize,
     count: u32,
     allowed: &dyn Fn(&Blocks, BlockId) -> bool,
-    mut visit: impl FnMut(BlockId, u16),
+    mut visit: impl FnMut(BlockId, u32),
 ) {
     if blocks.emptiest(pool).is_none() {
         return;
@@ -50,11 +50,12 @@ pub(super) fn walk(
     {
         turn = blocks.later_turn(block).filter(|_| Some(block) != last);
         let record = blocks.record(block);
-        let (sealed, valid) = (record.state == State::Sealed, record.valid);
-        if sealed && u32::from(valid) > blocks.most_valid() {
+        let sealed = record.state == State::Sealed;
+        let weight = blocks.weight(block);
+        if sealed && weight > blocks.most_valid() {
             blocks.pass_over(block);
         } else if sealed && allowed(blocks, block) {
-            visit(block, valid);
+            visit(block, weight);
             left -= 1;
         } else {
             refused += 1;

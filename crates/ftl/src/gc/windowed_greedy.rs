@@ -35,10 +35,10 @@ impl VictimPolicy for WindowedGreedy {
         if self.window as usize >= blocks.members(pool).len() {
             return Greedy.choose(blocks, pool, allowed);
         }
-        let mut best: Option<(u16, BlockId)> = None;
-        walk(blocks, pool, self.window, allowed, |block, valid| {
-            if best.is_none_or(|(fewest, _)| valid < fewest) {
-                best = Some((valid, block));
+        let mut best: Option<(u32, BlockId)> = None;
+        walk(blocks, pool, self.window, allowed, |block, weight| {
+            if best.is_none_or(|(least, _)| weight < least) {
+                best = Some((weight, block));
             }
         });
         best.map(|(_, block)| block)

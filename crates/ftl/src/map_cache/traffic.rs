@@ -18,7 +18,7 @@ use super::{Access, ENTRIES_PER_PAGE, MapKeeper};
 use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::mapping::Mapping;
+use crate::mapping::Relocate;
 use crate::options::Mode;
 
 impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
@@ -28,7 +28,7 @@ where
     /// Accesses the map entry of a logical page; answers its read, which is reported under `tag`, if it
     /// takes one.
     #[inline(always)]
-    pub(crate) fn access_map<M: Mapping>(
+    pub(crate) fn access_map<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -43,7 +43,7 @@ where
 
     /// Accesses the map entry of a page to be written: the program waits for it.
     #[inline(always)]
-    pub(crate) fn after_map<M: Mapping>(
+    pub(crate) fn after_map<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         when: When,
@@ -54,7 +54,7 @@ where
         Ok(When { ready, ..when })
     }
 
-    fn access_on_demand<M: Mapping>(
+    fn access_on_demand<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -149,7 +149,7 @@ where
     }
 
     /// The lane that takes the next translation page, with a block open for it, if the device has room.
-    fn map_lane<M: Mapping>(
+    fn map_lane<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -167,7 +167,7 @@ where
     }
 
     /// Collects what is due and opens a block for translation pages; whether there is one now.
-    fn prepare_map_lane<M: Mapping>(
+    fn prepare_map_lane<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,

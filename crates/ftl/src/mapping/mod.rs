@@ -2,11 +2,17 @@
 //!
 //! * [`direct`] — no policy is on: the object *is* the logical page
 //! * [`objects`] — an object is one stored value; what keeps it alive is a reference to it
+//!
+//! [`Mapping`] is what the core asks of either, [`Relocate`] what collection asks in addition.
 
 pub mod direct;
 pub mod objects;
 
-use flashlore_flash::Ppn;
+use flashlore_flash::{Flash, Ppn};
+
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::gc::collect::Relocation;
 
 /// What the core needs of a mapping when it reads a logical page or moves a unit.
 pub trait Mapping {
@@ -18,4 +24,26 @@ pub trait Mapping {
     fn prefetch(&self, owner: u32);
     /// Where the unit of an owner lies, for the check; `None` if it owns nothing.
     fn location(&self, owner: u32) -> Option<Ppn>;
+    /// Bytes of a unit that nobody refers to any more, while others of it are referred to.
+    fn dead_bytes(&self, _owner: u32) -> u32 {
+        0
+    }
+}
+
+/// Who may give a unit another form when its block is collected. Without a method of its own every unit
+/// moves as it is.
+pub trait Relocate<F: Flash, K>: Mapping {
+    /// A unit of a victim has been read: writes what is needed of it anew, in whatever form, so that
+    /// nothing lies in it any more. False, and nothing done, if it is to be moved as it is.
+    ///
+    /// # Errors
+    /// What writing meets.
+    #[inline(always)]
+    fn rewrite(
+        &mut self,
+        _core: &mut Core<F, K>,
+        _unit: Relocation,
+    ) -> Result<bool, FtlError<F::Error>> {
+        Ok(false)
+    }
 }

@@ -4,34 +4,51 @@
 //! location and nothing else, so any number of logical pages may share it. A handle is reused after
 //! the object's death.
 //!
-//! Invariants: `references` is the number of logical pages that map to the object; an object without
-//! references is on the free list and maps nowhere; an object that is to be hashed in idle time has one
-//! reference, of the logical page that it names.
+//! Objects are held whole, in a unit of their own, or *packed*: encoded, in a slot of a packed page. A
+//! packed object may need a *base* to be decoded, an object that is held whole and that it pins. Where
+//! there are packed objects or old versions, references are of three kinds, counted apart: live ones of
+//! logical pages, *kept* ones of old versions, and *pins*.
+//!
+//! Invariants: the counts are the references there are; an object without references is on the free list
+//! and maps nowhere; a base is whole; an object that is to be hashed in idle time has one reference, of
+//! the logical page that it names.
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
 use flashlore_flash::Ppn;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
-use super::Mapping;
-
 /// No object.
 pub const NO_OBJECT: u32 = u32::MAX;
 
 const INDEXED: u32 = 1 << 31;
+const PACKED: u32 = 1 << 30;
+const FLAGS: u32 = INDEXED | PACKED;
 const NO_PLACE: u32 = u32::MAX;
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
 struct Object<C> {
-    /// Where it lies; of a free handle, the next free one.
+    /// Where it lies, or its packed page; of a free handle, the next free one.
     location: Ppn,
-    /// Live references, and whether the fingerprint index names the object.
+    /// Live references, whether the fingerprint index names the object, and whether it is packed.
     references: u32,
     content: C,
     /// Its last use in the fingerprint index, while that names it. Of an object that is to be hashed
-    /// in idle time the one logical page that refers to it. [`NO_PLACE`] otherwise.
+    /// in idle time the one logical page that refers to it. Of a packed object its base, or
+    /// [`NO_OBJECT`]. [`NO_PLACE`] otherwise.
     place: u32,
+}
+
+/// References that are not live.
+#[derive(Debug, Clone, Copy, Default)]
+struct Others {
+    /// Of old versions.
+    kept: u32,
+    /// Of packed objects that need it as base.
+    pins: u32,
+    /// The exclusive or of the handles of these: with one pin, which it is.
+    dependents: u32,
 }
 
 /// The map and the object table.
@@ -39,6 +56,9 @@ struct Object<C> {
 pub struct Objects<C> {
     map: Vec<u32>,
     table: Vec<Object<C>>,
+    /// By handle; empty where all references are live.
+    others: Vec<Others>,
+    has_others: bool,
     free: u32,
     live: u32,
     fingerprint_bits: u32,
@@ -52,10 +72,17 @@ impl<C: Content> Objects<C> {
         Objects {
             map,
             table: on_large_pages(Vec::with_capacity(most as usize)),
+            others: Vec::new(),
+            has_others: false,
             free: NO_OBJECT,
             live: 0,
             fingerprint_bits,
         }
+    }
+
+    /// From now on references need not be live ones; before anything is stored.
+    pub fn count_others(&mut self) {
+        self.has_others = true;
     }
 
     /// Objects by handle, location and content, and the pages that map to them; handles in between
@@ -150,6 +177,9 @@ impl<C: Content> Objects<C> {
         self.live += 1;
         if self.free == NO_OBJECT {
             self.table.push(object);
+            if self.has_others {
+                self.others.push(Others::default());
+            }
             return (self.table.len() - 1) as u32;
         }
         let handle = self.free;
@@ -158,11 +188,12 @@ impl<C: Content> Objects<C> {
         handle
     }
 
-    /// Gives a handle back that never got a reference.
+    /// Gives a handle back that has no reference.
     #[inline(always)]
     pub fn free(&mut self, object: u32) {
+        debug_assert!(self.is_dead(object));
         let record = &mut self.table[object as usize];
-        debug_assert_eq!(record.references, 0);
+        record.references = 0;
         record.location = Ppn(self.free);
         self.free = object;
         self.live -= 1;
@@ -183,28 +214,130 @@ impl<C: Content> Objects<C> {
         std::mem::replace(&mut self.map[lpn as usize], object)
     }
 
-    /// Whether an object dies with the next reference it loses.
+    /// Whether an object is likely to die with the next live reference it loses.
     #[inline(always)]
     pub fn is_last(&self, object: u32) -> bool {
-        self.table[object as usize].references & !INDEXED == 1
+        self.table[object as usize].references & !FLAGS == 1
     }
 
-    /// Takes a reference away; whether it was the last.
+    /// Takes a live reference away; whether it was the last of any kind.
     #[inline(always)]
     pub fn release(&mut self, object: u32) -> bool {
+        self.table[object as usize].references -= 1;
+        self.is_dead(object)
+    }
+
+    /// Whether nothing refers to an object.
+    #[inline(always)]
+    pub fn is_dead(&self, object: u32) -> bool {
+        if self.table[object as usize].references & !FLAGS > 0 {
+            return false;
+        }
+        match self.others.get(object as usize) {
+            None => true,
+            Some(others) => others.kept == 0 && others.pins == 0,
+        }
+    }
+
+    /// A live reference becomes that of an old version.
+    #[inline(always)]
+    pub fn keep_instead(&mut self, object: u32) {
+        self.others[object as usize].kept += 1;
+        self.table[object as usize].references -= 1;
+    }
+
+    /// An old version refers to an object that has another reference.
+    pub fn keep(&mut self, object: u32) {
+        self.others[object as usize].kept += 1;
+    }
+
+    /// An old version that refers to an object is given up; whether nothing refers to it now.
+    pub fn give_up(&mut self, object: u32) -> bool {
+        self.others[object as usize].kept -= 1;
+        self.is_dead(object)
+    }
+
+    /// Old versions that refer to an object.
+    pub fn kept(&self, object: u32) -> u32 {
+        self.others.get(object as usize).map_or(0, |o| o.kept)
+    }
+
+    /// Whether old versions, and packed objects that need it, are all that refers to an object.
+    #[inline(always)]
+    pub fn is_history(&self, object: u32) -> bool {
+        self.table[object as usize].references & !FLAGS == 0 && self.kept(object) > 0
+    }
+
+    /// A packed object is to need a base, whoever it is.
+    pub fn pin(&mut self, base: u32, dependent: u32) {
+        let others = &mut self.others[base as usize];
+        others.pins += 1;
+        others.dependents ^= dependent;
+    }
+
+    /// A packed object does not need its base any more; whether nothing refers to that now.
+    pub fn unpin(&mut self, base: u32, dependent: u32) -> bool {
+        let others = &mut self.others[base as usize];
+        others.pins -= 1;
+        others.dependents ^= dependent;
+        self.is_dead(base)
+    }
+
+    /// Packed objects that need an object as base.
+    pub fn pins(&self, object: u32) -> u32 {
+        self.others.get(object as usize).map_or(0, |o| o.pins)
+    }
+
+    /// The packed object that needs a base, if there is exactly one and nothing else refers to the base.
+    pub fn sole_dependent(&self, base: u32) -> Option<u32> {
+        let others = self.others.get(base as usize)?;
+        let live = self.table[base as usize].references & !FLAGS;
+        (live == 0 && others.kept == 0 && others.pins == 1).then_some(others.dependents)
+    }
+
+    /// Whether an object is packed.
+    #[inline(always)]
+    pub fn is_packed(&self, object: u32) -> bool {
+        self.table[object as usize].references & PACKED != 0
+    }
+
+    /// An object lies in a packed page from now on.
+    pub fn set_packed(&mut self, object: u32, pack: u32, base: u32) {
         let record = &mut self.table[object as usize];
-        record.references -= 1;
-        record.references & !INDEXED == 0
+        debug_assert_eq!(record.references & INDEXED, 0);
+        record.references |= PACKED;
+        record.location = Ppn(pack);
+        record.place = base;
+    }
+
+    /// A packed object lies in another packed page from now on.
+    pub fn repack(&mut self, object: u32, pack: u32) {
+        self.table[object as usize].location = Ppn(pack);
+    }
+
+    /// A packed object has a unit of its own from now on.
+    pub fn set_whole(&mut self, object: u32, ppn: Ppn) {
+        let record = &mut self.table[object as usize];
+        record.references &= !PACKED;
+        record.location = ppn;
+        record.place = NO_PLACE;
+    }
+
+    /// The packed page and the base of an object that is packed; the base may be [`NO_OBJECT`].
+    #[inline(always)]
+    pub fn packed(&self, object: u32) -> Option<(u32, u32)> {
+        let record = &self.table[object as usize];
+        (record.references & PACKED != 0).then_some((record.location.0, record.place))
     }
 
     /// Live references of an object.
     pub fn references(&self, object: u32) -> u32 {
-        self.table[object as usize].references & !INDEXED
+        self.table[object as usize].references & !FLAGS
     }
 
     /// Whether a handle names an object that is referenced.
     pub fn is_alive(&self, handle: u32) -> bool {
-        (handle as usize) < self.table.len() && self.references(handle) > 0
+        (handle as usize) < self.table.len() && !self.is_dead(handle)
     }
 
     /// Whether the fingerprint index names the object.
@@ -251,11 +384,15 @@ impl<C: Content> Objects<C> {
             .filter(|&o| o != NO_OBJECT)
     }
 
-    /// Recounts the references; answers the handles that are alive.
+    /// Recounts the references; `kept` are those of old versions. Answers the handles that are alive.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self) -> Result<Vec<u32>, String> {
+    pub fn check(&self, kept: impl Iterator<Item = u32>) -> Result<Vec<u32>, String> {
+        let mut others = vec![Others::default(); self.table.len()];
+        for object in kept.filter(|&object| object != NO_OBJECT) {
+            others[object as usize].kept += 1;
+        }
         let mut counted = vec![0u32; self.table.len()];
         for (lpn, &object) in self.map.iter().enumerate() {
             if object != NO_OBJECT {
@@ -274,15 +411,35 @@ impl<C: Content> Objects<C> {
         }
         let mut alive = Vec::new();
         for (handle, object) in self.table.iter().enumerate() {
-            let references = object.references & !INDEXED;
-            if references != counted[handle] || free[handle] != (references == 0) {
+            let references = object.references & !FLAGS;
+            if references != counted[handle] || free[handle] != self.is_dead(handle as u32) {
                 return Err(format!(
                     "object {handle} has {references} references, {} pages map to it, free: {}",
                     counted[handle], free[handle]
                 ));
             }
+            if !free[handle]
+                && let Some((_, base)) = self.packed(handle as u32)
+                && base != NO_OBJECT
+            {
+                if !self.is_alive(base) || self.is_packed(base) {
+                    return Err(format!(
+                        "object {handle} needs object {base}, which is dead or packed"
+                    ));
+                }
+                others[base as usize].pins += 1;
+                others[base as usize].dependents ^= handle as u32;
+            }
             if !free[handle] {
                 alive.push(handle as u32);
+            }
+        }
+        for (handle, (counted, noted)) in others.iter().zip(&self.others).enumerate() {
+            let of = |o: &Others| (o.kept, o.pins, o.dependents);
+            if of(counted) != of(noted) {
+                return Err(format!(
+                    "object {handle} notes {noted:?}, counted are {counted:?}"
+                ));
             }
         }
         if alive.len() != self.live as usize {
@@ -295,9 +452,24 @@ impl<C: Content> Objects<C> {
         Ok(alive)
     }
 
+    /// Where the content of an object lies, or its packed page; `None` if the handle names nothing alive.
+    pub fn location(&self, object: u32) -> Option<Ppn> {
+        self.is_alive(object).then(|| self.at(object))
+    }
+
+    /// Whether packed objects are all that keeps an object alive.
+    #[inline(always)]
+    pub fn is_pinned_alone(&self, object: u32) -> bool {
+        let live = self.table[object as usize].references & !FLAGS;
+        let others = self.others.get(object as usize);
+        live == 0 && others.is_some_and(|o| o.kept == 0 && o.pins > 0)
+    }
+
     /// Bytes held, counting the table as far as it has been used.
     pub fn heap_bytes(&self) -> usize {
-        self.map.capacity() * size_of::<u32>() + self.table.len() * size_of::<Object<C>>()
+        self.map.capacity() * size_of::<u32>()
+            + self.table.len() * size_of::<Object<C>>()
+            + self.others.len() * size_of::<Others>()
     }
 }
 
@@ -331,30 +503,5 @@ impl<C: Content> Members for Objects<C> {
     #[inline(always)]
     fn prefetch(&self, object: u32) {
         self.prefetch_object(object);
-    }
-}
-
-impl<C: Content> Mapping for Objects<C> {
-    #[inline(always)]
-    fn unit_of(&self, lpn: u32) -> Ppn {
-        match self.get(lpn) {
-            NO_OBJECT => Ppn::NONE,
-            object => self.at(object),
-        }
-    }
-
-    #[inline(always)]
-    fn relocate(&mut self, owner: u32, to: Ppn) {
-        self.table[owner as usize].location = to;
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, owner: u32) {
-        prefetch(&self.table, owner as usize);
-    }
-
-    fn location(&self, owner: u32) -> Option<Ppn> {
-        let object = self.table.get(owner as usize)?;
-        (object.references & !INDEXED != 0).then_some(object.location)
     }
 }

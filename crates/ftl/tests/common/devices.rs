@@ -158,6 +158,7 @@ impl Drawn {
             exported: self.geometry().planes() * (self.blocks - kept) * self.data_units(),
             thin: false,
             barriers: false,
+            log: false,
             layout: LayoutOptions {
                 stripe,
                 placement: self.placement,

@@ -63,6 +63,7 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
         exported: shape.exported_units as u32,
         thin: false,
         barriers: false,
+        log: false,
         layout: ftl::LayoutOptions {
             stripe: layout.stripe.map(|level| match level {
                 StripeLevel::Channel => ftl::Level::Channel,

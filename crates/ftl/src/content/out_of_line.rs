@@ -139,10 +139,17 @@ where
 {
     /// The plane of the next page to be hashed in idle time.
     fn next_to_scan(&mut self) -> Option<(u32, PlaneId)> {
-        let scan = self.scan.as_mut().filter(|scan| scan.reading.is_none())?;
-        let object = scan.next(&self.objects)?;
+        let scan = self
+            .store
+            .scan
+            .as_mut()
+            .filter(|scan| scan.reading.is_none())?;
+        let object = scan.next(&self.store.objects)?;
         let geometry = &self.core.geometry;
-        Some((object, geometry.plane_of_unit(self.objects.at(object))))
+        Some((
+            object,
+            geometry.plane_of_unit(self.store.objects.at(object)),
+        ))
     }
 
     /// From when on, the present or later, the next page that was not hashed can be read: whatever
@@ -160,7 +167,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>, FtlError<F::Error>> {
-        self.core.start_background(&mut self.objects)?;
+        self.core.start_background(&mut self.store)?;
         let Some((object, plane)) = self.next_to_scan() else {
             return Ok(None);
         };
@@ -168,11 +175,11 @@ where
         if idle.is_none_or(|since| since > at) {
             return Ok(None);
         }
-        let ppn = self.objects.at(object);
+        let ppn = self.store.objects.at(object);
         let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Scan, tag)?;
-        if let Some(scan) = &mut self.scan {
+        if let Some(scan) = &mut self.store.scan {
             scan.pop();
-            scan.reading = Some((object, self.objects.content(object)));
+            scan.reading = Some((object, self.store.objects.content(object)));
         }
         Ok(Some(done))
     }
@@ -182,26 +189,30 @@ where
     /// # Errors
     /// A failure of the device, or what the map entry of a duplicate meets.
     pub fn end_scan(&mut self, at: Time) -> Result<Scanned, FtlError<F::Error>> {
-        let Some((object, read)) = self.scan.as_mut().and_then(|scan| scan.reading.take()) else {
+        let Some((object, read)) = self
+            .store
+            .scan
+            .as_mut()
+            .and_then(|scan| scan.reading.take())
+        else {
             return Ok(Scanned::Gone);
         };
-        self.dedup.counters.scanned += 1;
+        self.store.dedup.counters.scanned += 1;
         // The handle may have been used again; then the new object waits for its own turn.
-        let lpn = self.objects.unhashed(object);
-        let Some(lpn) = lpn.filter(|_| self.objects.content(object) == read) else {
+        let lpn = self.store.objects.unhashed(object);
+        let Some(lpn) = lpn.filter(|_| self.store.objects.content(object) == read) else {
             return Ok(Scanned::Gone);
         };
         let Some(found) = self.candidate(read) else {
-            self.objects.hashed(object);
-            self.index(object);
+            self.store.objects.hashed(object);
+            self.store.index(object);
             return Ok(Scanned::Indexed);
         };
-        self.core
-            .access_map(&mut self.objects, at, lpn, Tag::NONE)?;
-        self.dedup.counters.scan_duplicates += 1;
-        self.dedup.counters.corrupted += u64::from(self.objects.content(found) != read);
-        self.dedup.index.touch(&mut self.objects, found);
-        self.refer(lpn, found);
+        self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
+        self.store.dedup.counters.scan_duplicates += 1;
+        self.store.dedup.counters.corrupted += u64::from(self.store.objects.content(found) != read);
+        self.store.dedup.index.touch(&mut self.store.objects, found);
+        self.store.refer(&mut self.core, lpn, found);
         Ok(Scanned::Duplicate)
     }
 }

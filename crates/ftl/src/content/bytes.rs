@@ -3,13 +3,15 @@
 //! The phases are the caller's: ask for the candidate, read and compare it, then share it or store the
 //! page as new. Nothing may happen to the device in between.
 
-use flashlore_content::{Content, Dedup, DedupOptions, Ledger};
+use std::marker::PhantomData;
+
+use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
+use super::store::Store;
 use super::{DedupFtl, Outcome};
 use crate::core::Core;
 use crate::error::{FtlError, OptionsError};
-use crate::mapping::Mapping;
 use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
 use crate::restore::RestoredBlocks;
@@ -52,19 +54,22 @@ where
         let most = Self::most_objects(&flash, &options);
         let core = Core::restore(flash, options, blocks, owners)?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
-        let mut ftl = DedupFtl {
-            core,
+        let store = Store {
             objects: Objects::restore(map, most, dedup.fingerprint_bits, placed),
             dedup: Dedup::new(Self::bounded(dedup, most)),
             scan: None,
             ledger,
+            encoder: NoEncoder,
+            delta: None,
+            page: PhantomData,
         };
+        let mut ftl = DedupFtl { core, store };
         for object in objects {
             if ftl.candidate(object.content).is_none() {
-                ftl.index(object.handle);
+                ftl.store.index(object.handle);
             }
         }
-        ftl.dedup.counters = Default::default();
+        ftl.store.dedup.counters = Default::default();
         Ok(ftl)
     }
 
@@ -73,7 +78,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn reclaim_empty(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
-        self.core.reclaim_empty(&mut self.objects, at)
+        self.core.reclaim_empty(&mut self.store, at)
     }
 
     /// Writes a logical page whose content is that of the candidate `object`.
@@ -90,7 +95,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn read_object(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
-        let ppn = self.objects.at(object);
+        let ppn = self.store.objects.at(object);
         Ok(self
             .core
             .read(Ready::At(0), ppn, Cause::Verify, Tag::NONE)?
@@ -111,7 +116,7 @@ where
         candidate: Option<u32>,
     ) -> Result<u32, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
-        let (object, _) = self.miss(when, lpn, content, page, candidate, Tag::NONE)?;
+        let (object, _) = self.miss(when, lpn, content, page, false, candidate, Tag::NONE)?;
         Ok(object)
     }
 
@@ -128,9 +133,9 @@ where
     ) -> Result<Completion, FtlError<F::Error>> {
         let (ppn, done) =
             self.core
-                .append_host(&mut self.objects, when, lpn, object, page, Tag::NONE)?;
-        self.core.invalidate(self.objects.at(object));
-        self.objects.relocate(object, ppn);
+                .append_host(&mut self.store, when, lpn, object, page, Tag::NONE)?;
+        self.core.invalidate(self.store.objects.at(object));
+        self.store.objects.place(object, ppn);
         Ok(done)
     }
 }

@@ -1,0 +1,96 @@
+//! A value stored in fewer bytes than a page: as its difference from another value, or compressed by
+//! itself.
+//!
+//! * [`Encoder`] — what the translation layer asks: how long, and the encoded value itself
+//! * [`drawn`] — lengths drawn at random, for simulation without bytes (DeltaFTL, EuroSys 2012)
+//!
+//! The translation layer never looks into an encoded value. It packs several into one page and takes
+//! them out again.
+
+pub mod drawn;
+
+pub use drawn::{Drawn, Ratio};
+
+/// A value and the page that holds it.
+#[derive(Debug)]
+pub struct Value<'a, C, P> {
+    /// What it is.
+    pub content: C,
+    /// The page.
+    pub page: &'a P,
+}
+
+impl<C: Copy, P> Clone for Value<'_, C, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: Copy, P> Copy for Value<'_, C, P> {}
+
+/// Turns pages into fewer bytes and back. `C` names a value, `P` is what a mapping unit holds.
+pub trait Encoder<C, P> {
+    /// Whether anything is ever encoded: without, a device has no code for it.
+    const ON: bool = true;
+
+    /// An encoded value as it is kept in RAM until it is programmed.
+    type Encoded: Clone;
+
+    /// The value as its difference from a base, and its length in bytes, if that is at most `limit`.
+    fn difference(
+        &mut self,
+        base: Value<'_, C, P>,
+        new: Value<'_, C, P>,
+        limit: u16,
+    ) -> Option<(u16, Self::Encoded)>;
+
+    /// The value compressed by itself, and its length in bytes, if that is at most `limit`.
+    fn alone(&mut self, new: Value<'_, C, P>, limit: u16) -> Option<(u16, Self::Encoded)>;
+
+    /// The page again; `base` is what the difference was taken from.
+    fn decode(&mut self, base: Option<&P>, encoded: &Self::Encoded) -> P;
+
+    /// A page that holds these encoded values in this order.
+    fn pack(&mut self, values: &[Self::Encoded]) -> P;
+
+    /// The encoded value in the slot of a packed page.
+    fn unpack(&mut self, page: &P, slot: usize) -> Self::Encoded;
+}
+
+/// Nothing is encoded.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoEncoder;
+
+/// No encoded value exists.
+#[derive(Debug, Clone, Copy)]
+pub enum Never {}
+
+impl<C, P> Encoder<C, P> for NoEncoder {
+    const ON: bool = false;
+    type Encoded = Never;
+
+    fn difference(
+        &mut self,
+        _: Value<'_, C, P>,
+        _: Value<'_, C, P>,
+        _: u16,
+    ) -> Option<(u16, Never)> {
+        None
+    }
+
+    fn alone(&mut self, _: Value<'_, C, P>, _: u16) -> Option<(u16, Never)> {
+        None
+    }
+
+    fn decode(&mut self, _: Option<&P>, encoded: &Never) -> P {
+        match *encoded {}
+    }
+
+    fn pack(&mut self, values: &[Never]) -> P {
+        match values[0] {}
+    }
+
+    fn unpack(&mut self, _: &P, _: usize) -> Never {
+        unreachable!("nothing was packed")
+    }
+}

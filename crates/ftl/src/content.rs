@@ -1,0 +1,916 @@
+//! A device that looks at content: CA-SSD, a page per distinct value (FAST 2011, sections 4.1-4.3), and the
+//! policies that can stand beside that.
+//!
+//! * [`store`] — map, objects and policies; references
+//! * [`delta`] — values in fewer bytes than a page
+//! * [`out_of_line`] — pages that are hashed in idle time
+//! * [`bytes`] — writes whose equality somebody else judges
+//!
+//! A write whose fingerprint is indexed shares the object it finds; only a new value is programmed.
+//! The index names objects, the map names objects, and an object has one location: relocation patches
+//! that and nothing else.
+//!
+//! Life of a write: the fingerprint is looked up; found and (if asked) verified, the entry moves to
+//! the head and the address refers to the object; not found, the content is appended, its object
+//! indexed at the head, the entry at the tail discarded to make room. The address' old object loses a
+//! reference either way and dies, with its entry, when that was the last.
+//!
+//! Invariants: an object has a place in the index iff the index has an entry that names it, and the
+//! entry has the object's fingerprint.
+
+pub mod bytes;
+pub mod delta;
+pub mod out_of_line;
+mod store;
+
+use flashlore_content::dedup::DedupCounters;
+use std::marker::PhantomData;
+
+use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
+
+use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
+use self::out_of_line::Scan;
+use self::store::Store;
+use crate::core::{Core, PageRead};
+use crate::error::{FtlError, OptionsError};
+use crate::map_cache::{MapKeeper, Resident};
+use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::options::FtlOptions;
+
+/// How a write was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The address held this value already: nothing changes.
+    Silent,
+    /// The value is stored elsewhere and shared now.
+    Shared,
+    /// The value was programmed, in a page of its own.
+    Programmed,
+    /// The value was encoded and shares a page with others.
+    Packed,
+}
+
+/// Why a write is not hashed when it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unhashed {
+    /// Hashing is off: switched off for a while, or not wanted while the device is prepared.
+    Off,
+    /// The page that was hashed as a sample for this one was not found.
+    Unsampled,
+    /// The content equals nothing that is ever written: it is not looked at later either.
+    Foreign,
+}
+
+/// A stored page that was read to be compared: which object it was, and what it held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate<C> {
+    object: u32,
+    content: C,
+}
+
+/// The flash pages read for a logical page.
+#[derive(Debug, Clone, Copy)]
+pub struct PartsRead {
+    /// Its object, if it was ever written.
+    object: Option<u32>,
+    /// When each is there; `None` for one that is in RAM or does not exist.
+    pub done: [Option<Completion>; 2],
+    /// Whether they have to be decoded.
+    pub encoded: bool,
+}
+
+impl PartsRead {
+    /// Whether the page holds anything.
+    pub fn is_mapped(&self) -> bool {
+        self.object.is_some()
+    }
+}
+
+/// Of two completions the one that is later, as far as is known.
+fn later(a: Completion, b: Completion) -> Completion {
+    match (a, b) {
+        (Completion::At { start, end }, Completion::At { start: s, end: e }) => Completion::At {
+            start: start.min(s),
+            end: end.max(e),
+        },
+        (Completion::At { .. }, _) => b,
+        _ => a,
+    }
+}
+
+/// A candidate, and when it has been read.
+pub type CandidateRead<C> = (Candidate<C>, Completion);
+
+/// The policies of a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Policies<E> {
+    /// How duplicates are looked for.
+    pub dedup: DedupOptions,
+    /// What is encoded.
+    pub delta: Option<DeltaOptions>,
+    /// Who encodes it.
+    pub encoder: E,
+}
+
+/// The device. `L` names programs (unique, duplicate, reborn) or nobody does, `K` keeps the map from
+/// logical to physical pages, `E` encodes values in fewer bytes than a page.
+pub struct DedupFtl<C, F: Flash, L, K = Resident, E: Encoder<C, F::Page> = NoEncoder> {
+    core: Core<F, K>,
+    store: Store<C, L, E, F::Page>,
+}
+
+impl<C, F, L> DedupFtl<C, F, L>
+where
+    C: Content,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+{
+    /// An empty device with its map in RAM.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn new(
+        flash: F,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+    ) -> Result<Self, OptionsError> {
+        DedupFtl::with_keeper(flash, options, dedup, ledger, Resident)
+    }
+}
+
+impl<C, F, L, K> DedupFtl<C, F, L, K>
+where
+    C: Content,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+    K: MapKeeper<F::Page>,
+{
+    /// An empty device that deduplicates and nothing else.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn with_keeper(
+        flash: F,
+        options: FtlOptions,
+        dedup: DedupOptions,
+        ledger: L,
+        keeper: K,
+    ) -> Result<Self, OptionsError> {
+        let policies = Policies {
+            dedup,
+            delta: None,
+            encoder: NoEncoder,
+        };
+        DedupFtl::with_policies(flash, options, policies, ledger, keeper)
+    }
+}
+
+impl<C, F, L, K, E> DedupFtl<C, F, L, K, E>
+where
+    C: Content,
+    F: Flash,
+    F::Page: Clone,
+    L: Ledger<C>,
+    K: MapKeeper<F::Page>,
+    E: Encoder<C, F::Page>,
+{
+    /// An empty device.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn with_policies(
+        flash: F,
+        options: FtlOptions,
+        policies: Policies<E>,
+        ledger: L,
+        keeper: K,
+    ) -> Result<Self, OptionsError> {
+        let Policies {
+            dedup,
+            delta,
+            encoder,
+        } = policies;
+        if dedup.out_of_line && dedup.verify {
+            return Err(OptionsError::OutOfLineVerify);
+        }
+        let exported = options.exported;
+        let most_objects = Self::most_objects(&flash, &options);
+        let log = delta.is_some();
+        let core = Core::with_keeper(flash, FtlOptions { log, ..options }, keeper)?;
+        let mut objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
+        if E::ON {
+            objects.count_others();
+        }
+        let most_packs = core.most_live().saturating_sub(u64::from(exported));
+        let most_packs = u32::try_from(most_packs).unwrap_or(u32::MAX);
+        let store = Store {
+            objects,
+            dedup: Dedup::new(Self::bounded(dedup, most_objects)),
+            scan: dedup.out_of_line.then(|| Scan::new(most_objects)),
+            ledger,
+            encoder,
+            delta: delta.map(|options| Delta::new(options, exported, most_packs)),
+            page: PhantomData,
+        };
+        Ok(DedupFtl { core, store })
+    }
+
+    /// A write has its new object before it releases the old one.
+    fn most_objects(flash: &F, options: &FtlOptions) -> u32 {
+        let units = flash.geometry().units();
+        options.exported.saturating_add(1).min(units)
+    }
+
+    /// An entry names a living object: a larger index is never full, and must not be allocated.
+    fn bounded(dedup: DedupOptions, most_objects: u32) -> DedupOptions {
+        DedupOptions {
+            index_entries: dedup.index_entries.map(|n| n.min(most_objects)),
+            ..dedup
+        }
+    }
+
+    /// What lies below the map.
+    pub fn core(&self) -> &Core<F, K> {
+        &self.core
+    }
+
+    /// What lies below the map.
+    pub fn core_mut(&mut self) -> &mut Core<F, K> {
+        &mut self.core
+    }
+
+    /// The map and the objects.
+    pub fn objects(&self) -> &Objects<C> {
+        &self.store.objects
+    }
+
+    /// The pages to be hashed in idle time, where that is done.
+    pub fn pages_to_scan(&self) -> Option<&Scan<C>> {
+        self.store.scan.as_ref()
+    }
+
+    /// The fingerprint index and its controller.
+    pub fn dedup(&self) -> &Dedup {
+        &self.store.dedup
+    }
+
+    /// What happened to host page writes.
+    pub fn dedup_counters(&self) -> DedupCounters {
+        self.store.dedup.counters
+    }
+
+    /// The oracle that names programs.
+    pub fn ledger(&self) -> &L {
+        &self.store.ledger
+    }
+
+    /// Sets the counts of policy and oracle to 0.
+    pub fn restart_counters(&mut self) {
+        self.core.restart_counters();
+        self.store.dedup.counters = DedupCounters::default();
+        self.store.ledger.restart();
+    }
+
+    /// Lets time pass to `until`.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    #[inline(always)]
+    pub fn advance(&mut self, until: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.advance(&mut self.store, until)
+    }
+
+    /// Ends all background work at once.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn settle(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.core.settle(&mut self.store, at)
+    }
+
+    /// Whether the next write is to be hashed; ask once a write.
+    #[inline(always)]
+    pub fn wants_hash(&mut self) -> bool {
+        self.store.dedup.wants_hash()
+    }
+
+    /// When duplicates are verified: reads the stored page that may hold the content, so that the
+    /// write can be committed when the read is done. `None` if there is nothing to read, or nothing
+    /// but what was `read` already: the write may be committed now.
+    ///
+    /// While a page is read the map goes on changing, so ask again, with what was read, before the
+    /// commit.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn fetch_candidate(
+        &mut self,
+        at: Time,
+        content: C,
+        read: Option<Candidate<C>>,
+        tag: Tag,
+    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
+        if !self.store.dedup.verify {
+            return Ok(None);
+        }
+        let Some(object) = self.candidate(content) else {
+            return Ok(None);
+        };
+        let candidate = Candidate {
+            object,
+            content: self.store.objects.content(object),
+        };
+        let ppn = self.store.objects.at(object);
+        if read == Some(candidate) || self.core.buffered(ppn).is_some() {
+            return Ok(None);
+        }
+        let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Verify, tag)?;
+        Ok(Some((candidate, done)))
+    }
+
+    /// The object that may hold this content.
+    #[inline(always)]
+    pub fn candidate(&self, content: C) -> Option<u32> {
+        self.store.candidate(content)
+    }
+
+    /// A page is about to be written: whether that is to be encoded unless it is a duplicate. Ask once a
+    /// write.
+    #[inline(always)]
+    pub fn begin_write(&mut self, lpn: u32) -> bool {
+        E::ON && self.store.begin_write(lpn)
+    }
+
+    /// The page that a write to be encoded is compared with: reads it, unless it is what was `read`
+    /// already. `None` if nothing is to be read: the write may be committed.
+    ///
+    /// While a page is read the map goes on changing, so ask again, with what was read, before the commit.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn fetch_base(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        read: Option<Candidate<C>>,
+        tag: Tag,
+    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
+        self.store.fetch_base(&mut self.core, at, lpn, read, tag)
+    }
+
+    /// Writes a logical page that was hashed. When duplicates are verified,
+    /// [`DedupFtl::fetch_candidate`] has just said that there is nothing left to read.
+    ///
+    /// # Errors
+    /// An address out of range, a full device, or a failure of the device.
+    #[inline(always)]
+    pub fn write(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        tag: Tag,
+    ) -> Result<(Outcome, Completion), FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
+        self.core.check_range(lpn)?;
+        let encode = self.begin_write(lpn);
+        self.write_begun(when, lpn, content, encode, tag)
+    }
+
+    /// The same for a write that [`DedupFtl::begin_write`] was asked about: its answer is `encode`.
+    ///
+    /// # Errors
+    /// As [`DedupFtl::write`].
+    #[inline(always)]
+    pub fn write_begun(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        encode: bool,
+        tag: Tag,
+    ) -> Result<(Outcome, Completion), FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
+        self.core.check_range(lpn)?;
+        let found = self.candidate(content);
+        let same = found.is_none_or(|object| self.store.objects.content(object) == content);
+        if let Some(object) = found
+            && (same || !self.store.dedup.verify)
+        {
+            let entry = self.core.access_map(&mut self.store, when.at, lpn, tag)?;
+            self.store.dedup.counters.corrupted += u64::from(!same);
+            let done = entry.unwrap_or(Completion::instant(when.at));
+            return Ok((self.hit(lpn, object), done));
+        }
+        let when = self.core.after_map(&mut self.store, when, lpn)?;
+        let (object, done) = self.miss(when, lpn, content, content.into(), encode, found, tag)?;
+        Ok((self.outcome(object), done))
+    }
+
+    /// How new content was stored.
+    #[inline(always)]
+    fn outcome(&self, object: u32) -> Outcome {
+        if E::ON && self.store.objects.is_packed(object) {
+            Outcome::Packed
+        } else {
+            Outcome::Programmed
+        }
+    }
+
+    /// A hashed write shares what is stored.
+    #[inline(always)]
+    fn hit(&mut self, lpn: u32, object: u32) -> Outcome {
+        self.core.counters.host_writes += 1;
+        self.store.dedup.counters.hits += 1;
+        self.store.dedup.hashed(true);
+        self.store
+            .dedup
+            .index
+            .touch(&mut self.store.objects, object);
+        self.share(lpn, object)
+    }
+
+    /// A hashed write is stored, its object enters the index; `taken` is another one with its
+    /// fingerprint, whose entry it takes over.
+    #[inline(always)]
+    fn miss(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        page: F::Page,
+        encode: bool,
+        taken: Option<u32>,
+        tag: Tag,
+    ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let (object, done) = self.store(when, lpn, content, page, encode, tag)?;
+        self.store.dedup.counters.misses += 1;
+        self.store.dedup.hashed(false);
+        match taken {
+            // A packed object has no place in the index: it has no page to be shared.
+            _ if E::ON && self.store.objects.is_packed(object) => {}
+            Some(before) => {
+                self.store.dedup.counters.collisions += 1;
+                let index = &mut self.store.dedup.index;
+                index.take_over(&mut self.store.objects, before, object);
+            }
+            None => self.store.index(object),
+        }
+        self.store.refer(&mut self.core, lpn, object);
+        Ok((object, done))
+    }
+
+    /// Writes a logical page without hashing it: its object stays unknown to the index, at least until
+    /// it is hashed in idle time.
+    ///
+    /// # Errors
+    /// As [`DedupFtl::write`].
+    pub fn write_unhashed(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        why: Unhashed,
+        tag: Tag,
+    ) -> Result<Completion, FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
+        self.core.check_range(lpn)?;
+        let encode = why != Unhashed::Foreign && self.begin_write(lpn);
+        self.write_unhashed_begun(when, lpn, content, why, encode, tag)
+    }
+
+    /// The same for a write that [`DedupFtl::begin_write`] was asked about: its answer is `encode`.
+    ///
+    /// # Errors
+    /// As [`DedupFtl::write`].
+    pub fn write_unhashed_begun(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        why: Unhashed,
+        encode: bool,
+        tag: Tag,
+    ) -> Result<Completion, FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
+        self.core.check_range(lpn)?;
+        let when = self.core.after_map(&mut self.store, when, lpn)?;
+        let (object, done) = self.store(when, lpn, content, content.into(), encode, tag)?;
+        let count = match why {
+            Unhashed::Off | Unhashed::Foreign => &mut self.store.dedup.counters.unhashed,
+            Unhashed::Unsampled => &mut self.store.dedup.counters.unsampled,
+        };
+        *count += 1;
+        self.store.refer(&mut self.core, lpn, object);
+        if let Some(scan) = &mut self.store.scan
+            && why != Unhashed::Foreign
+            && !self.store.objects.is_packed(object)
+        {
+            self.store.objects.leave_unhashed(object, lpn);
+            scan.push(object);
+        }
+        Ok(done)
+    }
+
+    /// Stores new content under a new object: encoded, if that is wanted and pays, or whole.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        page: F::Page,
+        encode: bool,
+        tag: Tag,
+    ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        if E::ON
+            && encode
+            && let Some(stored) = self.store_encoded(when, lpn, content, &page, tag)?
+        {
+            return Ok(stored);
+        }
+        if E::ON {
+            self.store.make_room(&mut self.core, when.at)?;
+        }
+        let object = self.store.objects.allocate(content);
+        let appended = self
+            .core
+            .append_host(&mut self.store, when, lpn, object, page, tag);
+        match appended {
+            Ok((ppn, done)) => {
+                self.core.counters.host_writes += 1;
+                self.store.objects.place(object, ppn);
+                self.store.ledger.born(content);
+                Ok((object, done))
+            }
+            Err(error) => {
+                self.store.objects.free(object);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn store_encoded(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: C,
+        page: &F::Page,
+        tag: Tag,
+    ) -> Result<Option<(u32, Completion)>, FtlError<F::Error>> {
+        let Some(encoding) = self.store.encode(&mut self.core, lpn, content, page)? else {
+            return Ok(None);
+        };
+        let core = &mut self.core;
+        let stored = self
+            .store
+            .store_packed(core, when, lpn, content, encoding, tag)?;
+        self.core.counters.host_writes += u64::from(stored.is_some());
+        Ok(stored)
+    }
+
+    /// An address refers to an object that is stored already.
+    #[inline(always)]
+    fn share(&mut self, lpn: u32, object: u32) -> Outcome {
+        if self.store.objects.get(lpn) == object {
+            self.store.dedup.counters.silent += 1;
+            return Outcome::Silent;
+        }
+        self.store.refer(&mut self.core, lpn, object);
+        Outcome::Shared
+    }
+
+    /// Reads a logical page; one that was never written costs nothing. Of an encoded one the completion is
+    /// that of the page that is read last, where it is known.
+    ///
+    /// # Errors
+    /// An address out of range or a failure of the device.
+    #[inline(always)]
+    pub fn read(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
+        if !E::ON {
+            return self.core.read_page(&mut self.store, at, lpn, cause, tag);
+        }
+        let read = self.read_parts(at, lpn, cause, tag)?;
+        let done = read.done.iter().flatten().copied().reduce(later);
+        let done = done.unwrap_or(Completion::instant(at));
+        let page = match read.object {
+            None => None,
+            Some(object) => Some(self.store.decode(&mut self.core, object)?),
+        };
+        Ok((page, done))
+    }
+
+    /// Reads what a logical page is held in: up to two flash pages, each reported under `tag` where its
+    /// end is not known.
+    ///
+    /// # Errors
+    /// An address out of range or a failure of the device.
+    pub fn read_parts(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<PartsRead, FtlError<F::Error>> {
+        let ready = self.core.begin_read(&mut self.store, at, lpn, cause)?;
+        for place in 0..2 {
+            let object = self.store.objects.object_of(lpn);
+            let place = object.and_then(|object| self.store.places(object)[place]);
+            if let Some(ppn) = place {
+                self.core.collect_before_read(&mut self.store, at, ppn)?;
+            }
+        }
+        let object = self.store.objects.object_of(lpn);
+        let mut read = PartsRead {
+            object,
+            done: [None, None],
+            encoded: false,
+        };
+        if let Some(delta) = &mut self.store.delta
+            && cause == Cause::Host
+        {
+            delta.heat.read(lpn);
+        }
+        let Some(object) = object else {
+            return Ok(read);
+        };
+        read.encoded = self.store.objects.is_packed(object);
+        read.done = self
+            .store
+            .read_places(&mut self.core, ready, object, cause, tag)?;
+        if let Some(delta) = &mut self.store.delta
+            && read.encoded
+            && cause == Cause::Host
+        {
+            delta.counters.reads += 1;
+            delta.counters.double_reads += u64::from(read.done.iter().all(Option::is_some));
+        }
+        Ok(read)
+    }
+
+    /// A page that was read has become read-hot while it is stored as a difference: makes it whole, once
+    /// what was read is there. Whether it did.
+    ///
+    /// # Errors
+    /// A full device or a failure of it.
+    pub fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<bool, FtlError<F::Error>> {
+        let Some(object) = self.difference_of(lpn) else {
+            return Ok(false);
+        };
+        if !self
+            .store
+            .delta
+            .as_ref()
+            .is_some_and(|d| d.is_read_hot(lpn))
+        {
+            return Ok(false);
+        }
+        let core = &mut self.core;
+        self.store.merge(core, when, object, lpn, Why::ReadHot)?;
+        Ok(true)
+    }
+
+    /// The object of a logical page that is stored as a difference.
+    fn difference_of(&self, lpn: u32) -> Option<u32> {
+        let object = self.store.objects.object_of(lpn)?;
+        let (_, base) = self.store.objects.packed(object)?;
+        (base != NO_OBJECT).then_some(object)
+    }
+
+    /// The periodic scan: notes the pages stored as differences that are not written often any more, and
+    /// lets all counts begin anew. They are merged one by one by [`DedupFtl::merge_cold`].
+    pub fn begin_cold_scan(&mut self) {
+        self.store.note_cold_pages();
+    }
+
+    /// When the next page that the scan found cold could be read, its dies being idle; `None` if there is
+    /// none, or as long as the device has not decided what they do.
+    pub fn cold_start(&mut self) -> Option<Time> {
+        let (object, _) = self.store.next_cold()?;
+        let mut start = self.core.present;
+        for ppn in self.store.places(object).into_iter().flatten() {
+            let plane = self.core.geometry.plane_of_unit(ppn);
+            start = start.max(self.core.flash.idle_since(plane)?);
+        }
+        Some(start)
+    }
+
+    /// Makes the next page whole that the scan found cold, its reads beginning now. Whether there was one.
+    ///
+    /// # Errors
+    /// A full device or a failure of it.
+    pub fn merge_cold(&mut self, at: Time) -> Result<bool, FtlError<F::Error>> {
+        let Some((object, lpn)) = self.store.next_cold() else {
+            return Ok(false);
+        };
+        let core = &mut self.core;
+        let read = self
+            .store
+            .read_places(core, Ready::At(at), object, Cause::Merge, Tag::NONE)?;
+        let ready = read.into_iter().flatten().map(Ready::from);
+        let ready = ready.fold(Ready::At(at), Ready::and);
+        let when = When { ready, at };
+        self.store.merge(core, when, object, lpn, Why::WriteCold)?;
+        Ok(true)
+    }
+
+    /// What encoding did, if anything is encoded.
+    pub fn delta_counters(&self) -> Option<DeltaCounters> {
+        let delta = self.store.delta.as_ref()?;
+        Some(DeltaCounters {
+            bypassed: delta.viability.bypassed,
+            ..delta.counters
+        })
+    }
+
+    /// The policy that encodes, if there is one.
+    pub fn delta(&self) -> Option<&Delta<E::Encoded>> {
+        self.store.delta.as_ref()
+    }
+
+    /// Programs what waits to be packed, as a loss of power would make the device do.
+    ///
+    /// # Errors
+    /// A full device or a failure of it.
+    pub fn flush_packs(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        let when = When::now(at);
+        self.store
+            .program_pack(&mut self.core, when, 0, Tag::NONE)?;
+        let plane = self.core.layout.lanes()[0];
+        self.store.program_repacked(&mut self.core, plane, when)
+    }
+
+    /// Forgets a logical page, at the present and at once; what it shared survives as long as another
+    /// refers to it.
+    ///
+    /// # Errors
+    /// An address out of range, or what its map entry meets.
+    pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+        self.core.check_range(lpn)?;
+        let now = self.core.present;
+        self.core.access_map(&mut self.store, now, lpn, Tag::NONE)?;
+        if self.store.forget(&mut self.core, lpn) {
+            self.core.counters.host_trims += 1;
+        }
+        Ok(())
+    }
+
+    /// Asks for the index slot and the map entry of a write that will come soon.
+    #[inline(always)]
+    pub fn prefetch_slot(&self, lpn: u32, content: C) {
+        self.store.objects.prefetch_map(lpn);
+        self.store
+            .dedup
+            .index
+            .prefetch_slot(self.store.objects.fingerprint(content));
+    }
+
+    /// Asks for the object found and the old one, once slot and map entry are near.
+    #[inline(always)]
+    pub fn prefetch_objects(&self, lpn: u32, content: C) {
+        self.prefetch_object(lpn);
+        let fingerprint = self.store.objects.fingerprint(content);
+        if let Some(object) = self.store.dedup.index.likely(fingerprint) {
+            self.store.objects.prefetch_object(object);
+        }
+    }
+
+    /// The object that dies when a page is written, unless it is written or shared meanwhile.
+    #[inline(always)]
+    fn dying(&self, lpn: u32) -> Option<u32> {
+        let old = self.store.objects.object_of(lpn);
+        old.filter(|&object| self.store.objects.is_last(object))
+    }
+
+    /// Asks for the neighbours of its block in the bucket, once the block is near.
+    #[inline(always)]
+    pub fn prefetch_neighbours(&self, lpn: u32) {
+        if let Some(old) = self.dying(lpn) {
+            let blocks = self.core.blocks();
+            blocks.prefetch_neighbours(self.store.objects.at(old));
+        }
+    }
+
+    /// Asks for the block and the index slot of the old object, once that is near and if it dies.
+    #[inline(always)]
+    pub fn prefetch_death(&self, lpn: u32) {
+        let Some(old) = self.dying(lpn) else {
+            return;
+        };
+        self.core.prefetch(self.store.objects.at(old));
+        if self.store.objects.is_indexed(old) {
+            let fingerprint = self
+                .store
+                .objects
+                .fingerprint(self.store.objects.content(old));
+            self.store.dedup.index.prefetch_slot(fingerprint);
+        }
+    }
+
+    /// Asks for the map entry of a page that will be read soon.
+    #[inline(always)]
+    pub fn prefetch_map(&self, lpn: u32) {
+        self.store.objects.prefetch_map(lpn);
+    }
+
+    /// Asks for the object of a page, once its map entry is near.
+    #[inline(always)]
+    pub fn prefetch_object(&self, lpn: u32) {
+        if let Some(object) = self.store.objects.object_of(lpn) {
+            self.store.objects.prefetch_object(object);
+        }
+    }
+
+    /// Bytes held by map, objects, index and blocks.
+    pub fn heap_bytes(&self) -> usize {
+        self.core.heap_bytes() + self.store.heap_bytes()
+    }
+
+    /// Recounts every invariant from scratch (`spec/ca-ssd.md` section 6).
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let alive = self.store.check(&self.core)?;
+        let agrees = |&lpn: &u32| {
+            self.core
+                .keeper
+                .agrees(lpn, self.store.objects.object_of(lpn))
+        };
+        if let Some(lpn) = (0..self.store.objects.len()).find(|lpn| !agrees(lpn)) {
+            return Err(format!(
+                "the keeper of the map names another object for page {lpn}"
+            ));
+        }
+        self.store.dedup.index.check(&self.store.objects)?;
+        let mut named = 0;
+        for object in self.store.dedup.index.objects(&self.store.objects) {
+            named += 1;
+            if self.store.objects.location(object).is_none()
+                || !self.store.objects.is_indexed(object)
+            {
+                return Err(format!(
+                    "the index names object {object}, which is dead or unmarked"
+                ));
+            }
+            match self.candidate(self.store.objects.content(object)) {
+                Some(found) if found == object => {}
+                other => {
+                    return Err(format!(
+                        "object {object} is indexed but looked up as {other:?}"
+                    ));
+                }
+            }
+        }
+        let marked = alive
+            .iter()
+            .filter(|&&o| self.store.objects.is_indexed(o))
+            .count();
+        if marked != named {
+            return Err(format!(
+                "{marked} objects are marked as indexed, {named} entries name one"
+            ));
+        }
+        match &self.store.scan {
+            Some(scan) => scan.check(&self.store.objects, &alive)?,
+            None => {
+                if let Some(object) = alive
+                    .iter()
+                    .find(|&&o| self.store.objects.unhashed(o).is_some())
+                {
+                    return Err(format!(
+                        "object {object} is to be hashed, which nobody does"
+                    ));
+                }
+            }
+        }
+        let counters = self.store.dedup.counters;
+        let writes = counters.hits + counters.misses + counters.unhashed + counters.unsampled;
+        if writes != self.core.counters.host_writes {
+            return Err(format!(
+                "hits + misses + unhashed + unsampled are {writes}, host writes {}",
+                self.core.counters.host_writes
+            ));
+        }
+        Ok(())
+    }
+}

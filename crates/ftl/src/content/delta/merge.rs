@@ -1,0 +1,210 @@
+//! Back to whole pages: reading an encoded value, and merging it with its base for good.
+//!
+//! A merge changes what an object is held in and leaves its handle, so whoever refers to it needs not be
+//! told. With deduplication the value is looked up first: if it is stored already, the logical page shares
+//! that and nothing is programmed.
+
+use flashlore_content::{Content, Encoder, Ledger};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Unit, When};
+
+use super::Why;
+use crate::alloc::Stream;
+use crate::content::store::Store;
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::NO_OBJECT;
+
+impl<C, L, E, P> Store<C, L, E, P>
+where
+    C: Content,
+    L: Ledger<C>,
+    E: Encoder<C, P>,
+    P: Clone,
+{
+    /// The flash pages that hold a packed object: its base, and its packed page unless that is in RAM.
+    pub fn places(&self, object: u32) -> [Option<Ppn>; 2] {
+        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.delta) else {
+            return [Some(self.objects.at(object)), None];
+        };
+        let base = (base != NO_OBJECT).then(|| self.objects.at(base));
+        [base, Some(delta.packs.at(pack)).filter(|ppn| ppn.is_some())]
+    }
+
+    /// What a packed object holds; nothing is counted.
+    pub fn decode<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        object: u32,
+    ) -> Result<P, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.delta) else {
+            return core.content(self.objects.at(object));
+        };
+        let Some((slot, _)) = delta.packs.slot_of(pack, object) else {
+            unreachable!("a packed object has a slot in its page")
+        };
+        let encoded = match delta.packs.in_ram(pack, slot) {
+            Some(value) => value.clone(),
+            None => {
+                let page = core.content(delta.packs.at(pack))?;
+                self.encoder.unpack(&page, slot)
+            }
+        };
+        let base = match base {
+            NO_OBJECT => None,
+            base => Some(core.content(self.objects.at(base))?),
+        };
+        Ok(self.encoder.decode(base.as_ref(), &encoded))
+    }
+
+    /// Makes a packed object whole, or the logical page share what is stored already.
+    pub fn merge<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        when: When,
+        object: u32,
+        lpn: u32,
+        why: Why,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if self.share_instead(core, object, lpn, why) {
+            return Ok(());
+        }
+        self.make_room(core, when.at)?;
+        // Making room may have merged it.
+        if !self.objects.is_alive(object) || !self.objects.is_packed(object) {
+            return Ok(());
+        }
+        let page = self.decode(core, object)?;
+        let unit = Unit::New {
+            owner: object,
+            page,
+        };
+        let Some(delta) = &mut self.delta else {
+            return Ok(());
+        };
+        let busy = std::mem::replace(&mut delta.busy, object);
+        let appended = core.append_in_turn(self, Stream::Host, when, lpn, unit, Tag::NONE);
+        if let Some(delta) = &mut self.delta {
+            delta.busy = busy;
+        }
+        let (ppn, _) = appended?;
+        self.merged(core, object, ppn, why);
+        Ok(())
+    }
+
+    /// With deduplication: if the value of a packed object is stored already, its logical page shares that.
+    pub fn share_instead<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        object: u32,
+        lpn: u32,
+        why: Why,
+    ) -> bool
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let content = self.objects.content(object);
+        let found = self.candidate(content).filter(|_| !self.dedup.verify);
+        let Some(found) = found.filter(|_| self.objects.get(lpn) == object) else {
+            return false;
+        };
+        self.dedup.index.touch(&mut self.objects, found);
+        self.refer(core, lpn, found);
+        if let Some(delta) = &mut self.delta {
+            delta.count_merge(why);
+            delta.counters.merges_shared += 1;
+        }
+        true
+    }
+
+    /// A packed object has been programmed as a whole page.
+    pub fn merged<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn, why: Why)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        core.counters.programs_merge += 1;
+        if let Some(delta) = &mut self.delta {
+            delta.count_merge(why);
+            if let Some((pack, _)) = self.objects.packed(object)
+                && self.objects.references(object) > 0
+            {
+                delta.packs.lose_live(pack);
+            }
+        }
+        self.unpack(core, object);
+        self.objects.set_whole(object, ppn);
+        let known = self.candidate(self.objects.content(object)).is_some();
+        if self.dedup.is_on() && !known {
+            self.index(object);
+        }
+    }
+
+    /// Reads the flash pages of an object, without those in RAM; answers when each is there.
+    pub fn read_places<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        ready: Ready,
+        object: u32,
+        cause: Cause,
+        tag: Tag,
+    ) -> Result<[Option<Completion>; 2], FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let mut done = [None, None];
+        for (ppn, done) in self.places(object).into_iter().zip(&mut done) {
+            if let Some(ppn) = ppn {
+                *done = Some(core.read(ready, ppn, cause, tag)?.1);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Notes the pages stored as differences that are not write-hot, and lets all counts begin anew.
+    pub fn note_cold_pages(&mut self) {
+        let Some(delta) = &mut self.delta else {
+            return;
+        };
+        delta.cold.clear();
+        let packs: Vec<u32> = delta.packs.used().map(|(pack, _)| pack).collect();
+        for pack in packs {
+            for slot in delta.packs.slots(pack) {
+                let live = slot.object != NO_OBJECT && self.objects.get(slot.lpn) == slot.object;
+                let is_difference =
+                    live && (self.objects.packed(slot.object)).is_some_and(|(_, b)| b != NO_OBJECT);
+                if is_difference && !delta.is_write_hot(slot.lpn) {
+                    delta.cold.push_back(slot.lpn);
+                }
+            }
+        }
+        delta.heat.restart();
+    }
+
+    /// The next page that the scan found cold and that is stored as a difference still, and its object.
+    pub fn next_cold(&mut self) -> Option<(u32, u32)> {
+        let delta = self.delta.as_mut()?;
+        while let Some(&lpn) = delta.cold.front() {
+            let object = self.objects.object_of(lpn);
+            let packed = object.and_then(|o| Some((o, self.objects.packed(o)?.1)));
+            if let Some((object, base)) = packed
+                && base != NO_OBJECT
+                && !delta.is_write_hot(lpn)
+            {
+                return Some((object, lpn));
+            }
+            delta.cold.pop_front();
+        }
+        None
+    }
+}

@@ -1,0 +1,174 @@
+//! Values in fewer bytes than a page (DeltaFTL, EuroSys 2012): updates as differences from the page they
+//! replace, any value compressed by itself, and several of either in one flash page.
+//!
+//! * [`packs`] — packed pages and their directories
+//! * [`heat`] — how often pages were written and read of late
+//! * [`viability`] — whether encoding pays at all
+//! * [`write`](mod@write) — which form a write takes, and its way into a packed page
+//! * [`merge`] — back to a whole page; reading
+//! * [`relocate`] — collection: packing anew, merging
+//!
+//! Nothing here knows whether an object is shared or old: what keeps a value or a base alive is a
+//! reference to it.
+
+pub mod heat;
+pub mod merge;
+pub mod packs;
+pub mod relocate;
+pub mod viability;
+pub mod write;
+
+use std::collections::VecDeque;
+
+use self::heat::{Heat, HeatOptions};
+use self::packs::Packs;
+use self::viability::{Viability, ViabilityOptions};
+use crate::mapping::objects::NO_OBJECT;
+
+/// A count of writes or reads that is never reached: counts stop at 15.
+pub const NEVER: u8 = 16;
+
+/// What is encoded, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeltaOptions {
+    /// Whether updates are stored as differences.
+    pub differences: bool,
+    /// Whether values are compressed by themselves.
+    pub compress: bool,
+    /// Writes since the last scan from which on a page is write-hot: a difference is stored for such a
+    /// page alone. [`NEVER`] for no page.
+    pub hot_writes: u8,
+    /// Reads from which on it is read-hot: no difference is stored for it.
+    pub hot_reads: u8,
+    /// The longest encoded value that is stored, in bytes.
+    pub most_bytes: u16,
+    /// When encoding is bypassed altogether.
+    pub viability: ViabilityOptions,
+    /// How many pages' counts are kept.
+    pub heat: HeatOptions,
+    /// What a byte that a difference alone keeps alive costs, in thousandths of a byte programmed.
+    pub lambda: u32,
+    /// The most bases that differences alone may keep alive; beyond it the oldest are merged.
+    pub most_pinned: u32,
+}
+
+/// What happened to writes and encoded values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeltaCounters {
+    /// Writes that were encoded to see how long that is, or would have been outside baseline mode.
+    pub candidates: u64,
+    /// Of them, those not encoded in baseline mode.
+    pub bypassed: u64,
+    /// Writes stored as differences.
+    pub differences: u64,
+    /// Their bytes, without directory entries.
+    pub difference_bytes: u64,
+    /// Writes compressed by themselves.
+    pub compressed: u64,
+    /// Their bytes.
+    pub compressed_bytes: u64,
+    /// Host reads of packed values.
+    pub reads: u64,
+    /// Those of them that needed a second flash page, or one besides what is in RAM.
+    pub double_reads: u64,
+    /// Values made whole because they are read often.
+    pub merges_read_hot: u64,
+    /// Because they are not written often any more.
+    pub merges_write_cold: u64,
+    /// While their block, or their base's, was collected.
+    pub merges_gc: u64,
+    /// To make room.
+    pub merges_room: u64,
+    /// Merged values that turned out to be stored already.
+    pub merges_shared: u64,
+    /// Encoded values packed anew by collection.
+    pub repacked: u64,
+    /// Packed pages programmed by collection.
+    pub repack_programs: u64,
+}
+
+/// Why a value is made whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It is read often.
+    ReadHot,
+    /// It is not written often any more.
+    WriteCold,
+    /// Its block, or its base's, is collected.
+    Gc,
+    /// Space is needed.
+    Room,
+}
+
+/// The policy's state. `V` is an encoded value in RAM.
+#[derive(Debug, Clone)]
+pub struct Delta<V> {
+    /// Settings.
+    pub options: DeltaOptions,
+    /// Counts by page.
+    pub heat: Heat,
+    /// Packed pages.
+    pub packs: Packs<V>,
+    /// The controller that bypasses encoding.
+    pub viability: Viability,
+    /// Counts since the start or the end of warm-up.
+    pub counters: DeltaCounters,
+    /// Packed objects.
+    pub packed: u32,
+    /// Bases that packed objects alone keep alive.
+    pub pinned: u32,
+    /// Packed pages with live values that there may be.
+    pub most_packs: u32,
+    /// An object that is being merged: nobody else may.
+    busy: u32,
+    /// Whether space is being made.
+    evicting: bool,
+    /// Pages that the last scan found cold.
+    cold: VecDeque<u32>,
+}
+
+impl<V: Clone> Delta<V> {
+    /// Nothing is packed.
+    pub fn new(options: DeltaOptions, exported: u32, most_packs: u32) -> Self {
+        Delta {
+            options,
+            heat: Heat::new(exported, options.heat),
+            packs: Packs::default(),
+            viability: Viability::new(options.viability),
+            counters: DeltaCounters::default(),
+            packed: 0,
+            pinned: 0,
+            most_packs,
+            busy: NO_OBJECT,
+            evicting: false,
+            cold: VecDeque::new(),
+        }
+    }
+
+    /// Whether a page is written often.
+    #[inline(always)]
+    pub fn is_write_hot(&self, lpn: u32) -> bool {
+        self.heat.writes(lpn) >= self.options.hot_writes
+    }
+
+    /// Whether a page is read often.
+    #[inline(always)]
+    pub fn is_read_hot(&self, lpn: u32) -> bool {
+        self.heat.reads(lpn) >= self.options.hot_reads
+    }
+
+    /// Whether a difference is to be made whole when collection meets it.
+    fn is_to_merge(&self, lpn: u32) -> bool {
+        self.is_read_hot(lpn) || !self.is_write_hot(lpn)
+    }
+
+    fn count_merge(&mut self, why: Why) {
+        let count = match why {
+            Why::ReadHot => &mut self.counters.merges_read_hot,
+            Why::WriteCold => &mut self.counters.merges_write_cold,
+            Why::Gc => &mut self.counters.merges_gc,
+            Why::Room => &mut self.counters.merges_room,
+        };
+        *count += 1;
+    }
+}

@@ -1,0 +1,429 @@
+//! Packed pages: each holds encoded values one after another, with a directory in front
+//! (DeltaFTL, EuroSys 2012, section 3.4).
+//!
+//! A page is filled in RAM and programmed when the next value does not fit; a value never straddles two
+//! pages. There are two that are being filled: one takes what the host writes, the other what
+//! collection packs anew.
+//!
+//! A slot is *named* while its object is alive and packed here, and *live* while a logical page refers to
+//! that; a slot may be named for an old version only.
+//!
+//! Invariants: `named_bytes` is what the named slots take, directory entries included; a page that names
+//! no object is on the free list; the values of a page in RAM stand in the order of its slots, all of which
+//! are named.
+
+use std::collections::VecDeque;
+
+use flashlore_flash::Ppn;
+use flashlore_flash::geometry::UNIT_BYTES;
+
+use crate::mapping::objects::NO_OBJECT;
+
+/// Bytes in front of the directory: number of slots, and two unused.
+pub const HEADER_BYTES: u32 = 4;
+/// Bytes of a slot's entry in the directory: logical page, offset, length.
+pub const SLOT_BYTES: u32 = 8;
+/// The longest encoded value that fits in a page.
+pub const MOST_BYTES: u32 = UNIT_BYTES - HEADER_BYTES - SLOT_BYTES;
+
+/// Which of the pages being filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filler {
+    /// What the host writes.
+    Host = 0,
+    /// What collection moves.
+    Gc = 1,
+}
+
+/// Where an encoded value lies in its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// The object, [`NO_OBJECT`] once nobody refers to it here.
+    pub object: u32,
+    /// The logical page it was written for.
+    pub lpn: u32,
+    /// Bytes of the encoded value.
+    pub length: u16,
+}
+
+impl Slot {
+    /// What it takes of a page.
+    fn bytes(&self) -> u16 {
+        self.length + SLOT_BYTES as u16
+    }
+}
+
+/// One packed page.
+#[derive(Debug, Clone)]
+struct Pack {
+    /// Where it lies; nowhere while it is being filled; of a free one, the next free one.
+    location: Ppn,
+    /// Which of the pages that were ever filled it is.
+    number: u32,
+    /// What all slots take, and the named ones.
+    written_bytes: u16,
+    named_bytes: u16,
+    live_slots: u16,
+    slots: Vec<Slot>,
+}
+
+impl Default for Pack {
+    fn default() -> Self {
+        Pack {
+            location: Ppn::NONE,
+            number: 0,
+            written_bytes: 0,
+            named_bytes: 0,
+            live_slots: 0,
+            slots: Vec::new(),
+        }
+    }
+}
+
+/// A page being filled.
+#[derive(Debug, Clone)]
+struct Filling<E> {
+    pack: u32,
+    values: Vec<E>,
+    /// Whether it is being programmed: values that nobody needs any more stay in it.
+    sealed: bool,
+}
+
+/// What a value leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removed {
+    /// It was in RAM still.
+    FromRam,
+    /// Its page holds others: dead bytes of the unit before and after.
+    Slack {
+        /// Where the page lies.
+        ppn: Ppn,
+        /// Dead bytes before.
+        before: u32,
+        /// And now.
+        after: u32,
+    },
+    /// It was the last of its page, which is given up.
+    Page {
+        /// Where the page lies.
+        ppn: Ppn,
+        /// Dead bytes before.
+        before: u32,
+    },
+}
+
+/// All packed pages. `E` is an encoded value in RAM.
+#[derive(Debug, Clone)]
+pub struct Packs<E> {
+    packs: Vec<Pack>,
+    free: u32,
+    /// Pages on flash, and those of them with live slots.
+    on_flash: u32,
+    live: u32,
+    /// Pages and their numbers in the order in which they were filled; some are given up by now.
+    order: VecDeque<(u32, u32)>,
+    numbers: u32,
+    filling: [Option<Filling<E>>; 2],
+}
+
+impl<E: Clone> Default for Packs<E> {
+    fn default() -> Self {
+        Packs {
+            packs: Vec::new(),
+            free: NO_OBJECT,
+            on_flash: 0,
+            live: 0,
+            order: VecDeque::new(),
+            numbers: 0,
+            filling: [None, None],
+        }
+    }
+}
+
+impl<E: Clone> Packs<E> {
+    /// Packed pages on flash that hold anything.
+    pub fn on_flash(&self) -> u32 {
+        self.on_flash
+    }
+
+    /// Those of them that a logical page needs.
+    pub fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// Whether a value of so many bytes fits into the page being filled.
+    pub fn fits(&self, filler: Filler, length: u16) -> bool {
+        match &self.filling[filler as usize] {
+            None => true,
+            Some(filling) => {
+                let used = u32::from(self.packs[filling.pack as usize].written_bytes);
+                HEADER_BYTES + used + u32::from(length) + SLOT_BYTES <= UNIT_BYTES
+            }
+        }
+    }
+
+    /// Adds a value to the page being filled, where it fits; answers the page.
+    pub fn push(&mut self, filler: Filler, slot: Slot, live: bool, value: E) -> u32 {
+        debug_assert!(self.fits(filler, slot.length));
+        let pack = match &self.filling[filler as usize] {
+            Some(filling) => filling.pack,
+            None => {
+                let pack = self.allocate();
+                self.filling[filler as usize] = Some(Filling {
+                    pack,
+                    values: Vec::new(),
+                    sealed: false,
+                });
+                pack
+            }
+        };
+        let record = &mut self.packs[pack as usize];
+        record.written_bytes += slot.bytes();
+        record.named_bytes += slot.bytes();
+        record.live_slots += u16::from(live);
+        record.slots.push(slot);
+        if let Some(filling) = &mut self.filling[filler as usize] {
+            filling.values.push(value);
+        }
+        pack
+    }
+
+    fn allocate(&mut self) -> u32 {
+        if self.free == NO_OBJECT {
+            self.packs.push(Pack::default());
+            return (self.packs.len() - 1) as u32;
+        }
+        let pack = self.free;
+        let record = &mut self.packs[pack as usize];
+        self.free = std::mem::replace(&mut record.location, Ppn::NONE).0;
+        pack
+    }
+
+    /// The page being filled and its values, if there are any, to be programmed: nothing is added to it
+    /// until it has been [placed](Packs::placed), or was [not](Packs::not_placed).
+    pub fn seal(&mut self, filler: Filler) -> Option<(u32, &[E])> {
+        let filling = self.filling[filler as usize].as_mut()?;
+        if filling.values.is_empty() {
+            return None;
+        }
+        filling.sealed = true;
+        Some((filling.pack, &filling.values))
+    }
+
+    /// The sealed page has been programmed; answers its dead bytes, or `None` if nobody needs any of it.
+    pub fn placed(&mut self, filler: Filler, ppn: Ppn) -> Option<u32> {
+        let Filling { pack, .. } = self.filling[filler as usize].take()?;
+        self.on_flash += 1;
+        let record = &mut self.packs[pack as usize];
+        if record.named_bytes == 0 {
+            self.free(pack);
+            return None;
+        }
+        record.location = ppn;
+        record.number = self.numbers;
+        record.slots.shrink_to_fit();
+        self.numbers = self.numbers.wrapping_add(1);
+        self.live += u32::from(record.live_slots > 0);
+        self.order.push_back((pack, record.number));
+        if self.order.len() > 2 * self.on_flash as usize + SPARE_TURNS {
+            let packs = &self.packs;
+            self.order.retain(|&turn| is_current(packs, turn));
+        }
+        Some(self.dead_bytes(pack))
+    }
+
+    /// The sealed page could not be programmed and goes on being filled.
+    pub fn not_placed(&mut self, filler: Filler) {
+        let Some(filling) = &mut self.filling[filler as usize] else {
+            return;
+        };
+        filling.sealed = false;
+        let record = &mut self.packs[filling.pack as usize];
+        let named: Vec<bool> = record.slots.iter().map(|s| s.object != NO_OBJECT).collect();
+        let mut keeps = named.iter();
+        record.slots.retain(|_| keeps.next() == Some(&true));
+        let mut keeps = named.iter();
+        filling.values.retain(|_| keeps.next() == Some(&true));
+        record.written_bytes = record.named_bytes;
+    }
+
+    /// A logical page refers to an object packed here, to which none did.
+    pub fn gain_live(&mut self, pack: u32) {
+        let first = self.packs[pack as usize].live_slots == 0;
+        self.packs[pack as usize].live_slots += 1;
+        self.live += u32::from(first && !self.is_filling(pack));
+    }
+
+    /// No logical page refers any more to an object packed here.
+    pub fn lose_live(&mut self, pack: u32) {
+        self.packs[pack as usize].live_slots -= 1;
+        let last = self.packs[pack as usize].live_slots == 0;
+        self.live -= u32::from(last && !self.is_filling(pack));
+    }
+
+    /// A page lies elsewhere from now on.
+    pub fn relocate(&mut self, pack: u32, ppn: Ppn) {
+        self.packs[pack as usize].location = ppn;
+    }
+
+    /// Where a page lies, [`Ppn::NONE`] while it is being filled.
+    pub fn at(&self, pack: u32) -> Ppn {
+        self.packs[pack as usize].location
+    }
+
+    /// The slots of a page, dead ones too.
+    pub fn slots(&self, pack: u32) -> &[Slot] {
+        &self.packs[pack as usize].slots
+    }
+
+    /// The slot of an object in its page, and what it says.
+    pub fn slot_of(&self, pack: u32, object: u32) -> Option<(usize, Slot)> {
+        let slots = self.packs[pack as usize].slots.iter().enumerate();
+        let mut found = slots.filter(|(_, slot)| slot.object == object);
+        found.next().map(|(i, slot)| (i, *slot))
+    }
+
+    /// A value of a page that is still being filled.
+    pub fn in_ram(&self, pack: u32, slot: usize) -> Option<&E> {
+        let mut filling = self.filling.iter().flatten();
+        let filling = filling.find(|filling| filling.pack == pack)?;
+        filling.values.get(slot)
+    }
+
+    /// Bytes of the unit of a page on flash that nobody refers to.
+    pub fn dead_bytes(&self, pack: u32) -> u32 {
+        let record = &self.packs[pack as usize];
+        u32::from(record.written_bytes - record.named_bytes)
+    }
+
+    /// An object to which no logical page refers is not packed in this page any more.
+    pub fn remove(&mut self, pack: u32, object: u32) -> Removed {
+        let Some((i, slot)) = self.slot_of(pack, object) else {
+            unreachable!("a packed object has a slot in its page")
+        };
+        let before = self.dead_bytes(pack);
+        let record = &mut self.packs[pack as usize];
+        record.named_bytes -= slot.bytes();
+        let ppn = record.location;
+        let mut fillings = self.filling.iter_mut().flatten();
+        if let Some(filling) = fillings.find(|f| f.pack == pack) {
+            if filling.sealed {
+                record.slots[i].object = NO_OBJECT;
+            } else {
+                record.written_bytes -= slot.bytes();
+                record.slots.remove(i);
+                filling.values.remove(i);
+            }
+            return Removed::FromRam;
+        }
+        record.slots[i].object = NO_OBJECT;
+        if record.named_bytes > 0 {
+            let after = before + u32::from(slot.bytes());
+            return Removed::Slack { ppn, before, after };
+        }
+        self.free(pack);
+        Removed::Page { ppn, before }
+    }
+
+    fn free(&mut self, pack: u32) {
+        let record = &mut self.packs[pack as usize];
+        *record = Pack::default();
+        record.location = Ppn(self.free);
+        self.free = pack;
+        self.on_flash -= 1;
+    }
+
+    /// The page on flash with live slots that was filled longest ago.
+    pub fn oldest_live(&mut self) -> Option<u32> {
+        while let Some(&turn) = self.order.front()
+            && !is_current(&self.packs, turn)
+        {
+            self.order.pop_front();
+        }
+        let current = self
+            .order
+            .iter()
+            .filter(|&&turn| is_current(&self.packs, turn));
+        let mut live = current.filter(|&&(pack, _)| self.packs[pack as usize].live_slots > 0);
+        live.next().map(|&(pack, _)| pack)
+    }
+
+    /// Pages that hold anything, those in RAM too, and whether they are on flash.
+    pub fn used(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
+        let records = self.packs.iter().enumerate();
+        let used = records.filter(|(_, record)| !record.slots.is_empty());
+        used.map(|(pack, _)| (pack as u32, !self.is_filling(pack as u32)))
+    }
+
+    fn is_filling(&self, pack: u32) -> bool {
+        self.filling.iter().flatten().any(|f| f.pack == pack)
+    }
+
+    /// Recounts bytes and pages; `is_live` says whether a logical page refers to an object.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self, is_live: impl Fn(u32) -> bool) -> Result<(), String> {
+        let (mut on_flash, mut live) = (0, 0);
+        for (pack, filled) in self.used() {
+            let record = &self.packs[pack as usize];
+            let named = record.slots.iter().filter(|s| s.object != NO_OBJECT);
+            let bytes: u16 = named.clone().map(Slot::bytes).sum();
+            let written: u16 = record.slots.iter().map(Slot::bytes).sum();
+            let noted = (record.named_bytes, record.written_bytes);
+            let fits = u32::from(written) + HEADER_BYTES <= UNIT_BYTES;
+            if noted != (bytes, written) || bytes == 0 || !fits {
+                return Err(format!(
+                    "packed page {pack} notes {noted:?} named and written bytes, its slots take {bytes} of \
+                     {written}"
+                ));
+            }
+            if !filled && named.count() != record.slots.len() {
+                return Err(format!("packed page {pack} in RAM has a dead slot"));
+            }
+            let counted = record.slots.iter().filter(|s| is_live(s.object)).count();
+            if counted != usize::from(record.live_slots) {
+                return Err(format!(
+                    "packed page {pack} notes {} live slots, has {counted}",
+                    record.live_slots
+                ));
+            }
+            on_flash += u32::from(filled);
+            live += u32::from(filled && counted > 0);
+        }
+        for filling in self.filling.iter().flatten() {
+            let slots = self.packs[filling.pack as usize].slots.len();
+            if slots != filling.values.len() {
+                return Err(format!(
+                    "packed page {} in RAM has {slots} slots and {} values",
+                    filling.pack,
+                    filling.values.len()
+                ));
+            }
+        }
+        if (on_flash, live) != (self.on_flash, self.live) {
+            return Err(format!(
+                "{on_flash} packed pages lie on flash, {live} with live slots; counted are {} and {}",
+                self.on_flash, self.live
+            ));
+        }
+        Ok(())
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        let slots = self.packs.iter().map(|p| p.slots.capacity());
+        self.packs.capacity() * size_of::<Pack>()
+            + slots.sum::<usize>() * size_of::<Slot>()
+            + self.order.capacity() * size_of::<(u32, u32)>()
+    }
+}
+
+/// Turns of pages given up that may stand in the order besides as many as there are pages.
+const SPARE_TURNS: usize = 1024;
+
+/// Whether a page is still what it was when it got this turn.
+fn is_current(packs: &[Pack], (pack, number): (u32, u32)) -> bool {
+    let record = &packs[pack as usize];
+    record.number == number && record.named_bytes > 0 && record.location.is_some()
+}

@@ -1,0 +1,244 @@
+//! Collection of packed pages, and of bases (DeltaFTL, EuroSys 2012, section 3.6).
+//!
+//! Of a packed page each value that is needed is merged, if its page is read often or not written often any
+//! more, or else packed anew into a page that collection fills. A base that one difference alone needs is
+//! merged with it on the same conditions; otherwise it moves like any page.
+//!
+//! A merge of a packed value costs a page and frees its base elsewhere, so collection merges only while its
+//! pool has a block to spare.
+
+use flashlore_content::{Content, Encoder, Ledger};
+use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Unit, When};
+
+use super::Why;
+use super::packs::{Filler, Slot};
+use crate::alloc::Stream;
+use crate::content::store::{Store, note_removed};
+use crate::core::{Core, FIRST_PACK};
+use crate::error::FtlError;
+use crate::gc::collect::Relocation;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::NO_OBJECT;
+
+impl<C, L, E, P> Store<C, L, E, P>
+where
+    C: Content,
+    L: Ledger<C>,
+    E: Encoder<C, P>,
+    P: Clone,
+{
+    /// A unit of a victim: whether it was written anew in another form.
+    pub fn give_other_form<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        unit: Relocation,
+    ) -> Result<bool, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if core.is_log(unit.owner) {
+            self.pack_anew(core, unit)?;
+            return Ok(true);
+        }
+        if core.keeper.page_of_owner(unit.owner).is_some() {
+            return Ok(false);
+        }
+        let Some(dependent) = self.objects.sole_dependent(unit.owner) else {
+            return Ok(false);
+        };
+        let (Some((pack, _)), Some(delta)) = (self.objects.packed(dependent), &self.delta) else {
+            return Ok(false);
+        };
+        let slot = delta.packs.slot_of(pack, dependent);
+        let Some((_, Slot { lpn, .. })) = slot.filter(|(_, s)| delta.is_to_merge(s.lpn)) else {
+            return Ok(false);
+        };
+        // The base dies with the merge, and nothing is left here, unless an old version needs the value.
+        let merged = self.merge_in_collection(core, unit, dependent, lpn)?;
+        Ok(merged && !core.blocks.is_valid(unit.from))
+    }
+
+    /// Writes every needed value of a packed page elsewhere.
+    fn pack_anew<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        unit: Relocation,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let pack = unit.owner - FIRST_PACK;
+        let page = core.content(unit.from)?;
+        let slots = match &self.delta {
+            Some(delta) => delta.packs.slots(pack).to_vec(),
+            None => return Ok(()),
+        };
+        for (i, slot) in slots.into_iter().enumerate() {
+            if slot.object == NO_OBJECT || !self.is_here(pack, slot.object) {
+                continue;
+            }
+            let merges = self.delta.as_ref().is_some_and(|d| d.is_to_merge(slot.lpn));
+            let has_base = self
+                .objects
+                .packed(slot.object)
+                .is_some_and(|(_, b)| b != NO_OBJECT);
+            let merged = merges
+                && has_base
+                && self.merge_in_collection(core, unit, slot.object, slot.lpn)?;
+            if merged && !self.is_here(pack, slot.object) {
+                continue;
+            }
+            let value = self.encoder.unpack(&page, i);
+            self.move_value(core, unit, pack, slot, value)?;
+        }
+        Ok(())
+    }
+
+    /// Whether an object still lies in a packed page.
+    fn is_here(&self, pack: u32, object: u32) -> bool {
+        let packed = self.objects.packed(object);
+        self.objects.is_alive(object) && packed.is_some_and(|(at, _)| at == pack)
+    }
+
+    /// Moves one value into the page that collection fills.
+    fn move_value<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        unit: Relocation,
+        from: u32,
+        slot: Slot,
+        value: E::Encoded,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length);
+        if self.delta.as_ref().is_some_and(|d| !fits(&d.packs)) {
+            let own = core.geometry.plane_of_unit(unit.from);
+            let when = When {
+                ready: Ready::from(unit.read),
+                at: unit.at,
+            };
+            self.program_repacked(core, own, when)?;
+        }
+        let Some(delta) = &mut self.delta else {
+            return Ok(());
+        };
+        let live = self.objects.references(slot.object) > 0;
+        if live {
+            delta.packs.lose_live(from);
+        }
+        let removed = delta.packs.remove(from, slot.object);
+        let pack = delta.packs.push(Filler::Gc, slot, live, value);
+        delta.counters.repacked += 1;
+        self.objects.repack(slot.object, pack);
+        note_removed(core, removed);
+        Ok(())
+    }
+
+    /// Programs the page that collection fills, in the pool of a plane.
+    pub fn program_repacked<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        own: PlaneId,
+        when: When,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(delta) = &mut self.delta else {
+            return Ok(());
+        };
+        let plane = core.destination(own, Stream::Log, when.at)?;
+        let Some((pack, values)) = delta.packs.seal(Filler::Gc) else {
+            return Ok(());
+        };
+        let owner = FIRST_PACK + pack;
+        let page = self.encoder.pack(values);
+        let unit = Unit::New { owner, page };
+        match core.append(plane, Stream::Log, unit, when, Route::Channel, Tag::NONE) {
+            Ok((ppn, _)) => {
+                core.counters.programs_gc += 1;
+                delta.counters.repack_programs += 1;
+                match delta.packs.placed(Filler::Gc, ppn) {
+                    Some(dead) => core.blocks.set_dead(ppn, 0, dead),
+                    None => core.invalidate(ppn),
+                }
+                Ok(())
+            }
+            Err(error) => {
+                delta.packs.not_placed(Filler::Gc);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a value whole that collection met, if there is room; whether it was done.
+    fn merge_in_collection<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        unit: Relocation,
+        object: u32,
+        lpn: u32,
+    ) -> Result<bool, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let own = core.geometry.plane_of_unit(unit.from);
+        let target = core.target_stream(Stream::Gc);
+        let busy = self.delta.as_ref().is_some_and(|d| d.busy == object);
+        // An old version stays as it is: nobody reads or writes it.
+        let live = self.objects.get(lpn) == object;
+        if busy || !live || !core.has_block_to_spare(own, target) {
+            return Ok(false);
+        }
+        if self.share_instead(core, object, lpn, Why::Gc) {
+            return Ok(true);
+        }
+        let read = self.read_other(core, unit, object)?;
+        let page = self.decode(core, object)?;
+        let new = Unit::New {
+            owner: object,
+            page,
+        };
+        let plane = core.destination(own, target, unit.at)?;
+        let when = When {
+            ready: Ready::from(read),
+            at: unit.at,
+        };
+        let (ppn, _) = core.append(plane, target, new, when, Route::Channel, Tag::NONE)?;
+        self.merged(core, object, ppn, Why::Gc);
+        Ok(true)
+    }
+
+    /// Reads the page that decodes a value together with the unit being collected; answers the end of both.
+    fn read_other<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        unit: Relocation,
+        object: u32,
+    ) -> Result<Completion, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let other = |ppn: &Ppn| *ppn != unit.from;
+        let Some(ppn) = self.places(object).into_iter().flatten().find(other) else {
+            return Ok(unit.read);
+        };
+        let ready = Ready::At(unit.at);
+        let (_, done) = core.read(ready, ppn, Cause::Merge, Tag::NONE)?;
+        Ok(match (unit.read, done) {
+            (Completion::At { start, end }, Completion::At { end: last, .. }) => Completion::At {
+                start,
+                end: end.max(last),
+            },
+            _ => done,
+        })
+    }
+}

@@ -1,0 +1,368 @@
+//! Which form a write takes, and its way into a packed page.
+//!
+//! A write is a *candidate* for a difference when its page is write-hot and not read-hot, and always for
+//! compression. It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times
+//! the bytes that it alone keeps alive (the base, unless something else refers to that). A difference is
+//! always taken from the base, never from another difference, so a read needs two pages at most.
+//!
+//! The page being filled is programmed when the next value does not fit. That may collect, and collection
+//! may make the page's present value whole: then the encoded value would keep an old base alive, and the
+//! write is stored whole instead.
+//!
+//! Space: with nothing but live values there are never more units than logical pages and packed pages
+//! together. So packed pages with live values are limited to what the device has besides the exported
+//! pages; beyond that the values of the one filled longest ago are merged.
+
+use flashlore_content::delta::Value;
+use flashlore_content::{Content, Encoder, Ledger};
+use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, Unit, When};
+
+use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
+use super::{Delta, Why};
+use crate::alloc::Stream;
+use crate::content::Candidate;
+use crate::content::store::Store;
+use crate::core::{Core, FIRST_PACK};
+use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::NO_OBJECT;
+
+/// A write in fewer bytes than a page.
+pub(crate) struct Encoding<V> {
+    length: u16,
+    /// What it is a difference from, or [`NO_OBJECT`].
+    base: u32,
+    value: V,
+}
+
+impl<C, L, E, P> Store<C, L, E, P>
+where
+    C: Content,
+    L: Ledger<C>,
+    E: Encoder<C, P>,
+    P: Clone,
+{
+    /// A page is about to be written: counts that and says whether the write is to be encoded.
+    pub fn begin_write(&mut self, lpn: u32) -> bool {
+        let Some(delta) = &mut self.delta else {
+            return false;
+        };
+        delta.heat.write(lpn);
+        let compress = delta.options.compress;
+        if !compress && self.base_of(lpn).is_none() {
+            return false;
+        }
+        let Some(delta) = &mut self.delta else {
+            return false;
+        };
+        delta.counters.candidates += 1;
+        delta.viability.wants()
+    }
+
+    /// The object that a write of the page would be a difference from.
+    pub fn base_of(&self, lpn: u32) -> Option<u32> {
+        let delta = self.delta.as_ref()?;
+        let fits = delta.options.differences && delta.most_packs > 0;
+        if !fits || !delta.is_write_hot(lpn) || delta.is_read_hot(lpn) {
+            return None;
+        }
+        let old = self.objects.object_of(lpn)?;
+        match self.objects.packed(old) {
+            None => Some(old),
+            Some((_, NO_OBJECT)) => None,
+            Some((_, base)) => Some(base),
+        }
+    }
+
+    /// Encodes a write and decides its form; `None` if it is to be stored whole.
+    pub fn encode<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        lpn: u32,
+        content: C,
+        page: &P,
+    ) -> Result<Option<Encoding<E::Encoded>>, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(options) = self.delta.as_ref().map(|delta| delta.options) else {
+            return Ok(None);
+        };
+        let new = Value { content, page };
+        let longest = MOST_BYTES as u16;
+        let mut observed = None;
+        let mut best = (u64::from(UNIT_BYTES) * 1000, None);
+        let mut consider = |length: u16, kept: bool, base: u32, value: E::Encoded| {
+            let programmed = (u64::from(length) + u64::from(SLOT_BYTES)) * 1000;
+            let pinned = u64::from(options.lambda) * u64::from(UNIT_BYTES) * u64::from(kept);
+            let cost = programmed + pinned;
+            if length <= options.most_bytes && cost < best.0 {
+                let encoding = Encoding {
+                    length,
+                    base,
+                    value,
+                };
+                best = (cost, Some(encoding));
+            }
+        };
+        if let Some(base) = self.base_of(lpn) {
+            let kept = self.is_kept_for(lpn, base);
+            let old = core.content(self.objects.at(base))?;
+            let base_value = Value {
+                content: self.objects.content(base),
+                page: &old,
+            };
+            let found = self.encoder.difference(base_value, new, longest);
+            observed = found.as_ref().map(|(length, _)| *length);
+            if let Some((length, value)) = found {
+                consider(length, kept, base, value);
+            }
+        }
+        if options.compress
+            && let Some((length, value)) = self.encoder.alone(new, longest)
+        {
+            observed = Some(observed.map_or(length, |other| other.min(length)));
+            consider(length, false, NO_OBJECT, value);
+        }
+        if let Some(delta) = &mut self.delta {
+            delta.viability.observe(observed);
+        }
+        Ok(best.1)
+    }
+
+    /// Whether nothing but the next difference of a page would keep its base alive.
+    fn is_kept_for(&self, lpn: u32, base: u32) -> bool {
+        let objects = &self.objects;
+        let old = objects.get(lpn);
+        if old == base {
+            return objects.references(base) == 1
+                && objects.kept(base) == 0
+                && objects.pins(base) == 0;
+        }
+        let dies = objects.references(old) == 1 && objects.kept(old) == 0;
+        dies && objects.sole_dependent(base) == Some(old)
+    }
+
+    /// Stores an encoded write; `None` if it must be stored whole after all.
+    pub fn store_packed<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        when: When,
+        lpn: u32,
+        content: C,
+        encoding: Encoding<E::Encoded>,
+        tag: Tag,
+    ) -> Result<Option<(u32, Completion)>, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Encoding {
+            length,
+            base,
+            value,
+        } = encoding;
+        let object = self.objects.allocate(content);
+        if base != NO_OBJECT {
+            self.watching_pins(base, |objects| objects.pin(base, object));
+        }
+        let programmed = self.make_fit(core, when, lpn, length, tag);
+        let fits = programmed.is_ok() && (base == NO_OBJECT || self.base_of(lpn) == Some(base));
+        let Some(delta) = self.delta.as_mut().filter(|_| fits) else {
+            if base != NO_OBJECT && self.watching_pins(base, |o| o.unpin(base, object)) {
+                self.die(core, base);
+            }
+            self.objects.free(object);
+            return programmed.map(|_| None);
+        };
+        let slot = Slot {
+            object,
+            lpn,
+            length,
+        };
+        let pack = delta.packs.push(Filler::Host, slot, false, value);
+        delta.packed += 1;
+        let (count, bytes) = if base == NO_OBJECT {
+            let counters = &mut delta.counters;
+            (&mut counters.compressed, &mut counters.compressed_bytes)
+        } else {
+            let counters = &mut delta.counters;
+            (&mut counters.differences, &mut counters.difference_bytes)
+        };
+        *count += 1;
+        *bytes += u64::from(length);
+        self.objects.set_packed(object, pack, base);
+        self.ledger.stored(content);
+        let done = programmed?.unwrap_or(Completion::instant(when.at));
+        Ok(Some((object, done)))
+    }
+
+    /// Programs the page being filled if a value does not fit; answers when that is done.
+    fn make_fit<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        when: When,
+        lpn: u32,
+        length: u16,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let packs = self.delta.as_ref().map(|delta| &delta.packs);
+        if packs.is_none_or(|packs| packs.fits(Filler::Host, length)) {
+            return Ok(None);
+        }
+        self.program_pack(core, when, lpn, tag)
+    }
+
+    /// Programs the page that the host fills, if it holds anything.
+    pub fn program_pack<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        when: When,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        self.limit_packs(core, when.at)?;
+        self.make_room(core, when.at)?;
+        let Some(delta) = &mut self.delta else {
+            return Ok(None);
+        };
+        let Some((pack, values)) = delta.packs.seal(Filler::Host) else {
+            return Ok(None);
+        };
+        let owner = FIRST_PACK + pack;
+        let page = self.encoder.pack(values);
+        let unit = Unit::New { owner, page };
+        let appended = core.append_in_turn(self, Stream::Log, when, lpn, unit, tag);
+        let Some(delta) = &mut self.delta else {
+            return Ok(None);
+        };
+        match appended {
+            Ok((ppn, done)) => {
+                core.counters.programs_log += 1;
+                match delta.packs.placed(Filler::Host, ppn) {
+                    Some(dead) => core.blocks.set_dead(ppn, 0, dead),
+                    None => core.invalidate(ppn),
+                }
+                Ok(Some(done))
+            }
+            Err(error) => {
+                delta.packs.not_placed(Filler::Host);
+                Err(error)
+            }
+        }
+    }
+
+    /// Merges the oldest packed values until one more packed page may be programmed, and until no more
+    /// bases are kept for differences alone than may be.
+    fn limit_packs<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let beyond = |delta: &Delta<E::Encoded>| {
+            delta.packs.live() >= delta.most_packs || delta.pinned > delta.options.most_pinned
+        };
+        while self.delta.as_ref().is_some_and(beyond) {
+            if !self.merge_oldest(core, at)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the live values of the packed page that was filled longest ago whole; whether there was one.
+    fn merge_oldest<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<bool, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(delta) = &mut self.delta else {
+            return Ok(false);
+        };
+        let Some(pack) = delta.packs.oldest_live() else {
+            return Ok(false);
+        };
+        if std::mem::replace(&mut delta.evicting, true) {
+            return Ok(false);
+        }
+        let slots = delta.packs.slots(pack).to_vec();
+        let mut merged = Ok(true);
+        for Slot { object, lpn, .. } in slots {
+            // What one merge does to the objects of others may have changed this one.
+            let alive = object != NO_OBJECT && self.objects.get(lpn) == object;
+            let here = alive && self.objects.packed(object).is_some_and(|(p, _)| p == pack);
+            if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
+                merged = Err(error);
+                break;
+            }
+        }
+        if let Some(delta) = &mut self.delta {
+            delta.evicting = false;
+        }
+        merged
+    }
+
+    /// Makes room for one more unit.
+    pub fn make_room<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
+        while !evicting && self.units() >= core.most_live() {
+            if !self.merge_oldest(core, at)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the page that a write is to be a difference from, unless it is what was `read` already or
+    /// nothing is to be read.
+    pub fn fetch_base<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+        lpn: u32,
+        read: Option<Candidate<C>>,
+        tag: Tag,
+    ) -> Result<Option<(Candidate<C>, Completion)>, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(object) = self.base_of(lpn) else {
+            return Ok(None);
+        };
+        let content = self.objects.content(object);
+        let candidate = Candidate { object, content };
+        let ppn = self.objects.at(object);
+        if read == Some(candidate) || core.buffered(ppn).is_some() {
+            return Ok(None);
+        }
+        let (_, done) = core.read(Ready::At(at), ppn, Cause::Delta, tag)?;
+        Ok(Some((candidate, done)))
+    }
+}

@@ -1,0 +1,346 @@
+//! What stands above the core on a device that looks at content: map, objects, and the policies.
+//!
+//! It is the core's mapping, so collection asks it about every unit. Every change of a reference goes
+//! through here: a logical page refers to another object, an object dies.
+//!
+//! Invariants: an object that nothing refers to does not exist; a packed object's base does; a packed
+//! page has a live slot for each packed object in it to which a logical page refers.
+
+use std::marker::PhantomData;
+
+use flashlore_content::{Content, Dedup, Encoder, Ledger};
+use flashlore_flash::{Flash, Ppn};
+
+use super::delta::Delta;
+use super::delta::packs::Removed;
+use super::out_of_line::Scan;
+use crate::core::{Core, FIRST_PACK};
+use crate::error::FtlError;
+use crate::gc::collect::Relocation;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::mapping::{Mapping, Relocate};
+
+/// Map, objects and policies. `L` names programs, `E` encodes, `P` is what a mapping unit holds.
+pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
+    pub objects: Objects<C>,
+    pub dedup: Dedup,
+    /// Where pages are hashed in idle time.
+    pub scan: Option<Scan<C>>,
+    pub ledger: L,
+    pub encoder: E,
+    pub delta: Option<Delta<E::Encoded>>,
+    pub page: PhantomData<fn() -> P>,
+}
+
+impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
+    /// The object that may hold this content.
+    #[inline(always)]
+    pub fn candidate(&self, content: C) -> Option<u32> {
+        let objects = &self.objects;
+        let fingerprint = objects.fingerprint(content);
+        let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
+        self.dedup.index.find(fingerprint, has)
+    }
+
+    /// Enters an object into the fingerprint index.
+    #[inline(always)]
+    pub fn index(&mut self, object: u32) {
+        if let Some(evicted) = self.dedup.index.insert(&mut self.objects, object) {
+            // An index without entries refuses the new one: nothing had to make room.
+            self.dedup.counters.evictions += u64::from(evicted != object);
+        }
+    }
+
+    /// The new reference is added before the old one is removed, so that an object cannot die between.
+    #[inline(always)]
+    pub fn refer<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let old = if E::ON {
+            self.watching_pins(object, |objects| objects.replace(lpn, object))
+        } else {
+            self.objects.replace(lpn, object)
+        };
+        core.keeper.refers(lpn, Some(object));
+        core.keeper.changed(lpn);
+        if E::ON {
+            self.live_gained(object);
+        }
+        if old != NO_OBJECT {
+            self.release(core, old);
+        }
+    }
+
+    /// A logical page refers to nothing any more; whether it did.
+    pub fn forget<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32) -> bool
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let old = self.objects.replace(lpn, NO_OBJECT);
+        if old == NO_OBJECT {
+            return false;
+        }
+        core.keeper.refers(lpn, None);
+        core.keeper.changed(lpn);
+        self.release(core, old);
+        true
+    }
+
+    /// Takes a live reference away; with the last one of any kind the object dies.
+    #[inline(always)]
+    fn release<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let dead = if E::ON {
+            self.watching_pins(object, |objects| objects.release(object))
+        } else {
+            self.objects.release(object)
+        };
+        if E::ON {
+            self.live_lost(object);
+        }
+        if dead {
+            self.die(core, object);
+        }
+    }
+
+    /// Nothing refers to an object any more.
+    #[inline(always)]
+    pub fn die<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let content = self.objects.content(object);
+        if E::ON && self.objects.is_packed(object) {
+            self.unpack(core, object);
+        } else {
+            if self.objects.is_indexed(object) {
+                self.dedup.index.remove(&mut self.objects, object);
+            }
+            core.invalidate(self.objects.at(object));
+        }
+        self.ledger.died(content);
+        self.objects.free(object);
+    }
+
+    /// A packed object leaves its page and its base; no logical page counts as referring to its slot.
+    #[inline(never)]
+    pub fn unpack<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &mut self.delta)
+        else {
+            return;
+        };
+        delta.packed -= 1;
+        let removed = delta.packs.remove(pack, object);
+        note_removed(core, removed);
+        if base != NO_OBJECT && self.watching_pins(base, |objects| objects.unpin(base, object)) {
+            self.die(core, base);
+        }
+    }
+
+    /// Changes the references of an object and counts whether packed objects alone keep it alive.
+    #[inline(always)]
+    pub fn watching_pins<R>(
+        &mut self,
+        object: u32,
+        change: impl FnOnce(&mut Objects<C>) -> R,
+    ) -> R {
+        let before = object != NO_OBJECT && self.objects.is_pinned_alone(object);
+        let answer = change(&mut self.objects);
+        let after = object != NO_OBJECT && self.objects.is_pinned_alone(object);
+        if let Some(delta) = &mut self.delta {
+            delta.pinned = delta.pinned + u32::from(after) - u32::from(before);
+        }
+        answer
+    }
+
+    /// A logical page has come to refer to an object: if it is the first, its slot is live now.
+    #[inline(always)]
+    fn live_gained(&mut self, object: u32) {
+        if let Some((pack, _)) = self.objects.packed(object)
+            && self.objects.references(object) == 1
+            && let Some(delta) = &mut self.delta
+        {
+            delta.packs.gain_live(pack);
+        }
+    }
+
+    /// A logical page has ceased to refer to an object: if it was the last, its slot is not live any more.
+    #[inline(always)]
+    fn live_lost(&mut self, object: u32) {
+        if let Some((pack, _)) = self.objects.packed(object)
+            && self.objects.references(object) == 0
+            && let Some(delta) = &mut self.delta
+        {
+            delta.packs.lose_live(pack);
+        }
+    }
+
+    /// Recounts references, packed pages and what lies on flash. Answers the objects alive.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check<F, K>(&self, core: &Core<F, K>) -> Result<Vec<u32>, String>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let objects = &self.objects;
+        let alive = objects.check(std::iter::empty())?;
+        let Some(delta) = &self.delta else {
+            core.check(self, alive.iter().copied())?;
+            return Ok(alive);
+        };
+        delta.packs.check(|object| objects.references(object) > 0)?;
+        let packed = alive.iter().filter(|&&o| objects.is_packed(o));
+        for &object in packed.clone() {
+            let found = objects.packed(object);
+            let slot = found.and_then(|(pack, _)| delta.packs.slot_of(pack, object));
+            let Some((_, slot)) = slot else {
+                return Err(format!("packed object {object} has no slot in {found:?}"));
+            };
+            if objects.references(object) > 0 && objects.get(slot.lpn) != object {
+                return Err(format!(
+                    "packed object {object} was written for page {}, which maps to {}",
+                    slot.lpn,
+                    objects.get(slot.lpn)
+                ));
+            }
+        }
+        let pinned = alive.iter().filter(|&&o| objects.is_pinned_alone(o));
+        let counted = (packed.count(), pinned.count());
+        if counted != (delta.packed as usize, delta.pinned as usize) {
+            return Err(format!(
+                "packed objects and bases kept for them alone are {counted:?}, noted {} and {}",
+                delta.packed, delta.pinned
+            ));
+        }
+        let slots = delta.packs.used();
+        let slots = slots.flat_map(|(pack, _)| delta.packs.slots(pack));
+        let named = slots.filter(|slot| slot.object != NO_OBJECT).count();
+        if named != delta.packed as usize {
+            return Err(format!(
+                "{named} slots name an object, {} objects are packed",
+                delta.packed
+            ));
+        }
+        let whole = alive.iter().copied().filter(|&o| !objects.is_packed(o));
+        let packs = delta.packs.used().filter(|&(_, on_flash)| on_flash);
+        core.check(self, whole.chain(packs.map(|(pack, _)| FIRST_PACK + pack)))?;
+        core.check_slack(self)?;
+        let (units, most) = (self.units(), core.most_live());
+        if units > most + 1 || delta.packs.live() > delta.most_packs + 1 {
+            return Err(format!("{units} units hold something, at most {most} may"));
+        }
+        Ok(alive)
+    }
+
+    /// Units on flash that hold anything.
+    pub fn units(&self) -> u64 {
+        let live = u64::from(self.objects.live());
+        match &self.delta {
+            None => live,
+            Some(delta) => live - u64::from(delta.packed) + u64::from(delta.packs.on_flash()),
+        }
+    }
+
+    /// Bytes held by map, objects, index and packed pages.
+    pub fn heap_bytes(&self) -> usize {
+        let scan = self.scan.as_ref().map_or(0, Scan::heap_bytes);
+        let delta = self.delta.as_ref().map_or(0, |delta| {
+            delta.heat.heap_bytes() + delta.packs.heap_bytes()
+        });
+        self.objects.heap_bytes() + self.dedup.index.heap_bytes() + scan + delta
+    }
+}
+
+/// What an encoded value leaves behind on flash.
+pub(super) fn note_removed<F: Flash, K: MapKeeper<F::Page>>(core: &mut Core<F, K>, removed: Removed)
+where
+    F::Page: Clone,
+{
+    match removed {
+        Removed::FromRam => {}
+        Removed::Slack { ppn, before, after } => core.blocks.set_dead(ppn, before, after),
+        Removed::Page { ppn, before } => {
+            core.blocks.set_dead(ppn, before, 0);
+            core.invalidate(ppn);
+        }
+    }
+}
+
+impl<C: Content, L, E: Encoder<C, P>, P> Mapping for Store<C, L, E, P> {
+    #[inline(always)]
+    fn unit_of(&self, lpn: u32) -> Ppn {
+        match self.objects.get(lpn) {
+            NO_OBJECT => Ppn::NONE,
+            object => self.objects.at(object),
+        }
+    }
+
+    #[inline(always)]
+    fn relocate(&mut self, owner: u32, to: Ppn) {
+        if E::ON
+            && owner >= FIRST_PACK
+            && let Some(delta) = &mut self.delta
+        {
+            delta.packs.relocate(owner - FIRST_PACK, to);
+            return;
+        }
+        self.objects.place(owner, to);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, owner: u32) {
+        self.objects.prefetch_object(owner);
+    }
+
+    fn location(&self, owner: u32) -> Option<Ppn> {
+        match &self.delta {
+            Some(delta) if owner >= FIRST_PACK => Some(delta.packs.at(owner - FIRST_PACK)),
+            _ => self.objects.location(owner),
+        }
+    }
+
+    fn dead_bytes(&self, owner: u32) -> u32 {
+        match &self.delta {
+            Some(delta) if E::ON && owner >= FIRST_PACK => {
+                delta.packs.dead_bytes(owner - FIRST_PACK)
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl<C, L, E, F, K> Relocate<F, K> for Store<C, L, E, F::Page>
+where
+    C: Content,
+    L: Ledger<C>,
+    E: Encoder<C, F::Page>,
+    F: Flash,
+    F::Page: Clone,
+    K: MapKeeper<F::Page>,
+{
+    #[inline(always)]
+    fn rewrite(
+        &mut self,
+        core: &mut Core<F, K>,
+        unit: Relocation,
+    ) -> Result<bool, FtlError<F::Error>> {
+        if !E::ON || self.delta.is_none() {
+            return Ok(false);
+        }
+        self.give_other_form(core, unit)
+    }
+}
