@@ -29,6 +29,7 @@ use std::marker::PhantomData;
 use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 
+use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
 use self::out_of_line::Scan;
 use self::store::Store;
@@ -753,10 +754,11 @@ where
     /// A full device or a failure of it.
     pub fn flush_packs(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
         let when = When::now(at);
-        self.store
-            .program_pack(&mut self.core, when, 0, Tag::NONE)?;
-        let plane = self.core.layout.lanes()[0];
-        self.store.program_repacked(&mut self.core, plane, when)
+        for filler in [Filler::Host, Filler::Gc] {
+            let core = &mut self.core;
+            self.store.program_pack(core, filler, when, 0, Tag::NONE)?;
+        }
+        Ok(())
     }
 
     /// Forgets a logical page, at the present and at once; what it shared survives as long as another

@@ -366,8 +366,33 @@ where
         unit: Unit<F::Page>,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let group = self.layout.group_of(lpn);
-        let plane = self.host_lane(map, when.at, group, stream)?;
+        let plane = self.lane_in_turn(map, stream, when.at, lpn)?;
+        self.append_to_lane(plane, stream, when, unit, tag)
+    }
+
+    /// The lane of a stream whose turn it is, with a block open: the way there may collect.
+    #[inline(always)]
+    pub(crate) fn lane_in_turn<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        stream: Stream,
+        at: Time,
+        lpn: u32,
+    ) -> Result<PlaneId, FtlError<F::Error>> {
+        self.host_lane(map, at, self.layout.group_of(lpn), stream)
+    }
+
+    /// Appends a unit to the lane whose turn it is; nothing is collected.
+    #[inline(always)]
+    pub(crate) fn append_to_lane(
+        &mut self,
+        plane: PlaneId,
+        stream: Stream,
+        when: When,
+        unit: Unit<F::Page>,
+        tag: Tag,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let (group, _) = self.layout.seat_of(plane);
         let (ppn, done) = self.append(plane, stream, unit, when, Route::Channel, tag)?;
         let turn_over = match self.options.layout.rotate {
             Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),

@@ -35,12 +35,16 @@ struct Room<'a, P> {
 impl<P> Room<'_, P> {
     /// Whether a victim can be emptied so that the next one can be, too.
     fn affords(&self, blocks: &Blocks, victim: BlockId) -> bool {
+        let valid = u32::from(blocks.record(victim).valid);
+        if valid > blocks.most_valid() && self.pool.free < 2 {
+            // Packed pages are packed anew in no more pages than they were, and one begun before.
+            return false;
+        }
         if self.endurance == 0 && self.pool.retired == 0 {
             // Every collection gives a block back: there is room for one more.
             return true;
         }
         let own = self.geometry.plane_of(victim);
-        let valid = u32::from(blocks.record(victim).valid);
         // A block holds data or translation pages; there must be room for either.
         let fits = |&to: &Stream| !opens_block(self.layout, self.planes, own, to, valid);
         let opens = valid > 0 && !self.targets.iter().all(fits);
@@ -117,11 +121,16 @@ where
         let allowed = |blocks: &Blocks, block| {
             (!idle || is_idle(&self.geometry, jobs, erasing, block)) && room.affords(blocks, block)
         };
-        self.moves_as_is = std::mem::take(&mut self.gains_nothing);
-        if self.moves_as_is {
-            return self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b));
+        let gained = !std::mem::take(&mut self.gains_nothing);
+        if gained && let Some(victim) = self.victims.choose(&mut self.blocks, pool, &allowed) {
+            self.moves_as_is = false;
+            return Some(victim);
         }
-        self.victims.choose(&mut self.blocks, pool, &allowed)
+        if !self.options.log {
+            return None;
+        }
+        self.moves_as_is = true;
+        self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b))
     }
 
     /// Whether moving the units of one flash page out of a plane may open a block.

@@ -202,7 +202,9 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
             core.check(self, alive.iter().copied())?;
             return Ok(alive);
         };
-        delta.packs.check(|object| objects.references(object) > 0)?;
+        delta
+            .packs
+            .check(|object| object != NO_OBJECT && objects.references(object) > 0)?;
         let packed = alive.iter().filter(|&&o| objects.is_packed(o));
         for &object in packed.clone() {
             let found = objects.packed(object);
@@ -240,8 +242,12 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         core.check(self, whole.chain(packs.map(|(pack, _)| FIRST_PACK + pack)))?;
         core.check_slack(self)?;
         let (units, most) = (self.units(), core.most_live());
-        if units > most + 1 || delta.packs.live() > delta.most_packs + 1 {
-            return Err(format!("{units} units hold something, at most {most} may"));
+        let (packs, most_packs) = (delta.packs.live(), delta.most_packs);
+        if units > most + 1 || packs > most_packs + 1 {
+            return Err(format!(
+                "{units} units hold something, at most {most} may; {packs} packed pages hold live values, \
+                 at most {most_packs} may"
+            ));
         }
         Ok(alive)
     }

@@ -246,7 +246,9 @@ where
             Some(page) => self.keeper.place(page, to),
             None => {
                 map.relocate(owner, to);
-                self.keeper.moved(owner);
+                if !self.is_log(owner) {
+                    self.keeper.moved(owner);
+                }
             }
         }
         Ok(())

@@ -143,6 +143,7 @@ where
         }
         self.unpack(core, object);
         self.objects.set_whole(object, ppn);
+        core.keeper.moved(object);
         let known = self.candidate(self.objects.content(object)).is_some();
         if self.dedup.is_on() && !known {
             self.index(object);

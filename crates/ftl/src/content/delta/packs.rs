@@ -85,8 +85,6 @@ impl Default for Pack {
 struct Filling<E> {
     pack: u32,
     values: Vec<E>,
-    /// Whether it is being programmed: values that nobody needs any more stay in it.
-    sealed: bool,
 }
 
 /// What a value leaves behind.
@@ -172,7 +170,6 @@ impl<E: Clone> Packs<E> {
                 self.filling[filler as usize] = Some(Filling {
                     pack,
                     values: Vec::new(),
-                    sealed: false,
                 });
                 pack
             }
@@ -199,52 +196,29 @@ impl<E: Clone> Packs<E> {
         pack
     }
 
-    /// The page being filled and its values, if there are any, to be programmed: nothing is added to it
-    /// until it has been [placed](Packs::placed), or was [not](Packs::not_placed).
-    pub fn seal(&mut self, filler: Filler) -> Option<(u32, &[E])> {
-        let filling = self.filling[filler as usize].as_mut()?;
-        if filling.values.is_empty() {
-            return None;
-        }
-        filling.sealed = true;
-        Some((filling.pack, &filling.values))
+    /// The page being filled and its values, if there are any.
+    pub fn full(&self, filler: Filler) -> Option<(u32, &[E])> {
+        let filling = self.filling[filler as usize].as_ref()?;
+        (!filling.values.is_empty()).then_some((filling.pack, &filling.values))
     }
 
-    /// The sealed page has been programmed; answers its dead bytes, or `None` if nobody needs any of it.
-    pub fn placed(&mut self, filler: Filler, ppn: Ppn) -> Option<u32> {
-        let Filling { pack, .. } = self.filling[filler as usize].take()?;
-        self.on_flash += 1;
+    /// The page being filled has been programmed.
+    pub fn placed(&mut self, filler: Filler, ppn: Ppn) {
+        let Some(Filling { pack, .. }) = self.filling[filler as usize].take() else {
+            return;
+        };
         let record = &mut self.packs[pack as usize];
-        if record.named_bytes == 0 {
-            self.free(pack);
-            return None;
-        }
         record.location = ppn;
         record.number = self.numbers;
         record.slots.shrink_to_fit();
         self.numbers = self.numbers.wrapping_add(1);
+        self.on_flash += 1;
         self.live += u32::from(record.live_slots > 0);
         self.order.push_back((pack, record.number));
         if self.order.len() > 2 * self.on_flash as usize + SPARE_TURNS {
             let packs = &self.packs;
             self.order.retain(|&turn| is_current(packs, turn));
         }
-        Some(self.dead_bytes(pack))
-    }
-
-    /// The sealed page could not be programmed and goes on being filled.
-    pub fn not_placed(&mut self, filler: Filler) {
-        let Some(filling) = &mut self.filling[filler as usize] else {
-            return;
-        };
-        filling.sealed = false;
-        let record = &mut self.packs[filling.pack as usize];
-        let named: Vec<bool> = record.slots.iter().map(|s| s.object != NO_OBJECT).collect();
-        let mut keeps = named.iter();
-        record.slots.retain(|_| keeps.next() == Some(&true));
-        let mut keeps = named.iter();
-        filling.values.retain(|_| keeps.next() == Some(&true));
-        record.written_bytes = record.named_bytes;
     }
 
     /// A logical page refers to an object packed here, to which none did.
@@ -307,13 +281,9 @@ impl<E: Clone> Packs<E> {
         let ppn = record.location;
         let mut fillings = self.filling.iter_mut().flatten();
         if let Some(filling) = fillings.find(|f| f.pack == pack) {
-            if filling.sealed {
-                record.slots[i].object = NO_OBJECT;
-            } else {
-                record.written_bytes -= slot.bytes();
-                record.slots.remove(i);
-                filling.values.remove(i);
-            }
+            record.written_bytes -= slot.bytes();
+            record.slots.remove(i);
+            filling.values.remove(i);
             return Removed::FromRam;
         }
         record.slots[i].object = NO_OBJECT;

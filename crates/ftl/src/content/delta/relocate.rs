@@ -135,12 +135,13 @@ where
         let pack = delta.packs.push(Filler::Gc, slot, live, value);
         delta.counters.repacked += 1;
         self.objects.repack(slot.object, pack);
+        core.keeper.moved(slot.object);
         note_removed(core, removed);
         Ok(())
     }
 
-    /// Programs the page that collection fills, in the pool of a plane.
-    pub fn program_repacked<F, K>(
+    /// Programs the page that collection fills, which holds something, in the pool of a plane.
+    fn program_repacked<F, K>(
         &mut self,
         core: &mut Core<F, K>,
         own: PlaneId,
@@ -153,28 +154,18 @@ where
         let Some(delta) = &mut self.delta else {
             return Ok(());
         };
-        let plane = core.destination(own, Stream::Log, when.at)?;
-        let Some((pack, values)) = delta.packs.seal(Filler::Gc) else {
+        let Some((pack, values)) = delta.packs.full(Filler::Gc) else {
             return Ok(());
         };
         let owner = FIRST_PACK + pack;
         let page = self.encoder.pack(values);
         let unit = Unit::New { owner, page };
-        match core.append(plane, Stream::Log, unit, when, Route::Channel, Tag::NONE) {
-            Ok((ppn, _)) => {
-                core.counters.programs_gc += 1;
-                delta.counters.repack_programs += 1;
-                match delta.packs.placed(Filler::Gc, ppn) {
-                    Some(dead) => core.blocks.set_dead(ppn, 0, dead),
-                    None => core.invalidate(ppn),
-                }
-                Ok(())
-            }
-            Err(error) => {
-                delta.packs.not_placed(Filler::Gc);
-                Err(error)
-            }
-        }
+        let plane = core.destination(own, Stream::Log, when.at)?;
+        let (ppn, _) = core.append(plane, Stream::Log, unit, when, Route::Channel, Tag::NONE)?;
+        core.counters.programs_gc += 1;
+        delta.counters.repack_programs += 1;
+        delta.packs.placed(Filler::Gc, ppn);
+        Ok(())
     }
 
     /// Makes a value whole that collection met, if there is room; whether it was done.

@@ -49,7 +49,7 @@ where
             return false;
         };
         delta.heat.write(lpn);
-        let compress = delta.options.compress;
+        let compress = delta.options.compress && delta.most_packs > 0;
         if !compress && self.base_of(lpn).is_none() {
             return false;
         }
@@ -216,13 +216,14 @@ where
         if packs.is_none_or(|packs| packs.fits(Filler::Host, length)) {
             return Ok(None);
         }
-        self.program_pack(core, when, lpn, tag)
+        self.program_pack(core, Filler::Host, when, lpn, tag)
     }
 
-    /// Programs the page that the host fills, if it holds anything.
+    /// Programs a page being filled, if it holds anything, in the host's way.
     pub fn program_pack<F, K>(
         &mut self,
         core: &mut Core<F, K>,
+        filler: Filler,
         when: When,
         lpn: u32,
         tag: Tag,
@@ -233,33 +234,21 @@ where
     {
         self.limit_packs(core, when.at)?;
         self.make_room(core, when.at)?;
+        // The way to a lane may collect, and take values out of the page; from there on nothing does.
+        let plane = core.lane_in_turn(self, Stream::Log, when.at, lpn)?;
         let Some(delta) = &mut self.delta else {
             return Ok(None);
         };
-        let Some((pack, values)) = delta.packs.seal(Filler::Host) else {
+        let Some((pack, values)) = delta.packs.full(filler) else {
             return Ok(None);
         };
         let owner = FIRST_PACK + pack;
         let page = self.encoder.pack(values);
         let unit = Unit::New { owner, page };
-        let appended = core.append_in_turn(self, Stream::Log, when, lpn, unit, tag);
-        let Some(delta) = &mut self.delta else {
-            return Ok(None);
-        };
-        match appended {
-            Ok((ppn, done)) => {
-                core.counters.programs_log += 1;
-                match delta.packs.placed(Filler::Host, ppn) {
-                    Some(dead) => core.blocks.set_dead(ppn, 0, dead),
-                    None => core.invalidate(ppn),
-                }
-                Ok(Some(done))
-            }
-            Err(error) => {
-                delta.packs.not_placed(Filler::Host);
-                Err(error)
-            }
-        }
+        let (ppn, done) = core.append_to_lane(plane, Stream::Log, when, unit, tag)?;
+        core.counters.programs_log += 1;
+        delta.packs.placed(filler, ppn);
+        Ok(Some(done))
     }
 
     /// Merges the oldest packed values until one more packed page may be programmed, and until no more
