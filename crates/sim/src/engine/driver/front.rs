@@ -90,17 +90,14 @@ impl<S: System> Driver<'_, S> {
         request: &Request,
         values: Option<&[u32]>,
     ) -> Result<()> {
-        self.front_decides(flight.arrival, |front, steps| front.request(steps))?;
         match request.op {
-            Op::Read => self.read_at_front(flight, request.lpn),
+            Op::Read => self.read_at_front(flight, request.lpn)?,
             Op::Write | Op::Trim if request.units > 0 => {
-                self.change_at_front(flight, request, values)
+                self.change_at_front(flight, request, values)?;
             }
-            Op::Write | Op::Trim | Op::Flush => {
-                self.finish_at_once(flight);
-                Ok(())
-            }
+            Op::Write | Op::Trim | Op::Flush => self.finish_at_once(flight),
         }
+        self.front_decides(flight.arrival, |front, steps| front.request(steps))
     }
 
     fn read_at_front(&mut self, mut flight: InFlight, lpn: u32) -> Result<()> {

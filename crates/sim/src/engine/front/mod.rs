@@ -77,7 +77,7 @@ pub enum Traffic {
 
 /// What stands between the host and the translation layer.
 pub(super) trait Front {
-    /// A request of any kind arrives; its units follow.
+    /// A request of any kind has arrived with all its units.
     fn request(&mut self, steps: &mut Vec<Step>);
     /// A write or trim arrives.
     fn change(&mut self, unit: Unit, steps: &mut Vec<Step>);
