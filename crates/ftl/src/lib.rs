@@ -6,6 +6,7 @@
 //! | [`options`] | the closed set of settings of the core |
 //! | [`blocks`] | block records, valid units, victims in buckets |
 //! | [`alloc`] | free blocks, open blocks, page buffers |
+//! | [`buffer`] | a write buffer and a sorting write queue in front of the map |
 //! | [`gc`] | victim policies and the collection itself, foreground and background |
 //! | [`wear`] | static wear levelling |
 //! | [`endurance`] | blocks that reach the end of their life |
@@ -21,6 +22,7 @@
 
 pub mod alloc;
 pub mod blocks;
+pub mod buffer;
 pub mod check;
 pub mod content;
 pub mod core;

@@ -137,6 +137,7 @@ fn host() -> Host {
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
+        front: None,
     }
 }
 

@@ -147,6 +147,7 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
+        front: None,
     };
     let log = Shared::default();
     let measured = Measured::new(MeasureOptions {

@@ -61,6 +61,7 @@ const HOST: Host = Host {
     sampling: None,
     out_of_line: false,
     flush_after: 1000,
+    front: None,
 };
 
 /// Replays a trace to its end; every request is answered.

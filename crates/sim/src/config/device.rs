@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use flashlore_units::{Bytes, Nanos, Share, Size, Watermark};
 
+use super::geometry::UNIT_BYTES;
+
 /// A simulated SSD. Loaded values are checked: see [`super::load_device`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +45,8 @@ pub struct DeviceConfig {
     pub gc: Gc,
     /// The forward map.
     pub map: MapCache,
+    /// RAM that takes the writes of the host.
+    pub buffer: BufferConfig,
     /// Wear levelling.
     pub wear: Wear,
     /// The state in which a run finds the device.
@@ -310,6 +314,37 @@ pub enum GcCheck {
 pub struct MapCache {
     /// RAM for entries of 8 bytes; what does not fit is on flash.
     pub cache_bytes: Bytes,
+}
+
+/// RAM that takes the writes of the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BufferConfig {
+    /// Whether there is any, and which page makes room.
+    pub policy: BufferPolicy,
+    /// Its size, rounded down to whole mapping units. Not used by [`BufferPolicy::None`].
+    pub size: Size,
+    /// The most the protected segment takes of it. Used by [`BufferPolicy::Slru`] alone.
+    pub protected: Share,
+}
+
+/// Whether there is a write buffer, and which page makes room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BufferPolicy {
+    /// There is none.
+    None,
+    /// The page that came first.
+    Fifo,
+    /// The page of the probationary segment that was written least recently.
+    Slru,
+}
+
+impl BufferConfig {
+    /// Mapping units it holds.
+    pub fn pages(&self) -> u64 {
+        self.size.0 / UNIT_BYTES
+    }
 }
 
 /// Wear levelling.

@@ -245,6 +245,15 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             format!("expected room for an entry of {ENTRY_BYTES} bytes at least, found {bytes}"),
         ));
     }
+    if !(1..=u64::from(u32::MAX)).contains(&device.buffer.pages()) {
+        return Err(Fault::new(
+            "buffer.size",
+            format!(
+                "expected 4KiB, a page, to less than 16TiB, found {}",
+                device.buffer.size
+            ),
+        ));
+    }
     if device
         .auto
         .as_ref()

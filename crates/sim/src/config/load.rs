@@ -6,14 +6,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{Tree, merge, nest};
-use super::device::DeviceConfig;
+use super::device::{BufferPolicy, DeviceConfig};
 use super::error::ConfigError;
 use super::host::HostConfig;
 use super::layer::Origin;
 use super::presets::Kind;
 use super::rules;
 use super::settings::Settings;
-use super::system::SystemConfig;
+use super::system::{Sampling, SystemConfig};
 use super::template::Template;
 use flashlore_units::{Entries, Nanos};
 
@@ -52,7 +52,29 @@ impl RunConfig {
         self.device.check().map_err(unplaced(Kind::Device))?;
         self.system.check().map_err(unplaced(Kind::System))?;
         self.host.check().map_err(unplaced(Kind::Host))?;
+        self.check_buffer().map_err(unplaced(Kind::System))?;
         self.device.shape().map(|_| ())
+    }
+
+    /// What a system cannot have behind a write buffer.
+    fn check_buffer(&self) -> Result<(), Fault> {
+        if self.device.buffer.policy == BufferPolicy::None {
+            return Ok(());
+        }
+        const INSTEAD: &str = "it needs device.buffer.policy = \"none\"";
+        if self.system.queue.enabled {
+            let message =
+                format!("a write buffer leaves versions out that the queue keeps; {INSTEAD}");
+            return Err(Fault::new("queue.enabled", message));
+        }
+        let dedup = &self.system.dedup;
+        if dedup.enabled && dedup.sampling == Sampling::Request {
+            let message = format!(
+                "a write buffer takes requests apart, and this looks at whole ones; {INSTEAD}"
+            );
+            return Err(Fault::new("dedup.sampling", message));
+        }
+        Ok(())
     }
 }
 
@@ -264,6 +286,7 @@ impl Checked for SystemConfig {
                            dedup.verify = false";
             return Err(Fault::new("dedup.out_of_line", message));
         }
+        check_queue(self)?;
         let off = &dedup.switch_off;
         let counts = [
             ("dedup.switch_off.window", off.window.0),
@@ -275,6 +298,30 @@ impl Checked for SystemConfig {
             None => Ok(()),
         }
     }
+}
+
+fn check_queue(system: &SystemConfig) -> Result<(), Fault> {
+    let queue = &system.queue;
+    check_durations([("queue.period", queue.period)])?;
+    let counts = [
+        ("queue.requests", queue.requests),
+        ("queue.bucket", queue.bucket),
+    ];
+    let possible = 1..=u64::from(u32::MAX);
+    if let Some((key, found)) = counts.into_iter().find(|(_, c)| !possible.contains(&c.0)) {
+        let message = format!("expected 1 to 2^32 - 1, found {}", found.0);
+        return Err(Fault::new(key, message));
+    }
+    if queue.period.0 == 0 {
+        let message = "expected a duration above 0: without a queue, say queue.enabled = false";
+        return Err(Fault::new("queue.period", message));
+    }
+    if queue.enabled && system.dedup.enabled && system.dedup.sampling == Sampling::Request {
+        let message = "the queue takes requests apart, and dedup.sampling = \"request\" looks at \
+                       whole ones";
+        return Err(Fault::new("queue.enabled", message));
+    }
+    Ok(())
 }
 
 impl Checked for HostConfig {

@@ -16,9 +16,9 @@ mod system;
 mod template;
 
 pub use device::{
-    Auto, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck, GcMode, GcPolicy, Geometry,
-    Layout, MapCache, Overwrite, Placement, Pool, Precondition, Rotate, Space, SpareDefinition,
-    Streams, StripeLevel, Timing, Wear,
+    Auto, BufferConfig, BufferPolicy, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck,
+    GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Placement, Pool, Precondition, Rotate,
+    Space, SpareDefinition, Streams, StripeLevel, Timing, Wear,
 };
 pub use error::ConfigError;
 pub use flashlore_units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
@@ -29,4 +29,6 @@ pub use layer::Origin;
 pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use settings::Settings;
-pub use system::{DedupConfig, Digest, Sampling, SwitchOff, SystemConfig};
+pub use system::{
+    Acknowledge, DedupConfig, Digest, QueueConfig, Sampling, SwitchOff, SystemConfig,
+};

@@ -13,11 +13,11 @@ use super::layer::Origin;
 use super::presets::Kind;
 use super::template::Template;
 
-/// `key` is used only while `control` has the value `needs`.
+/// `key` is used only while `control` has one of the values `needs`.
 struct Condition {
     key: &'static str,
     control: &'static str,
-    needs: Value,
+    needs: Vec<Value>,
     reason: &'static str,
     /// Whether using the key otherwise is an error; if not, it is recorded as unused: the same
     /// `--set` may be meant for another of several systems.
@@ -25,13 +25,14 @@ struct Condition {
 }
 
 fn conditions(kind: Kind) -> Vec<Condition> {
-    let strict = |key, control, needs, reason| Condition {
+    let strict_any = |key, control, needs, reason| Condition {
         key,
         control,
         needs,
         reason,
         strict: true,
     };
+    let strict = |key, control, needs, reason| strict_any(key, control, vec![needs], reason);
     match kind {
         Kind::Device => vec![
             strict(
@@ -51,6 +52,18 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 "gc.check",
                 json!("dispatch"),
                 "reads allocate nothing, so only check \"dispatch\" sees them",
+            ),
+            strict_any(
+                "buffer.size",
+                "buffer.policy",
+                vec![json!("fifo"), json!("slru")],
+                "policy \"none\" has no buffer",
+            ),
+            strict(
+                "buffer.protected",
+                "buffer.policy",
+                json!("slru"),
+                "only policy \"slru\" has segments",
             ),
         ],
         Kind::Host => vec![
@@ -74,13 +87,15 @@ fn conditions(kind: Kind) -> Vec<Condition> {
             ),
         ],
         Kind::System => {
-            let dedup = |key| Condition {
+            let part = |key, control| Condition {
                 key,
-                control: "dedup.enabled",
-                needs: json!(true),
+                control,
+                needs: vec![json!(true)],
                 reason: "",
                 strict: false,
             };
+            let dedup = |key| part(key, "dedup.enabled");
+            let queue = |key| part(key, "queue.enabled");
             let off = |key| {
                 strict(
                     key,
@@ -107,13 +122,17 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 Condition {
                     key: "dedup.sampling_unit",
                     control: "dedup.sampling",
-                    needs: json!("request"),
+                    needs: vec![json!("request")],
                     reason: "",
                     strict: false,
                 },
                 off("dedup.switch_off.window"),
                 off("dedup.switch_off.windows"),
                 off("dedup.switch_off.sample"),
+                queue("queue.requests"),
+                queue("queue.bucket"),
+                queue("queue.ack"),
+                queue("queue.period"),
             ]
         }
         Kind::Part => vec![],
@@ -125,7 +144,7 @@ pub(super) fn is_used(kind: Kind, key: &str, value_of: impl Fn(&str) -> Option<V
     conditions(kind)
         .iter()
         .filter(|c| c.key == key)
-        .all(|c| value_of(c.control).as_ref() == Some(&c.needs))
+        .all(|c| value_of(c.control).is_some_and(|value| c.needs.contains(&value)))
 }
 
 /// Applies the rules of `template`'s kind to `tree`; returns the keys given by `--set` that this
@@ -151,7 +170,7 @@ fn revert_unless_needed(
     else {
         return Ok(());
     };
-    if placed.rank == 0 || control.entry.value == condition.needs {
+    if placed.rank == 0 || condition.needs.contains(&control.entry.value) {
         return Ok(());
     }
     if condition.strict && placed.rank >= control.rank {

@@ -22,6 +22,8 @@ pub struct SystemConfig {
     /// Deduplication. Its other values are the defaults when it is not enabled, except
     /// `oracle`.
     pub dedup: DedupConfig,
+    /// The sorting write queue. Its other values are the defaults when it is not enabled.
+    pub queue: QueueConfig,
 }
 
 /// Deduplication.
@@ -96,4 +98,30 @@ impl Digest {
             Self::Sha1 => 20,
         }
     }
+}
+
+/// A queue that sorts changes by address before they are made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueConfig {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Changes of one page that it holds.
+    pub requests: Count,
+    /// Mapping units of the address range of a bucket.
+    pub bucket: Count,
+    /// When a change is acknowledged.
+    pub ack: Acknowledge,
+    /// So long after the first change since the last time all of it is flushed.
+    pub period: Nanos,
+}
+
+/// When a change that passes the write queue is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Acknowledge {
+    /// When it has a place in the queue.
+    Enqueue,
+    /// When it is done: a write when it is programmed.
+    Program,
 }

@@ -7,11 +7,13 @@ use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
 use flashlore_ftl as ftl;
+use flashlore_ftl::buffer::Policy;
 
 use super::error::RunError;
+use super::front::FrontOptions;
 use crate::config::{
-    ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement, Pool, Rotate, Streams,
-    StripeLevel,
+    Acknowledge, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement,
+    Pool, Rotate, RunConfig, Streams, StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig};
 
@@ -124,6 +126,30 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
         },
         seed,
     })
+}
+
+/// What stands before the translation layer.
+pub fn front_options(config: &RunConfig) -> Option<FrontOptions> {
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).max(1);
+    let queue = &config.system.queue;
+    if queue.enabled {
+        return Some(FrontOptions::Queue {
+            places: count(queue.requests.0),
+            bucket_pages: count(queue.bucket.0),
+            early_ack: queue.ack == Acknowledge::Enqueue,
+            period: queue.period.0,
+        });
+    }
+    let buffer = &config.device.buffer;
+    let places = count(buffer.pages());
+    let policy = match buffer.policy {
+        BufferPolicy::None => return None,
+        BufferPolicy::Fifo => Policy::Fifo,
+        BufferPolicy::Slru => Policy::Slru {
+            protected: (f64::from(places) * buffer.protected.get()) as u32,
+        },
+    };
+    Some(FrontOptions::Buffer { places, policy })
 }
 
 /// The settings of deduplication on a device.

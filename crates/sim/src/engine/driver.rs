@@ -3,14 +3,10 @@
 //!
 //! * **Open loop**: a request arrives at its time stamp (scaled). **Closed loop**: so many requests
 //!   are in flight; one arrives when another is done and the host has thought.
+//! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
 //! * **The hash unit** is a server in front of the translation layer that takes units one at a time in
 //!   order of readiness; a write that is not hashed keeps its place in that order.
-//! * **Sampling**: of so many whole pages of a request one is hashed first. The others are held until it
-//!   has been looked up: they are hashed too if it was found, else written at once without passing the
-//!   hash unit.
-//! * **Out of line**: in idle time a stored page is read, hashed and looked up, one at a time. Its read
-//!   begins when its die and the hash unit have nothing to do, in a gap that has been reached; from then
-//!   on it stands in line like any other.
+//! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
 //! * **A partly written unit** costs a read of its old content first; a verified duplicate costs the
 //!   read of its candidate. Such a write is *plan, fetch, commit*: the map changes at the commit, and
 //!   changes to one page are committed in order of arrival ([`super::order`]).
@@ -19,8 +15,11 @@
 //! Every instant is handled in order: events up to an arrival come before it.
 //!
 //! Invariants: the hash queue is in order of completion; while `ordered`, every change on its way has a
-//! ticket, and with sampling that is always; the changes held are those of the samples in the hash
-//! queue, in its order; memory grows with the requests in flight only.
+//! ticket, and with sampling that is always; memory grows with the requests in flight only.
+
+mod front;
+mod idle;
+mod sampling;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -28,16 +27,17 @@ use std::convert::Infallible;
 use std::num::NonZeroU32;
 
 use flashlore_content::PageTag;
-use flashlore_content::dedup::sampling::sample_of;
 use flashlore_flash::hints::prefetch;
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{Candidate, FtlError, Unhashed};
 use flashlore_trace::{Op, Request, RequestBlock};
 
+use self::front::Leaving;
+use super::front::FrontOptions;
 use super::measure::Measured;
 use super::order::Order;
-use super::requests::{InFlight, Requests};
+use super::requests::{InFlight, Requests, SentBy};
 use super::system::{Distance, System};
 use crate::config::Load;
 
@@ -104,11 +104,13 @@ pub struct Host {
     pub out_of_line: bool,
     /// A partly filled page is programmed so long after its first unit came.
     pub flush_after: Time,
+    /// What stands before the translation layer.
+    pub front: Option<FrontOptions>,
 }
 
 /// What happens to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+pub(super) enum What {
     /// It is written in full.
     Write,
     /// It is written in part: its old content is needed.
@@ -194,6 +196,8 @@ pub struct Driver<'a, S> {
     held: VecDeque<Change>,
     changes: u64,
     flush_due: Option<Time>,
+    /// The front with the changes that leave it.
+    front: Option<Box<Leaving>>,
     /// Closed loop: when the next requests may arrive.
     turns: BinaryHeap<Reverse<Time>>,
     now: Time,
@@ -207,6 +211,8 @@ impl<'a, S: System> Driver<'a, S> {
             Load::Open { .. } => BinaryHeap::new(),
             Load::Closed { queue_depth, .. } => (0..queue_depth).map(|_| Reverse(0)).collect(),
         };
+        let units_per_page = system.core().flash().geometry().units_per_page();
+        let front = host.front.map(|front| Leaving::new(front, units_per_page));
         let keeps_order = system.verifies() || host.sampling.is_some();
         Driver {
             system,
@@ -228,6 +234,7 @@ impl<'a, S: System> Driver<'a, S> {
             held: VecDeque::new(),
             changes: 0,
             flush_due: None,
+            front: front.map(Box::new),
             turns,
             now: 0,
             last_end: 0,
@@ -257,6 +264,9 @@ impl<'a, S: System> Driver<'a, S> {
     /// Requests that arrive from here on are recorded.
     pub fn begin_measuring(&mut self) {
         self.measuring = true;
+        if let Some(front) = &mut self.front {
+            front.restart();
+        }
     }
 
     /// Replays the requests of a block from `first` on, before `end`.
@@ -270,6 +280,10 @@ impl<'a, S: System> Driver<'a, S> {
             self.number += 1;
             let at = self.arrival(request.time_ns)?;
             let latest = at.max(self.last_end).max(self.hash_free_at);
+            let latest = self
+                .front
+                .as_ref()
+                .map_or(latest, |f| latest.max(f.last_end()));
             if latest > LATEST {
                 let seconds = latest / 1_000_000_000;
                 return Err(DriveError::TooLate { seconds });
@@ -355,13 +369,15 @@ impl<'a, S: System> Driver<'a, S> {
         // Fetches and requests in flight may end at any event of the flash device.
         let waits = self.open_fetches > 0
             || self.host.out_of_line
-            || (matches!(self.host.load, Load::Closed { .. }) && !self.requests.is_empty());
+            || (matches!(self.host.load, Load::Closed { .. }) && !self.requests.is_empty())
+            || (self.front.is_some() && !self.requests.is_empty());
         let flash = if waits {
             self.system.core().flash().next_event()
         } else {
             None
         };
-        [hash, fetched, self.flush_due, flash]
+        let front = self.front.as_ref().and_then(|front| front.next_instant());
+        [hash, fetched, front, self.flush_due, flash]
             .into_iter()
             .flatten()
             .min()
@@ -374,6 +390,7 @@ impl<'a, S: System> Driver<'a, S> {
             && self.fetched.is_empty()
             && self.open_fetches == 0
             && self.flush_due.is_none()
+            && self.front.is_none()
             && !self.host.out_of_line;
         if !quiet {
             if self.host.out_of_line {
@@ -415,6 +432,9 @@ impl<'a, S: System> Driver<'a, S> {
                 What::Scan => Ok(self.system.end_scan(at)?),
                 _ => self.after_hash(at, change),
             };
+        }
+        if self.front_happens(at)? {
+            return Ok(());
         }
         if self.flush_due.is_some_and(|due| due <= at) {
             self.flush_due = None;
@@ -463,7 +483,14 @@ impl<'a, S: System> Driver<'a, S> {
             number: self.number - 1,
             op: request.op,
             measured: self.measuring,
+            by: SentBy::Host,
         };
+        if self.front.is_some() {
+            self.arrive_at_front(flight, request, values)?;
+            self.collect_finished()?;
+            self.watch(at);
+            return Ok(());
+        }
         match request.op {
             Op::Read => self.read(flight, request.lpn)?,
             Op::Write => self.write(flight, request, values)?,
@@ -570,87 +597,6 @@ impl<'a, S: System> Driver<'a, S> {
             what,
             hashing: Hashing::Not(Unhashed::Off),
         }
-    }
-
-    /// Writes a request of which samples are hashed first. A page that is written in part is hashed by
-    /// itself: its content is known only when its old content has been read.
-    #[inline(never)]
-    fn write_sampled(
-        &mut self,
-        at: Time,
-        slot: u32,
-        request: &Request,
-        values: &[u32],
-        unit: usize,
-    ) -> Result<()> {
-        let first = usize::from(request.head_partial);
-        let tail = request.tail_partial && request.units as usize > first;
-        let end = request.units as usize - usize::from(tail);
-        if first > 0 {
-            let change = self.change(request.lpn, PageTag(values[0]), slot, What::Modify);
-            self.begin_change(at, change)?;
-        }
-        let mut lpn = request.lpn + first as u32;
-        for pages in values[first..end].chunks(unit) {
-            self.begin_sampled(at, slot, lpn, pages)?;
-            lpn += pages.len() as u32;
-        }
-        if tail {
-            let change = self.change(lpn, PageTag(values[end]), slot, What::Modify);
-            self.begin_change(at, change)?;
-        }
-        Ok(())
-    }
-
-    /// The pages of one sampling unit: the sample enters the hash unit, the others are held for it.
-    fn begin_sampled(&mut self, at: Time, slot: u32, lpn: u32, pages: &[u32]) -> Result<()> {
-        let Some(chosen) = sample_of(pages) else {
-            return Ok(());
-        };
-        let hashes = self.system.wants_hash();
-        let mut sample = None;
-        for (i, &value) in pages.iter().enumerate() {
-            let change = self.change(lpn + i as u32, PageTag(value), slot, What::Write);
-            self.order.arrive(change.lpn, change.number);
-            if !hashes {
-                self.line_up(at, change)?;
-            } else if i == chosen {
-                sample = Some(change);
-            } else {
-                self.held.push_back(change);
-            }
-        }
-        let Some(mut sample) = sample else {
-            return Ok(());
-        };
-        self.samples.push_back(pages.len() - 1);
-        sample.hashing = Hashing::Sample;
-        self.line_up(at, sample)
-    }
-
-    /// A sample has been hashed: it is looked up for those that are held for it, and is then a write
-    /// like any other.
-    #[inline(never)]
-    fn after_sample(&mut self, at: Time, sample: Change) -> Result<()> {
-        let found = self.system.knows(sample.value);
-        self.await_turn(at, sample)?;
-        self.release_held(at, found)
-    }
-
-    /// The sample that is first in line has been looked up: those held for it go on.
-    fn release_held(&mut self, at: Time, found: bool) -> Result<()> {
-        for _ in 0..self.samples.pop_front().unwrap_or(0) {
-            let Some(mut change) = self.held.pop_front() else {
-                break;
-            };
-            if found {
-                self.enter_hash(at, change)?;
-            } else {
-                change.hashing = Hashing::Not(Unhashed::Unsampled);
-                self.await_turn(at, change)?;
-            }
-        }
-        Ok(())
     }
 
     fn trim(&mut self, flight: InFlight, lpn: u32) -> Result<()> {
@@ -858,63 +804,6 @@ impl<'a, S: System> Driver<'a, S> {
         }
     }
 
-    /// Handles what happens before an arrival and uses the gaps between.
-    #[cold]
-    fn scan_until(&mut self, until: Time) -> Result<()> {
-        loop {
-            let instant = self.next_instant().filter(|&instant| instant <= until);
-            if self.scan_before(instant.unwrap_or(until))? {
-                continue;
-            }
-            let Some(instant) = instant else {
-                return Ok(());
-            };
-            self.handle(instant)?;
-        }
-    }
-
-    /// Starts the read of a stored page that was not hashed if die and hash unit are idle before
-    /// `bound`, when something else happens; whether time has passed for that.
-    #[cold]
-    fn scan_before(&mut self, bound: Time) -> Result<bool> {
-        let Some(idle) = self.system.scan_start() else {
-            return Ok(false);
-        };
-        let start = idle.max(self.hash_free_at).max(self.now);
-        if start >= bound {
-            return Ok(false);
-        }
-        self.now = start;
-        self.system.advance(start)?;
-        self.collect_finished()?;
-        let tag = Tag(FIRST_FETCH_TAG + SCAN_FETCH);
-        if let Some(done) = self.system.scan(start, tag)? {
-            self.await_fetch(SCAN_FETCH, done);
-        }
-        self.watch(start);
-        Ok(true)
-    }
-
-    /// A stored page that was read lines up at the hash unit.
-    #[cold]
-    fn hash_scanned(&mut self, at: Time) -> Result<()> {
-        let end = at.max(self.hash_free_at) + self.host.hash;
-        if end == at {
-            return Ok(self.system.end_scan(at)?);
-        }
-        self.hash_free_at = end;
-        let stored = Change {
-            number: 0,
-            lpn: 0,
-            value: PageTag::FOREIGN,
-            slot: 0,
-            what: What::Scan,
-            hashing: Hashing::Alone,
-        };
-        self.hash_queue.push_back((end, stored));
-        Ok(())
-    }
-
     /// A change is committed, and what is parked behind it goes on.
     #[inline(always)]
     fn commit(&mut self, at: Time, change: Change) -> Result<()> {
@@ -1000,6 +889,9 @@ impl<'a, S: System> Driver<'a, S> {
     /// The response is given.
     #[inline(always)]
     fn finish(&mut self, flight: &InFlight) {
+        if flight.by == SentBy::Front {
+            return self.leave_front(flight);
+        }
         let sectors = match flight.op {
             Op::Read | Op::Write => u64::from(flight.units) * 8,
             Op::Trim | Op::Flush => 0,
@@ -1020,7 +912,7 @@ impl<'a, S: System> Driver<'a, S> {
     /// # Errors
     /// A device that cannot serve what is left.
     pub fn drain(&mut self) -> Result<()> {
-        while !self.requests.is_empty() {
+        while !self.requests.is_empty() || self.front.as_ref().is_some_and(|f| f.is_leaving()) {
             match self.next_event_of_anything() {
                 Some(instant) => self.handle(instant.max(self.now))?,
                 None => {

@@ -180,6 +180,7 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
+    use crate::engine::requests::SentBy;
 
     struct Sent(Sender<Vec<u8>>);
 
@@ -210,6 +211,7 @@ mod tests {
             number: 5,
             op: Op::Write,
             measured: true,
+            by: SentBy::Host,
         };
         measured.record(&request, 700);
         measured.finish().unwrap();

@@ -6,6 +6,7 @@
 //! | [`system`] | what the host model asks of a device, and which devices answer |
 //! | [`precondition`] | the state in which a run finds the device |
 //! | [`driver`] | the host model: requests in time order, their units, their responses |
+//! | [`front`] | a write buffer or a sorting queue before the translation layer |
 //! | [`order`] | the order of changes to one page |
 //! | [`requests`] | requests in flight |
 //! | [`measure`] | what is recorded while requests are served |
@@ -15,6 +16,7 @@
 pub mod build;
 pub mod driver;
 pub mod error;
+pub mod front;
 pub mod measure;
 pub mod order;
 pub mod precondition;

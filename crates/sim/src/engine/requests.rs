@@ -6,10 +6,19 @@
 use flashlore_flash::Time;
 use flashlore_trace::Op;
 
+/// Who sent a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentBy {
+    /// The host: it gets a response.
+    Host,
+    /// The front of the device, for a change that leaves it; the request's number is its place there.
+    Front,
+}
+
 /// A request that waits for units.
 #[derive(Debug, Clone, Copy)]
 pub struct InFlight {
-    /// When it arrived.
+    /// When it arrived; a change that leaves the front, when the host sent it.
     pub arrival: Time,
     /// When the first of its units began to be served.
     pub start: Time,
@@ -25,6 +34,8 @@ pub struct InFlight {
     pub op: Op,
     /// Whether it arrived after warm-up.
     pub measured: bool,
+    /// Who sent it.
+    pub by: SentBy,
 }
 
 impl InFlight {

@@ -14,13 +14,15 @@ use flashlore_trace::{RequestBlock, RequestSource, Summary};
 use super::build;
 use super::driver::{DriveError, Driver, Host};
 use super::error::RunError;
+use super::front::Traffic;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::system::{Deduplicating, Plain, System};
 use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
-    Dedup, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic, Programs, ResponseByKind,
-    RunOutput, RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
+    BufferTraffic, Dedup, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic, Programs,
+    QueueTraffic, ResponseByKind, RunOutput, RunResult, RunSpeed, TraceFile, Utilization,
+    peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -184,6 +186,7 @@ fn host_of(config: &RunConfig) -> Host {
         },
         out_of_line: dedup.out_of_line,
         flush_after: timing.flush_after.0,
+        front: build::front_options(config),
     }
 }
 
@@ -242,6 +245,11 @@ fn replay<S: System>(
         .max(driver.now())
         .saturating_sub(base.time);
     let replay_s = replaying.elapsed().as_secs_f64();
+    let front = AtTheFront {
+        writes: driver.host_writes(),
+        reads: driver.host_reads(),
+        traffic: driver.traffic(),
+    };
     let mut measured = driver.measured;
     measured.finish().map_err(|e| RunError::Log { source: e })?;
     let speed = RunSpeed {
@@ -250,7 +258,8 @@ fn replay<S: System>(
         simulated_s: span as f64 / 1e9,
         peak_rss_bytes: peak_rss_bytes(),
     };
-    Ok(report(config, source, system, measured, &base, span, speed))
+    let counted = (measured, front);
+    Ok(report(config, source, system, counted, &base, span, speed))
 }
 
 /// Where the device stood when measuring began.
@@ -263,11 +272,34 @@ struct Base {
     busy: Option<Busy>,
 }
 
+/// What the host asked of the device, wherever it was served.
+struct AtTheFront {
+    writes: u64,
+    reads: u64,
+    traffic: Option<Traffic>,
+}
+
+impl AtTheFront {
+    fn buffer(&self) -> BufferTraffic {
+        match self.traffic {
+            Some(Traffic::Buffer(counted)) => counted,
+            Some(Traffic::Queue(_)) | None => BufferTraffic::default(),
+        }
+    }
+
+    fn queue(&self) -> QueueTraffic {
+        match self.traffic {
+            Some(Traffic::Queue(counted)) => counted,
+            Some(Traffic::Buffer(_)) | None => QueueTraffic::default(),
+        }
+    }
+}
+
 fn begin<S: System>(driver: &mut Driver<'_, S>) -> Base {
+    let written = driver.host_writes();
     driver.begin_measuring();
     let time = driver.now();
     let system = driver.system();
-    let written = system.core().counters().host_writes;
     system.restart_counters();
     let core = system.core();
     Base {
@@ -293,7 +325,7 @@ fn refused<S: System>(
         return RunError::Request { request, source };
     };
     let seconds = driver.now() as f64 / 1e9;
-    let written = base.written + driver.system().core().counters().host_writes;
+    let written = base.written + driver.host_writes();
     RunError::WornOut {
         device: config.device.name.clone(),
         request,
@@ -308,7 +340,7 @@ fn report<S: System>(
     config: &RunConfig,
     source: &dyn RequestSource,
     system: &S,
-    measured: Measured,
+    (measured, front): (Measured, AtTheFront),
     base: &Base,
     span: Time,
     run: RunSpeed,
@@ -361,8 +393,8 @@ fn report<S: System>(
         workload: summary.options.clone(),
         host: HostTotals {
             requests: measured.requests,
-            read_pages: c.host_reads,
-            write_pages: c.host_writes,
+            read_pages: front.reads,
+            write_pages: front.writes,
             trim_pages: c.host_trims,
             bytes: measured.bytes,
         },
@@ -372,7 +404,7 @@ fn report<S: System>(
             block_erases: c.erases,
             retired_blocks: c.retired,
         },
-        waf_total: programs.waf_total(c.host_writes),
+        waf_total: programs.waf_total(front.writes),
         waf_gc: programs.waf_gc(),
         programs,
         gc: Gc::of(&c.valid_per_victim),
@@ -382,6 +414,8 @@ fn report<S: System>(
             reads: c.page_reads_map,
             programs: c.programs_map,
         },
+        buffer: front.buffer(),
+        queue: front.queue(),
         dedup,
         response_us: ResponseByKind::of(&measured.response),
         service_us: ResponseByKind::of(&measured.service),

@@ -46,6 +46,10 @@ pub struct RunResult {
     pub gc: Gc,
     /// Traffic of a map that is partly in RAM; zeros where all of it is.
     pub map: MapTraffic,
+    /// The write buffer; zeros on a device without one.
+    pub buffer: BufferTraffic,
+    /// The write queue; zeros on a system without one.
+    pub queue: QueueTraffic,
     /// Deduplication; zeros on a system without it.
     pub dedup: Dedup,
     /// From arrival to completion, queueing included.
@@ -232,6 +236,54 @@ pub struct MapTraffic {
     /// Translation pages programmed, part of [`Programs::map`]; copies by collection are in
     /// [`Programs::gc`].
     pub programs: u64,
+}
+
+/// What the write buffer did. Units written by the host + `pages_begin` = `write_hits` + `evictions`
+/// + `trimmed` + `pages_end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BufferTraffic {
+    /// Units read in it.
+    pub read_hits: u64,
+    /// Units written over a page that had not left it: the older version was never programmed.
+    pub write_hits: u64,
+    /// Units handed to the translation layer to make room.
+    pub evictions: u64,
+    /// Units dropped because the host trimmed them.
+    pub trimmed: u64,
+    /// Units in it, or waiting for a place, when counting began.
+    pub pages_begin: u64,
+    /// The same at the end: they are not written.
+    pub pages_end: u64,
+}
+
+/// What the write queue did. Units written and trimmed by the host + `changes_begin` = `flushed` +
+/// `changes_end`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTraffic {
+    /// Units read in it.
+    pub read_hits: u64,
+    /// Buckets flushed.
+    pub flushes: u64,
+    /// Changes of one unit in them.
+    pub flushed: u64,
+    /// Their ratio.
+    pub requests_per_flush: Option<f64>,
+    /// Changes in it, or waiting for a place, when counting began.
+    pub changes_begin: u64,
+    /// The same at the end: they are not made.
+    pub changes_end: u64,
+}
+
+impl QueueTraffic {
+    /// With the ratio of what was counted.
+    pub fn with_mean(self) -> Self {
+        Self {
+            requests_per_flush: ratio(self.flushed, self.flushes),
+            ..self
+        }
+    }
 }
 
 /// Deduplication.

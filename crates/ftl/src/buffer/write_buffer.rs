@@ -1,0 +1,264 @@
+//! The write buffer: pages of the host in RAM, each in its newest version.
+//!
+//! A write of a page that is held replaces it there. When no place is free, the victim is handed to the
+//! translation layer: under FIFO the page that came first, under SLRU the tail of the probationary
+//! segment. There a new page begins; a write of a held page brings it to the head of the protected
+//! segment, whose tail goes back to the head of the probationary one when it is too long.
+//!
+//! Invariants ([`WriteBuffer::check`]): a held page is in one segment, a leaving one in none; a page is
+//! held at most once; its newest version is found, be it held or leaving, unless it was trimmed since;
+//! held, leaving and free places are all there are; the protected segment is not too long.
+
+use std::collections::HashMap;
+
+use super::list::{Links, List};
+
+/// Which page makes room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The one that came first, however often it was written since.
+    Fifo,
+    /// The one of the probationary segment that was written least recently.
+    Slru {
+        /// The most pages of the protected segment.
+        protected: u32,
+    },
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It replaced the page where it was held.
+    Replaced,
+    /// It took a free place.
+    Placed,
+    /// No place is free; nothing changed.
+    Full,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    Probation,
+    Protected,
+    Leaving,
+}
+
+#[derive(Debug, Clone)]
+struct Page<V> {
+    lpn: u32,
+    value: V,
+    state: State,
+}
+
+/// The buffer; `V` is what is known of a page.
+#[derive(Debug, Clone)]
+pub struct WriteBuffer<V> {
+    places: u32,
+    policy: Policy,
+    /// By place; grows to `places` and no further.
+    pages: Vec<Page<V>>,
+    free: Vec<u32>,
+    /// Where the newest version of a page is.
+    newest: HashMap<u32, u32>,
+    probation: List,
+    protected: List,
+    links: Links,
+    leaving: u32,
+}
+
+impl<V: Copy> WriteBuffer<V> {
+    /// An empty buffer of so many pages.
+    pub fn new(places: u32, policy: Policy) -> Self {
+        WriteBuffer {
+            places,
+            policy,
+            pages: Vec::new(),
+            free: Vec::new(),
+            newest: HashMap::new(),
+            probation: List::default(),
+            protected: List::default(),
+            links: Links::default(),
+            leaving: 0,
+        }
+    }
+
+    /// Pages held: those that do not leave.
+    pub fn held(&self) -> u32 {
+        self.probation.len() + self.protected.len()
+    }
+
+    /// Pages that leave.
+    pub fn leaving(&self) -> u32 {
+        self.leaving
+    }
+
+    /// Whether a place is free.
+    pub fn has_room(&self) -> bool {
+        self.held() + self.leaving < self.places
+    }
+
+    /// The newest version of a page, if it is here.
+    pub fn get(&self, lpn: u32) -> Option<V> {
+        let place = self.newest.get(&lpn)?;
+        Some(self.pages[*place as usize].value)
+    }
+
+    /// Writes a page.
+    pub fn put(&mut self, lpn: u32, value: V) -> Put {
+        if let Some(&place) = self.newest.get(&lpn)
+            && self.pages[place as usize].state != State::Leaving
+        {
+            self.pages[place as usize].value = value;
+            self.hit(place);
+            return Put::Replaced;
+        }
+        if !self.has_room() {
+            return Put::Full;
+        }
+        let page = Page {
+            lpn,
+            value,
+            state: State::Probation,
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.pages[place as usize] = page;
+                place
+            }
+            None => {
+                self.pages.push(page);
+                self.links.grow();
+                (self.pages.len() - 1) as u32
+            }
+        };
+        self.probation.push_head(&mut self.links, place);
+        self.newest.insert(lpn, place);
+        Put::Placed
+    }
+
+    /// A held page is written again.
+    fn hit(&mut self, place: u32) {
+        let Policy::Slru { protected: most } = self.policy else {
+            return;
+        };
+        self.unlink(place);
+        self.pages[place as usize].state = State::Protected;
+        self.protected.push_head(&mut self.links, place);
+        if self.protected.len() > most
+            && let Some(last) = self.protected.tail()
+        {
+            self.protected.remove(&mut self.links, last);
+            self.pages[last as usize].state = State::Probation;
+            self.probation.push_head(&mut self.links, last);
+        }
+    }
+
+    fn unlink(&mut self, place: u32) {
+        match self.pages[place as usize].state {
+            State::Probation => self.probation.remove(&mut self.links, place),
+            State::Protected => self.protected.remove(&mut self.links, place),
+            State::Free | State::Leaving => {}
+        }
+    }
+
+    /// The victim begins to leave: its place, its number and what is known of it. `None` if no page is
+    /// held.
+    pub fn evict(&mut self) -> Option<(u32, u32, V)> {
+        let place = self.probation.tail().or_else(|| self.protected.tail())?;
+        self.unlink(place);
+        let page = &mut self.pages[place as usize];
+        page.state = State::Leaving;
+        self.leaving += 1;
+        Some((place, page.lpn, page.value))
+    }
+
+    /// A page that was leaving has left.
+    pub fn free(&mut self, place: u32) {
+        let page = &self.pages[place as usize];
+        debug_assert_eq!(page.state, State::Leaving);
+        if self.newest.get(&page.lpn) == Some(&place) {
+            self.newest.remove(&page.lpn);
+        }
+        self.leaving -= 1;
+        self.give_back(place);
+    }
+
+    /// Forgets a page; whether it was held. One that leaves is not found any more.
+    pub fn trim(&mut self, lpn: u32) -> bool {
+        let Some(place) = self.newest.remove(&lpn) else {
+            return false;
+        };
+        if self.pages[place as usize].state == State::Leaving {
+            return false;
+        }
+        self.unlink(place);
+        self.give_back(place);
+        true
+    }
+
+    fn give_back(&mut self, place: u32) {
+        self.pages[place as usize].state = State::Free;
+        self.free.push(place);
+    }
+
+    /// The pages of the probationary and of the protected segment, from head to tail.
+    pub fn segments(&self) -> [Vec<u32>; 2] {
+        [&self.probation, &self.protected].map(|list| {
+            let places = list.iter(&self.links);
+            places.map(|at| self.pages[at as usize].lpn).collect()
+        })
+    }
+
+    /// Recounts every invariant.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        let mut held = 0;
+        for (list, state) in [
+            (&self.probation, State::Probation),
+            (&self.protected, State::Protected),
+        ] {
+            let places: Vec<u32> = list.iter(&self.links).collect();
+            if places.len() != list.len() as usize {
+                return Err(format!(
+                    "{state:?} has {} pages, not {}",
+                    places.len(),
+                    list.len()
+                ));
+            }
+            for place in places {
+                let page = &self.pages[place as usize];
+                if page.state != state || self.newest.get(&page.lpn) != Some(&place) {
+                    return Err(format!("page {} is not the newest in {state:?}", page.lpn));
+                }
+                held += 1;
+            }
+        }
+        let leaving = |page: &&Page<V>| page.state == State::Leaving;
+        let leave = self.pages.iter().filter(leaving).count();
+        if leave != self.leaving as usize || held + leave + self.free.len() != self.pages.len() {
+            return Err(format!(
+                "{held} held, {leave} leaving (counted {}) and {} free of {} places",
+                self.leaving,
+                self.free.len(),
+                self.pages.len()
+            ));
+        }
+        if self.pages.len() > self.places as usize {
+            return Err(format!("{} of {} places", self.pages.len(), self.places));
+        }
+        let most = match self.policy {
+            Policy::Fifo => 0,
+            Policy::Slru { protected } => protected,
+        };
+        if self.protected.len() > most {
+            return Err(format!(
+                "{} protected, at most {most}",
+                self.protected.len()
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! Requests that meet a front before the translation layer, and the changes that leave it.
+//!
+//! The front decides ([`crate::engine::front`]) and its steps are taken here. A change that leaves is a
+//! request of the front's own to the translation layer: it takes a slot, passes the hash unit, keeps its
+//! turn, and is done like one of the host. Then, at that instant, its place is free.
+//!
+//! A flush of the host is answered at once and changes nothing: a front keeps its content without power,
+//! and a change keeps its place until it is programmed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use flashlore_content::PageTag;
+use flashlore_flash::{Cause, Completion, Tag, Time};
+use flashlore_trace::{Op, Request};
+
+use super::{Change, DriveError, Driver, Result, What};
+use crate::engine::front::{Front, FrontOptions, Step, Traffic, Unit};
+use crate::engine::requests::{InFlight, SentBy};
+use crate::engine::system::System;
+
+/// A front, and the changes that leave it.
+pub(super) struct Leaving {
+    front: Box<dyn Front>,
+    /// Changes of which the end is known: end, place, and when they began to be served.
+    ends: BinaryHeap<Reverse<(Time, u32, Time)>>,
+    /// The latest of all these ends.
+    last_end: Time,
+    steps: Vec<Step>,
+}
+
+impl Leaving {
+    pub fn new(front: FrontOptions, units_per_page: u32) -> Self {
+        Leaving {
+            front: front.build(units_per_page),
+            ends: BinaryHeap::new(),
+            last_end: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    pub fn restart(&mut self) {
+        self.front.restart();
+    }
+
+    /// When the next change is done, or the front has something to do.
+    pub fn next_instant(&self) -> Option<Time> {
+        let end = self.ends.peek().map(|&Reverse((end, _, _))| end);
+        end.into_iter().chain(self.front.due()).min()
+    }
+
+    /// Whether a change of which the end is known is not done.
+    pub fn is_leaving(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// The latest end of a change that is known so far.
+    pub fn last_end(&self) -> Time {
+        self.last_end
+    }
+}
+
+impl<S: System> Driver<'_, S> {
+    /// What the front has counted, if there is one.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.front.as_ref().map(|front| front.front.traffic())
+    }
+
+    /// Units the host has written since counting began, whether they have reached the translation layer
+    /// or not.
+    pub fn host_writes(&self) -> u64 {
+        let reached = self.system.core().counters().host_writes;
+        self.front
+            .as_ref()
+            .map_or(reached, |front| front.front.writes())
+    }
+
+    /// Units the host has read since counting began.
+    pub fn host_reads(&self) -> u64 {
+        let reached = self.system.core().counters().host_reads;
+        let front = self.front.as_ref();
+        reached + front.map_or(0, |front| front.front.read_hits())
+    }
+
+    /// A request of the host meets the front.
+    #[inline(never)]
+    pub(super) fn arrive_at_front(
+        &mut self,
+        flight: InFlight,
+        request: &Request,
+        values: Option<&[u32]>,
+    ) -> Result<()> {
+        match request.op {
+            Op::Read => self.read_at_front(flight, request.lpn)?,
+            Op::Write | Op::Trim if request.units > 0 => {
+                self.change_at_front(flight, request, values)?;
+            }
+            Op::Write | Op::Trim | Op::Flush => self.finish_at_once(flight),
+        }
+        self.front_decides(flight.arrival, |front, steps| front.request(steps))
+    }
+
+    fn read_at_front(&mut self, mut flight: InFlight, lpn: u32) -> Result<()> {
+        let at = flight.arrival;
+        let slot = self.requests.insert(flight);
+        for unit in lpn..lpn + flight.units {
+            let here = self.front.as_mut().is_some_and(|f| f.front.reads(unit));
+            let done = if here {
+                None
+            } else {
+                self.system.read(at, unit, Cause::Host, Tag(slot))?
+            };
+            match done.unwrap_or(Completion::instant(at)) {
+                Completion::At { start, end } => flight.served(start, end),
+                Completion::Later(_) => {}
+            }
+        }
+        self.settle(slot, flight);
+        Ok(())
+    }
+
+    fn change_at_front(
+        &mut self,
+        flight: InFlight,
+        request: &Request,
+        values: Option<&[u32]>,
+    ) -> Result<()> {
+        let slot = self.requests.insert(flight);
+        let last = request.units - 1;
+        for i in 0..request.units {
+            let partial = (i == 0 && request.head_partial) || (i == last && request.tail_partial);
+            let what = match request.op {
+                Op::Trim => What::Trim,
+                _ if partial => What::Modify,
+                _ => What::Write,
+            };
+            let value = match values {
+                Some(values) if what != What::Trim => PageTag(values[i as usize]),
+                None if what != What::Trim && S::HASHES => return Err(DriveError::NoContent),
+                _ => PageTag(u32::MAX),
+            };
+            let unit = Unit {
+                lpn: request.lpn + i,
+                value,
+                what,
+                slot,
+                arrival: flight.arrival,
+            };
+            self.front_decides(flight.arrival, |front, steps| front.change(unit, steps))?;
+        }
+        Ok(())
+    }
+
+    /// The front decides, and its steps are taken.
+    fn front_decides(
+        &mut self,
+        at: Time,
+        decide: impl FnOnce(&mut dyn Front, &mut Vec<Step>),
+    ) -> Result<()> {
+        let Some(leaving) = &mut self.front else {
+            return Ok(());
+        };
+        let mut steps = std::mem::take(&mut leaving.steps);
+        decide(leaving.front.as_mut(), &mut steps);
+        for step in steps.drain(..) {
+            match step {
+                Step::Answer(slot, start) => self.unit_done(slot, start, at),
+                Step::Leave(place, unit) => self.leave(at, place, unit)?,
+                Step::Pass(unit) => self.hand_on(at, unit)?,
+            }
+        }
+        if let Some(leaving) = &mut self.front {
+            leaving.steps = steps;
+        }
+        Ok(())
+    }
+
+    /// A change leaves its place in the front.
+    fn leave(&mut self, at: Time, place: u32, unit: Unit) -> Result<()> {
+        let op = match unit.what {
+            What::Trim => Op::Trim,
+            What::Write | What::Modify | What::Scan => Op::Write,
+        };
+        let slot = self.requests.insert(InFlight {
+            arrival: unit.arrival,
+            start: Time::MAX,
+            end: at,
+            left: 1,
+            units: 1,
+            number: u64::from(place),
+            op,
+            measured: false,
+            by: SentBy::Front,
+        });
+        self.hand_on(at, Unit { slot, ..unit })
+    }
+
+    /// A change goes on to the translation layer.
+    fn hand_on(&mut self, at: Time, unit: Unit) -> Result<()> {
+        let change: Change = self.change(unit.lpn, unit.value, unit.slot, unit.what);
+        if unit.what == What::Trim && !S::HASHES {
+            return self.apply(at, change);
+        }
+        self.begin_change(at, change)
+    }
+
+    /// The end of a change that left the front is known.
+    pub(super) fn leave_front(&mut self, flight: &InFlight) {
+        if let Some(front) = &mut self.front {
+            let start = flight.start.min(flight.end);
+            front.last_end = front.last_end.max(flight.end);
+            front
+                .ends
+                .push(Reverse((flight.end, flight.number as u32, start)));
+        }
+    }
+
+    /// What happens at the front at an instant: a change is done, or the front does something by
+    /// itself; whether anything did.
+    pub(super) fn front_happens(&mut self, at: Time) -> Result<bool> {
+        let Some(leaving) = &mut self.front else {
+            return Ok(false);
+        };
+        if let Some(&Reverse((end, place, start))) = leaving.ends.peek()
+            && end <= at
+        {
+            leaving.ends.pop();
+            self.front_decides(at, |front, steps| front.left(place, start, at, steps))?;
+            return Ok(true);
+        }
+        if leaving.front.due().is_some_and(|due| due <= at) {
+            self.front_decides(at, |front, steps| front.happen(steps))?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,69 @@
+//! Out of line: in idle time a stored page is read, hashed and looked up, one at a time.
+//!
+//! Its read begins when its die and the hash unit have nothing to do, in a gap that has been reached;
+//! from then on it stands in line like any other.
+
+use flashlore_content::PageTag;
+use flashlore_flash::{Tag, Time};
+
+use super::{Change, Driver, FIRST_FETCH_TAG, Hashing, Result, SCAN_FETCH, What};
+use crate::engine::system::System;
+
+impl<S: System> Driver<'_, S> {
+    /// Handles what happens before an arrival and uses the gaps between.
+    #[cold]
+    pub(super) fn scan_until(&mut self, until: Time) -> Result<()> {
+        loop {
+            let instant = self.next_instant().filter(|&instant| instant <= until);
+            if self.scan_before(instant.unwrap_or(until))? {
+                continue;
+            }
+            let Some(instant) = instant else {
+                return Ok(());
+            };
+            self.handle(instant)?;
+        }
+    }
+
+    /// Starts the read of a stored page that was not hashed if die and hash unit are idle before
+    /// `bound`, when something else happens; whether time has passed for that.
+    #[cold]
+    pub(super) fn scan_before(&mut self, bound: Time) -> Result<bool> {
+        let Some(idle) = self.system.scan_start() else {
+            return Ok(false);
+        };
+        let start = idle.max(self.hash_free_at).max(self.now);
+        if start >= bound {
+            return Ok(false);
+        }
+        self.now = start;
+        self.system.advance(start)?;
+        self.collect_finished()?;
+        let tag = Tag(FIRST_FETCH_TAG + SCAN_FETCH);
+        if let Some(done) = self.system.scan(start, tag)? {
+            self.await_fetch(SCAN_FETCH, done);
+        }
+        self.watch(start);
+        Ok(true)
+    }
+
+    /// A stored page that was read lines up at the hash unit.
+    #[cold]
+    pub(super) fn hash_scanned(&mut self, at: Time) -> Result<()> {
+        let end = at.max(self.hash_free_at) + self.host.hash;
+        if end == at {
+            return Ok(self.system.end_scan(at)?);
+        }
+        self.hash_free_at = end;
+        let stored = Change {
+            number: 0,
+            lpn: 0,
+            value: PageTag::FOREIGN,
+            slot: 0,
+            what: What::Scan,
+            hashing: Hashing::Alone,
+        };
+        self.hash_queue.push_back((end, stored));
+        Ok(())
+    }
+}

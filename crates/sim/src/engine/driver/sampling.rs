@@ -1,0 +1,98 @@
+//! Sampling: of so many whole pages of a request one is hashed first.
+//!
+//! The others are held until it has been looked up: they are hashed too if it was found, else written
+//! at once without passing the hash unit.
+//!
+//! Invariant: the changes held are those of the samples in the hash queue, in its order.
+
+use flashlore_content::PageTag;
+use flashlore_content::dedup::sampling::sample_of;
+use flashlore_flash::Time;
+use flashlore_ftl::Unhashed;
+use flashlore_trace::Request;
+
+use super::{Change, Driver, Hashing, Result, What};
+use crate::engine::system::System;
+
+impl<S: System> Driver<'_, S> {
+    /// Writes a request of which samples are hashed first. A page that is written in part is hashed by
+    /// itself: its content is known only when its old content has been read.
+    #[inline(never)]
+    pub(super) fn write_sampled(
+        &mut self,
+        at: Time,
+        slot: u32,
+        request: &Request,
+        values: &[u32],
+        unit: usize,
+    ) -> Result<()> {
+        let first = usize::from(request.head_partial);
+        let tail = request.tail_partial && request.units as usize > first;
+        let end = request.units as usize - usize::from(tail);
+        if first > 0 {
+            let change = self.change(request.lpn, PageTag(values[0]), slot, What::Modify);
+            self.begin_change(at, change)?;
+        }
+        let mut lpn = request.lpn + first as u32;
+        for pages in values[first..end].chunks(unit) {
+            self.begin_sampled(at, slot, lpn, pages)?;
+            lpn += pages.len() as u32;
+        }
+        if tail {
+            let change = self.change(lpn, PageTag(values[end]), slot, What::Modify);
+            self.begin_change(at, change)?;
+        }
+        Ok(())
+    }
+
+    /// The pages of one sampling unit: the sample enters the hash unit, the others are held for it.
+    fn begin_sampled(&mut self, at: Time, slot: u32, lpn: u32, pages: &[u32]) -> Result<()> {
+        let Some(chosen) = sample_of(pages) else {
+            return Ok(());
+        };
+        let hashes = self.system.wants_hash();
+        let mut sample = None;
+        for (i, &value) in pages.iter().enumerate() {
+            let change = self.change(lpn + i as u32, PageTag(value), slot, What::Write);
+            self.order.arrive(change.lpn, change.number);
+            if !hashes {
+                self.line_up(at, change)?;
+            } else if i == chosen {
+                sample = Some(change);
+            } else {
+                self.held.push_back(change);
+            }
+        }
+        let Some(mut sample) = sample else {
+            return Ok(());
+        };
+        self.samples.push_back(pages.len() - 1);
+        sample.hashing = Hashing::Sample;
+        self.line_up(at, sample)
+    }
+
+    /// A sample has been hashed: it is looked up for those that are held for it, and is then a write
+    /// like any other.
+    #[inline(never)]
+    pub(super) fn after_sample(&mut self, at: Time, sample: Change) -> Result<()> {
+        let found = self.system.knows(sample.value);
+        self.await_turn(at, sample)?;
+        self.release_held(at, found)
+    }
+
+    /// The sample that is first in line has been looked up: those held for it go on.
+    fn release_held(&mut self, at: Time, found: bool) -> Result<()> {
+        for _ in 0..self.samples.pop_front().unwrap_or(0) {
+            let Some(mut change) = self.held.pop_front() else {
+                break;
+            };
+            if found {
+                self.enter_hash(at, change)?;
+            } else {
+                change.hashing = Hashing::Not(Unhashed::Unsampled);
+                self.await_turn(at, change)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! What may stand between the host and the translation layer: a write buffer of the device, or a
+//! sorting write queue of the system.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`buffer`] | writes are taken in RAM; what has to make room goes on |
+//! | [`queue`] | writes and trims wait, and go on sorted by address |
+//!
+//! A front decides and does not act: it writes down [`Step`]s, and the driver takes them in their
+//! order. What goes on to the translation layer is a change like any other. Its place is free when it
+//! is done, of which the driver tells ([`Front::left`]).
+
+mod buffer;
+mod queue;
+
+use flashlore_content::PageTag;
+use flashlore_flash::Time;
+use flashlore_ftl::buffer::Policy;
+
+use super::driver::What;
+use crate::results::{BufferTraffic, QueueTraffic};
+
+/// Which front a device has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrontOptions {
+    /// A write buffer.
+    Buffer {
+        /// Mapping units it holds, at least 1.
+        places: u32,
+        /// Which page makes room.
+        policy: Policy,
+    },
+    /// A sorting write queue.
+    Queue {
+        /// Changes it holds, at least 1.
+        places: u32,
+        /// Mapping units of a bucket, at least 1.
+        bucket_pages: u32,
+        /// Whether a change is acknowledged when it is queued, or else when it is done.
+        early_ack: bool,
+        /// So long after the first change since the last time all of it is flushed.
+        period: Time,
+    },
+}
+
+/// The write or trim of one unit, as it arrives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unit {
+    pub lpn: u32,
+    pub value: PageTag,
+    pub what: What,
+    /// The request that asks for it.
+    pub slot: u32,
+    /// When it arrived.
+    pub arrival: Time,
+}
+
+/// What the driver is to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// A unit of this request was served from an instant on, and is done.
+    Answer(u32, Time),
+    /// A change goes on from this place.
+    Leave(u32, Unit),
+    /// A change goes on by itself and answers its request.
+    Pass(Unit),
+}
+
+/// What was counted, of one kind of front.
+#[derive(Debug, Clone, Copy)]
+pub enum Traffic {
+    /// Of a write buffer.
+    Buffer(BufferTraffic),
+    /// Of a queue.
+    Queue(QueueTraffic),
+}
+
+/// What stands between the host and the translation layer.
+pub(super) trait Front {
+    /// A request of any kind has arrived with all its units.
+    fn request(&mut self, steps: &mut Vec<Step>);
+    /// A write or trim arrives.
+    fn change(&mut self, unit: Unit, steps: &mut Vec<Step>);
+    /// Whether a page can be read here; counted if so.
+    fn reads(&mut self, lpn: u32) -> bool;
+    /// The change of a place, served from `start` on, is done: the place is free.
+    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<Step>);
+    /// When something has to happen by itself.
+    fn due(&self) -> Option<Time>;
+    /// It happens.
+    fn happen(&mut self, steps: &mut Vec<Step>);
+    /// Units that the host has written.
+    fn writes(&self) -> u64;
+    /// Units that were read here.
+    fn read_hits(&self) -> u64;
+    /// What was counted.
+    fn traffic(&self) -> Traffic;
+    /// Sets what is counted to 0.
+    fn restart(&mut self);
+}
+
+impl FrontOptions {
+    /// An empty front, on flash pages of so many units.
+    pub(super) fn build(self, units_per_page: u32) -> Box<dyn Front> {
+        match self {
+            FrontOptions::Buffer { places, policy } => {
+                Box::new(buffer::BufferFront::new(places, policy, units_per_page))
+            }
+            FrontOptions::Queue {
+                places,
+                bucket_pages,
+                early_ack,
+                period,
+            } => Box::new(queue::QueueFront::new(
+                places,
+                bucket_pages,
+                early_ack,
+                period,
+            )),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The sorting write queue in front of the translation layer.
+//!
+//! Writes and trims are changes; each takes a place, and no version of a page is left out. A change
+//! that finds no free place waits in line: the bucket of its address goes on, or the largest. All of
+//! the queue goes on a period after the first change since the last time, and when more requests have
+//! come since the last flush than it has places. A page written in part needs no read of its old
+//! content if its newest version is here.
+//!
+//! Invariants: a change waits only while no place is free; as many changes leave as wait, or all that
+//! there are; so there is a deadline while changes are held.
+
+use std::collections::VecDeque;
+
+use flashlore_flash::Time;
+use flashlore_ftl::buffer::WriteQueue;
+
+use super::{Front, Step, Traffic, Unit};
+use crate::engine::driver::What;
+use crate::results::QueueTraffic;
+
+/// A write queue and those that wait for it.
+pub(super) struct QueueFront {
+    queue: WriteQueue<Unit>,
+    line: VecDeque<Unit>,
+    places: u32,
+    early_ack: bool,
+    period: Time,
+    due: Option<Time>,
+    /// Requests since the last flush.
+    requests: u32,
+    writes: u64,
+    counted: QueueTraffic,
+}
+
+impl QueueFront {
+    pub fn new(places: u32, bucket_pages: u32, early_ack: bool, period: Time) -> Self {
+        QueueFront {
+            queue: WriteQueue::new(places, bucket_pages),
+            line: VecDeque::new(),
+            places,
+            early_ack,
+            period,
+            due: None,
+            requests: 0,
+            writes: 0,
+            counted: QueueTraffic::default(),
+        }
+    }
+
+    /// A change takes a place, if one is free.
+    fn enter(&mut self, mut unit: Unit, at: Time, steps: &mut Vec<Step>) -> bool {
+        let newest = self.queue.get(unit.lpn);
+        if unit.what == What::Modify && newest.is_some_and(|n| n.what != What::Modify) {
+            unit.what = What::Write;
+        }
+        if !self.queue.push(unit.lpn, unit) {
+            return false;
+        }
+        if self.early_ack {
+            steps.push(Step::Answer(unit.slot, at));
+        }
+        if self.due.is_none() {
+            self.due = Some(at.saturating_add(self.period));
+        }
+        true
+    }
+
+    /// As many changes leave as wait; `lpn` is the page of one that does.
+    fn make_room(&mut self, lpn: u32, steps: &mut Vec<Step>) {
+        while (self.queue.leaving() as usize) < self.line.len() {
+            let bucket = self.queue.flush_bucket_of(lpn);
+            if bucket.is_empty() {
+                return;
+            }
+            self.leave(&bucket, steps);
+        }
+    }
+
+    fn leave(&mut self, bucket: &[u32], steps: &mut Vec<Step>) {
+        self.requests = 0;
+        self.counted.flushes += 1;
+        self.counted.flushed += bucket.len() as u64;
+        for &place in bucket {
+            let (_, unit) = self.queue.change(place);
+            steps.push(Step::Leave(place, unit));
+        }
+    }
+
+    fn flush_all(&mut self, steps: &mut Vec<Step>) {
+        self.due = None;
+        self.requests = 0;
+        loop {
+            let bucket = self.queue.flush_largest();
+            if bucket.is_empty() {
+                return;
+            }
+            self.leave(&bucket, steps);
+        }
+    }
+
+    fn changes(&self) -> u64 {
+        u64::from(self.queue.held()) + self.line.len() as u64
+    }
+}
+
+impl Front for QueueFront {
+    fn request(&mut self, steps: &mut Vec<Step>) {
+        self.requests = self.requests.saturating_add(1);
+        if self.requests > self.places {
+            self.flush_all(steps);
+        }
+    }
+
+    fn change(&mut self, unit: Unit, steps: &mut Vec<Step>) {
+        self.writes += u64::from(unit.what != What::Trim);
+        if !self.line.is_empty() || !self.enter(unit, unit.arrival, steps) {
+            self.line.push_back(unit);
+            self.make_room(unit.lpn, steps);
+        }
+    }
+
+    fn reads(&mut self, lpn: u32) -> bool {
+        let newest = self.queue.get(lpn);
+        let here = newest.is_some_and(|unit| unit.what != What::Modify);
+        self.counted.read_hits += u64::from(here);
+        here
+    }
+
+    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<Step>) {
+        let (_, unit) = self.queue.change(place);
+        self.queue.free(place);
+        if !self.early_ack {
+            steps.push(Step::Answer(unit.slot, start));
+        }
+        while let Some(&first) = self.line.front()
+            && self.enter(first, at, steps)
+        {
+            self.line.pop_front();
+        }
+        if let Some(&first) = self.line.front() {
+            self.make_room(first.lpn, steps);
+        }
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn happen(&mut self, steps: &mut Vec<Step>) {
+        self.flush_all(steps);
+    }
+
+    fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    fn read_hits(&self) -> u64 {
+        self.counted.read_hits
+    }
+
+    fn traffic(&self) -> Traffic {
+        let counted = QueueTraffic {
+            changes_end: self.changes(),
+            ..self.counted
+        };
+        Traffic::Queue(counted.with_mean())
+    }
+
+    fn restart(&mut self) {
+        self.writes = 0;
+        self.counted = QueueTraffic {
+            changes_begin: self.changes(),
+            ..QueueTraffic::default()
+        };
+    }
+}
