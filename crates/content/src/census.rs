@@ -51,6 +51,33 @@ impl<C> Ledger<C> for NoCensus {
     fn restart(&mut self) {}
 }
 
+/// Somebody counts, or nobody does.
+impl<C, L: Ledger<C>> Ledger<C> for Option<L> {
+    fn born(&mut self, content: C) {
+        if let Some(ledger) = self {
+            ledger.born(content);
+        }
+    }
+    fn stored(&mut self, content: C) {
+        if let Some(ledger) = self {
+            ledger.stored(content);
+        }
+    }
+    fn died(&mut self, content: C) {
+        if let Some(ledger) = self {
+            ledger.died(content);
+        }
+    }
+    fn census(&self) -> Option<Census> {
+        self.as_ref().and_then(Ledger::census)
+    }
+    fn restart(&mut self) {
+        if let Some(ledger) = self {
+            ledger.restart();
+        }
+    }
+}
+
 /// Counts by value. Per value: valid pages in the upper bits, "programmed before" in bit 0.
 #[derive(Debug, Clone, Default)]
 pub struct ValueLedger {

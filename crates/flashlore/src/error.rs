@@ -105,7 +105,8 @@ impl CliError {
                 | RunError::TooSmall { .. }
                 | RunError::NoContent { .. }
                 | RunError::AllWarmup { .. }
-                | RunError::OutOfBand { .. } => 2,
+                | RunError::OutOfBand { .. }
+                | RunError::MapOfEncoded { .. } => 2,
                 RunError::Trace(_)
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }

@@ -71,7 +71,7 @@ pub struct Candidate<C> {
 }
 
 /// The flash pages read for a logical page.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct PartsRead {
     /// Its object, if it was ever written.
     object: Option<u32>,
@@ -273,6 +273,10 @@ where
     pub fn restart_counters(&mut self) {
         self.core.restart_counters();
         self.store.dedup.counters = DedupCounters::default();
+        if let Some(delta) = &mut self.store.delta {
+            delta.counters = DeltaCounters::default();
+            delta.viability.bypassed = 0;
+        }
         self.store.ledger.restart();
     }
 

@@ -18,7 +18,7 @@
 
 use std::collections::VecDeque;
 
-use flashlore_content::{Content, Ledger};
+use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ready, Tag, Time};
 
 use super::DedupFtl;
@@ -129,13 +129,14 @@ impl<C: Content> Scan<C> {
     }
 }
 
-impl<C, F, L, K> DedupFtl<C, F, L, K>
+impl<C, F, L, K, E> DedupFtl<C, F, L, K, E>
 where
     C: Content,
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
     K: MapKeeper<F::Page>,
+    E: Encoder<C, F::Page>,
 {
     /// The plane of the next page to be hashed in idle time.
     fn next_to_scan(&mut self) -> Option<(u32, PlaneId)> {

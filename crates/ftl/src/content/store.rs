@@ -165,10 +165,17 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         answer
     }
 
+    /// The packed page of an object that is a difference.
+    #[inline(always)]
+    pub fn pack_of_difference(&self, object: u32) -> Option<u32> {
+        let (pack, base) = self.objects.packed(object)?;
+        (base != NO_OBJECT).then_some(pack)
+    }
+
     /// A logical page has come to refer to an object: if it is the first, its slot is live now.
     #[inline(always)]
     fn live_gained(&mut self, object: u32) {
-        if let Some((pack, _)) = self.objects.packed(object)
+        if let Some(pack) = self.pack_of_difference(object)
             && self.objects.references(object) == 1
             && let Some(delta) = &mut self.delta
         {
@@ -179,7 +186,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// A logical page has ceased to refer to an object: if it was the last, its slot is not live any more.
     #[inline(always)]
     fn live_lost(&mut self, object: u32) {
-        if let Some((pack, _)) = self.objects.packed(object)
+        if let Some(pack) = self.pack_of_difference(object)
             && self.objects.references(object) == 0
             && let Some(delta) = &mut self.delta
         {
@@ -204,7 +211,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         };
         delta
             .packs
-            .check(|object| object != NO_OBJECT && objects.references(object) > 0)?;
+            .check(|object| object != NO_OBJECT && self.is_live_difference(object))?;
         let packed = alive.iter().filter(|&&o| objects.is_packed(o));
         for &object in packed.clone() {
             let found = objects.packed(object);
@@ -250,6 +257,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
             ));
         }
         Ok(alive)
+    }
+
+    /// Whether a logical page refers to an object, and that is a difference.
+    pub fn is_live_difference(&self, object: u32) -> bool {
+        self.objects.references(object) > 0 && self.pack_of_difference(object).is_some()
     }
 
     /// Units on flash that hold anything.

@@ -287,6 +287,7 @@ impl Checked for SystemConfig {
             return Err(Fault::new("dedup.out_of_line", message));
         }
         check_queue(self)?;
+        check_encoding(self)?;
         let off = &dedup.switch_off;
         let counts = [
             ("dedup.switch_off.window", off.window.0),
@@ -298,6 +299,53 @@ impl Checked for SystemConfig {
             None => Ok(()),
         }
     }
+}
+
+fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
+    let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
+    check_durations([("delta.scan_period", delta.scan_period)])?;
+    let ratios = [
+        ("delta.lambda", delta.lambda, 1000.0),
+        ("delta.mean", delta.mean, 2.0),
+        ("delta.deviation", delta.deviation, 2.0),
+        ("compress.mean", compress.mean, 2.0),
+        ("compress.deviation", compress.deviation, 2.0),
+    ];
+    for (key, found, most) in ratios {
+        if !(0.0..=most).contains(&found) {
+            let message = format!("expected 0 to {most}, found {found}");
+            return Err(Fault::new(key, message));
+        }
+    }
+    for (key, found) in [
+        ("delta.hot_writes", delta.hot_writes),
+        ("delta.hot_reads", delta.hot_reads),
+    ] {
+        if found > 16 {
+            let message = format!("expected 0 to 16, found {found}");
+            return Err(Fault::new(key, message));
+        }
+    }
+    let counts = [("codec.window", codec.window), ("codec.probe", codec.probe)];
+    let possible = 1..=u64::from(u32::MAX);
+    if let Some((key, found)) = counts.into_iter().find(|(_, c)| !possible.contains(&c.0)) {
+        let message = format!("expected 1 to 2^32 - 1, found {}", found.0);
+        return Err(Fault::new(key, message));
+    }
+    check_durations([
+        ("codec.encode_cycles", codec.encode_time()),
+        ("codec.decode_cycles", codec.decode_time()),
+    ])?;
+    if system.encodes() && system.dedup.enabled && system.dedup.out_of_line {
+        let message = "pages hashed in idle time must be whole, which delta and compress exclude";
+        return Err(Fault::new("dedup.out_of_line", message));
+    }
+    if system.encodes() && system.dedup.enabled && system.dedup.verify {
+        let message =
+            "a value that is merged is looked up without comparing, which verify excludes";
+        return Err(Fault::new("dedup.verify", message));
+    }
+    Ok(())
 }
 
 fn check_queue(system: &SystemConfig) -> Result<(), Fault> {

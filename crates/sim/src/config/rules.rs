@@ -96,6 +96,8 @@ fn conditions(kind: Kind) -> Vec<Condition> {
             };
             let dedup = |key| part(key, "dedup.enabled");
             let queue = |key| part(key, "queue.enabled");
+            let delta = |key| part(key, "delta.enabled");
+            let compress = |key| part(key, "compress.enabled");
             let off = |key| {
                 strict(
                     key,
@@ -129,6 +131,17 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 off("dedup.switch_off.window"),
                 off("dedup.switch_off.windows"),
                 off("dedup.switch_off.sample"),
+                delta("delta.hot_writes"),
+                delta("delta.hot_reads"),
+                delta("delta.scan_period"),
+                delta("delta.counted_pages"),
+                delta("delta.protected"),
+                delta("delta.lambda"),
+                delta("delta.pinned"),
+                delta("delta.mean"),
+                delta("delta.deviation"),
+                compress("compress.mean"),
+                compress("compress.deviation"),
                 queue("queue.requests"),
                 queue("queue.bucket"),
                 queue("queue.ack"),

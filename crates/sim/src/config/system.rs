@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use flashlore_units::{Count, Entries, Nanos};
+use flashlore_units::{Count, Entries, Nanos, Share};
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,12 @@ pub struct SystemConfig {
     /// Deduplication. Its other values are the defaults when it is not enabled, except
     /// `oracle`.
     pub dedup: DedupConfig,
+    /// Updates as differences. Its other values are the defaults when it is not enabled.
+    pub delta: DeltaConfig,
+    /// Values compressed by themselves.
+    pub compress: CompressConfig,
+    /// The engine that encodes and decodes, where anything is.
+    pub codec: CodecConfig,
     /// The sorting write queue. Its other values are the defaults when it is not enabled.
     pub queue: QueueConfig,
 }
@@ -97,6 +103,87 @@ impl Digest {
             Self::Md5 => 16,
             Self::Sha1 => 20,
         }
+    }
+}
+
+/// Updates stored as differences from the pages they replace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeltaConfig {
+    /// Whether they are.
+    pub enabled: bool,
+    /// Writes since the last scan from which on a page is write-hot; 16 is never reached.
+    pub hot_writes: u8,
+    /// Reads since then from which on it is read-hot.
+    pub hot_reads: u8,
+    /// How often pages that are not write-hot any more are looked for; 0 = never.
+    pub scan_period: Nanos,
+    /// Pages whose reads and writes are counted.
+    pub counted_pages: Entries,
+    /// The most that pages used again take of them.
+    pub protected: Share,
+    /// What a byte kept alive by a difference alone costs, in bytes programmed.
+    pub lambda: f64,
+    /// The most pages, as a share of the exported ones, that differences alone may keep alive.
+    pub pinned: Share,
+    /// Mean of R_c where it is drawn.
+    pub mean: f64,
+    /// Standard deviation of R_c where it is drawn.
+    pub deviation: f64,
+}
+
+/// Values compressed by themselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompressConfig {
+    /// Whether they are.
+    pub enabled: bool,
+    /// Mean of the compressed size, as a share of a page, where it is drawn.
+    pub mean: f64,
+    /// Its standard deviation.
+    pub deviation: f64,
+}
+
+/// The engine that encodes and decodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodecConfig {
+    /// Clock of its processor in MHz; 0 = it takes no time.
+    pub mhz: u32,
+    /// Cycles to encode a mapping unit.
+    pub encode_cycles: Count,
+    /// Cycles to decode one.
+    pub decode_cycles: Count,
+    /// Whether encoding is bypassed while it would make writes slower.
+    pub viability: bool,
+    /// Encoded writes over which the mean of R_c is taken.
+    pub window: Count,
+    /// While bypassed, one candidate in so many is encoded to notice a return.
+    pub probe: Count,
+}
+
+impl CodecConfig {
+    /// Time to encode a unit.
+    pub fn encode_time(&self) -> Nanos {
+        self.time(self.encode_cycles)
+    }
+
+    /// Time to decode one.
+    pub fn decode_time(&self) -> Nanos {
+        self.time(self.decode_cycles)
+    }
+
+    fn time(&self, cycles: Count) -> Nanos {
+        let nanos = u128::from(cycles.0) * 1000;
+        let time = (nanos + u128::from(self.mhz) / 2).checked_div(u128::from(self.mhz));
+        Nanos(time.map_or(0, |time| u64::try_from(time).unwrap_or(u64::MAX)))
+    }
+}
+
+impl SystemConfig {
+    /// Whether anything is stored in fewer bytes than a page.
+    pub fn encodes(&self) -> bool {
+        self.delta.enabled || self.compress.enabled
     }
 }
 

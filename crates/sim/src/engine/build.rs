@@ -3,19 +3,24 @@
 
 use flashlore_content::DedupOptions;
 use flashlore_content::dedup::BypassOptions;
+use flashlore_content::delta::{Drawn, Ratio};
 use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
+use flashlore_ftl::content::delta::{DeltaOptions, packs};
 
+use super::driver::CodecTimes;
 use super::error::RunError;
 use super::front::FrontOptions;
 use crate::config::{
     Acknowledge, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement,
     Pool, Rotate, RunConfig, Streams, StripeLevel,
 };
-use crate::config::{DeviceConfig, Entries, SystemConfig};
+use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
 /// The simulated flash of a device.
 ///
@@ -167,6 +172,7 @@ pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptio
     });
     DedupOptions {
         index_entries: match dedup.index_entries {
+            _ if !dedup.enabled => Some(0),
             Entries::Unlimited => None,
             Entries::Limited(count) => Some(u32::try_from(count).unwrap_or(u32::MAX - 1)),
         },
@@ -174,6 +180,77 @@ pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptio
         verify: dedup.verify,
         bypass,
         out_of_line: dedup.out_of_line,
+    }
+}
+
+/// The settings of encoding on a device, and who draws how long values become.
+pub fn delta_options(
+    system: &SystemConfig,
+    device: &DeviceConfig,
+    seed: u64,
+) -> Result<Option<(DeltaOptions, Drawn)>, RunError> {
+    if !system.encodes() {
+        return Ok(None);
+    }
+    let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
+    let exported = device.shape()?.exported_units as f64;
+    let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let most_bytes = if codec.viability {
+        let bound = (viability_bound(system, device) * UNIT_BYTES as f64).floor();
+        bound.clamp(0.0, f64::from(packs::MOST_BYTES)) as u16
+    } else {
+        packs::MOST_BYTES as u16
+    };
+    let entries = match delta.counted_pages {
+        Entries::Unlimited => None,
+        Entries::Limited(entries) => Some(count(entries)),
+    };
+    let options = DeltaOptions {
+        differences: delta.enabled,
+        compress: compress.enabled,
+        hot_writes: delta.hot_writes,
+        hot_reads: delta.hot_reads,
+        most_bytes,
+        viability: ViabilityOptions {
+            most_bytes,
+            window: count(codec.window.0),
+            probe: count(codec.probe.0),
+        },
+        heat: HeatOptions {
+            entries,
+            protected: entries.map_or(0, |n| (f64::from(n) * delta.protected.get()) as u32),
+        },
+        lambda: (delta.lambda * 1000.0).round() as u32,
+        most_pinned: (exported * delta.pinned.get()) as u32,
+    };
+    let ratio = |mean, deviation| Ratio { mean, deviation };
+    let difference = ratio(delta.mean, delta.deviation);
+    let alone = ratio(compress.mean, compress.deviation);
+    Ok(Some((options, Drawn::new(difference, alone, seed))))
+}
+
+/// The largest mean of R_c at which encoding does not make writes slower (DeltaFTL section 3.3.1).
+pub fn viability_bound(system: &SystemConfig, device: &DeviceConfig) -> f64 {
+    let t = &device.timing;
+    let programs: u64 = t.program.iter().map(|d| d.0).sum();
+    let program = programs as f64 / t.program.len().max(1) as f64;
+    let encode = system.codec.encode_time().0 as f64;
+    viability::bound(t.read.0 as f64, t.transfer.0 as f64, encode, program)
+}
+
+/// What encoding costs in time.
+pub fn codec_times(system: &SystemConfig) -> CodecTimes {
+    if !system.encodes() {
+        return CodecTimes::default();
+    }
+    CodecTimes {
+        encode: system.codec.encode_time().0,
+        decode: system.codec.decode_time().0,
+        scan_period: if system.delta.enabled {
+            system.delta.scan_period.0
+        } else {
+            0
+        },
     }
 }
 

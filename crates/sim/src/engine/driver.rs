@@ -17,6 +17,7 @@
 //! Invariants: the hash queue is in order of completion; while `ordered`, every change on its way has a
 //! ticket, and with sampling that is always; memory grows with the requests in flight only.
 
+mod encoding;
 mod front;
 mod idle;
 mod sampling;
@@ -33,6 +34,8 @@ use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{Candidate, FtlError, Unhashed};
 use flashlore_trace::{Op, Request, RequestBlock};
 
+pub use self::encoding::CodecTimes;
+use self::encoding::{Codec, Encoding};
 use self::front::Leaving;
 use super::front::FrontOptions;
 use super::measure::Measured;
@@ -106,6 +109,17 @@ pub struct Host {
     pub flush_after: Time,
     /// What stands before the translation layer.
     pub front: Option<FrontOptions>,
+    /// Whether the system looks for equal content, so that a write must carry it.
+    pub needs_content: bool,
+    /// How encoding takes time.
+    pub codec: CodecTimes,
+}
+
+impl Host {
+    /// Whether something is done in idle gaps between what happens.
+    fn uses_gaps(&self) -> bool {
+        self.out_of_line || self.codec.scan_period > 0
+    }
 }
 
 /// What happens to a page.
@@ -131,6 +145,8 @@ struct Change {
     what: What,
     /// Whether it is hashed, once that is decided.
     hashing: Hashing,
+    /// How far its encoding is.
+    encoding: Encoding,
 }
 
 /// What a change has to do with the hash unit.
@@ -167,6 +183,24 @@ enum Fetched {
     Old,
     /// The candidate: the commit is next, if it is the candidate still.
     Candidate(Candidate<PageTag>),
+    /// What a write is to be a difference from: encoding is next.
+    Base(Candidate<PageTag>),
+    /// A page that the host reads, whole.
+    Whole,
+    /// The same, to be decoded.
+    Encoded,
+}
+
+/// Reads that something waits for.
+#[derive(Debug, Clone, Copy)]
+struct Fetch {
+    change: Change,
+    what: Fetched,
+    /// Reads whose end is not known.
+    left: u8,
+    /// When the first of those that are known began, and the last ended.
+    start: Time,
+    end: Time,
 }
 
 /// Replays requests on a device.
@@ -182,7 +216,7 @@ pub struct Driver<'a, S> {
     hash_free_at: Time,
     /// Fetches whose end is known.
     fetched: BinaryHeap<Reverse<(Time, u32)>>,
-    fetches: Vec<(Change, Fetched)>,
+    fetches: Vec<Fetch>,
     free_fetches: Vec<u32>,
     /// Fetches whose end is not known.
     open_fetches: u32,
@@ -196,6 +230,7 @@ pub struct Driver<'a, S> {
     held: VecDeque<Change>,
     changes: u64,
     flush_due: Option<Time>,
+    codec: Codec,
     /// The front with the changes that leave it.
     front: Option<Box<Leaving>>,
     /// Closed loop: when the next requests may arrive.
@@ -213,7 +248,7 @@ impl<'a, S: System> Driver<'a, S> {
         };
         let units_per_page = system.core().flash().geometry().units_per_page();
         let front = host.front.map(|front| Leaving::new(front, units_per_page));
-        let keeps_order = system.verifies() || host.sampling.is_some();
+        let keeps_order = system.verifies() || host.sampling.is_some() || S::ENCODES;
         Driver {
             system,
             host,
@@ -234,6 +269,7 @@ impl<'a, S: System> Driver<'a, S> {
             held: VecDeque::new(),
             changes: 0,
             flush_due: None,
+            codec: Codec::new(host.codec),
             front: front.map(Box::new),
             turns,
             now: 0,
@@ -334,7 +370,7 @@ impl<'a, S: System> Driver<'a, S> {
         loop {
             let turn = self.turns.peek().map(|&Reverse(at)| at);
             let instant = self.next_instant();
-            if self.host.out_of_line
+            if self.host.uses_gaps()
                 && let Some(bound) = turn.into_iter().chain(instant).min()
                 && self.scan_before(bound)?
             {
@@ -368,7 +404,7 @@ impl<'a, S: System> Driver<'a, S> {
         let fetched = self.fetched.peek().map(|&Reverse((at, _))| at);
         // Fetches and requests in flight may end at any event of the flash device.
         let waits = self.open_fetches > 0
-            || self.host.out_of_line
+            || self.host.uses_gaps()
             || (matches!(self.host.load, Load::Closed { .. }) && !self.requests.is_empty())
             || (self.front.is_some() && !self.requests.is_empty());
         let flash = if waits {
@@ -376,8 +412,13 @@ impl<'a, S: System> Driver<'a, S> {
         } else {
             None
         };
+        let codec = if S::ENCODES {
+            self.codec.next_instant()
+        } else {
+            None
+        };
         let front = self.front.as_ref().and_then(|front| front.next_instant());
-        [hash, fetched, front, self.flush_due, flash]
+        [hash, fetched, codec, front, self.flush_due, flash]
             .into_iter()
             .flatten()
             .min()
@@ -391,9 +432,10 @@ impl<'a, S: System> Driver<'a, S> {
             && self.open_fetches == 0
             && self.flush_due.is_none()
             && self.front.is_none()
-            && !self.host.out_of_line;
+            && (!S::ENCODES || self.codec.is_idle())
+            && !self.host.uses_gaps();
         if !quiet {
-            if self.host.out_of_line {
+            if self.host.uses_gaps() {
                 self.scan_until(until)?;
             }
             while let Some(instant) = self.next_instant()
@@ -432,6 +474,9 @@ impl<'a, S: System> Driver<'a, S> {
                 What::Scan => Ok(self.system.end_scan(at)?),
                 _ => self.after_hash(at, change),
             };
+        }
+        if S::ENCODES && self.codec_happens(at)? {
+            return Ok(());
         }
         if self.front_happens(at)? {
             return Ok(());
@@ -519,6 +564,10 @@ impl<'a, S: System> Driver<'a, S> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
         for unit in lpn..lpn + flight.units {
+            if S::ENCODES {
+                self.read_unit(&mut flight, unit, slot)?;
+                continue;
+            }
             let done = self.system.read(at, unit, Cause::Host, Tag(slot))?;
             match done.unwrap_or(Completion::instant(at)) {
                 Completion::At { start, end } => flight.served(start, end),
@@ -554,9 +603,9 @@ impl<'a, S: System> Driver<'a, S> {
             for lpn in request.lpn..request.lpn + request.units {
                 let value = PageTag(u32::MAX);
                 let unhashed = Some(Unhashed::Off);
-                let done = self
-                    .system
-                    .write(When::now(at), lpn, value, unhashed, Tag(slot))?;
+                let done =
+                    self.system
+                        .write(When::now(at), lpn, value, unhashed, false, Tag(slot))?;
                 if let Completion::At { start, end } = done {
                     flight.served(start, end);
                 }
@@ -576,8 +625,8 @@ impl<'a, S: System> Driver<'a, S> {
                 (unit == 0 && request.head_partial) || (unit == last && request.tail_partial);
             let value = match values {
                 Some(values) => PageTag(values[unit as usize]),
-                None if S::HASHES => return Err(DriveError::NoContent),
-                None => PageTag(u32::MAX),
+                None if self.host.needs_content => return Err(DriveError::NoContent),
+                None => self.unnamed_value(),
             };
             let what = if partial { What::Modify } else { What::Write };
             let change = self.change(request.lpn + unit, value, slot, what);
@@ -596,6 +645,16 @@ impl<'a, S: System> Driver<'a, S> {
             slot,
             what,
             hashing: Hashing::Not(Unhashed::Off),
+            encoding: Encoding::Undecided,
+        }
+    }
+
+    /// What a write without content is said to write: another value each time, where it matters.
+    fn unnamed_value(&self) -> PageTag {
+        if S::ENCODES {
+            PageTag((self.changes % u64::from(u32::MAX)) as u32)
+        } else {
+            PageTag::FOREIGN
         }
     }
 
@@ -651,6 +710,15 @@ impl<'a, S: System> Driver<'a, S> {
     fn fetch_old(&mut self, at: Time, change: Change) -> Result<()> {
         let fetch = self.open_fetch(change);
         let tag = Tag(FIRST_FETCH_TAG + fetch);
+        if S::ENCODES {
+            let parts = self.system.read_parts(at, change.lpn, Cause::Modify, tag)?;
+            if parts.is_mapped() {
+                self.await_all(at, fetch, parts.done);
+                return Ok(());
+            }
+            self.free_fetches.push(fetch);
+            return self.enter_hash(at, change);
+        }
         match self.system.read(at, change.lpn, Cause::Modify, tag)? {
             Some(done) => {
                 self.await_fetch(fetch, done);
@@ -679,11 +747,18 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     fn open_fetch(&mut self, change: Change) -> u32 {
+        let record = Fetch {
+            change,
+            what: Fetched::Old,
+            left: 1,
+            start: Time::MAX,
+            end: 0,
+        };
         if let Some(fetch) = self.free_fetches.pop() {
-            self.fetches[fetch as usize] = (change, Fetched::Old);
+            self.fetches[fetch as usize] = record;
             return fetch;
         }
-        self.fetches.push((change, Fetched::Old));
+        self.fetches.push(record);
         (self.fetches.len() - 1) as u32
     }
 
@@ -695,21 +770,45 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     fn fetch_ends(&mut self, fetch: u32, start: Time, end: Time) {
+        let mut last = end;
         if fetch != SCAN_FETCH {
-            let (change, _) = self.fetches[fetch as usize];
-            let flight = self.requests.get_mut(change.slot);
-            flight.start = flight.start.min(start);
+            let record = &mut self.fetches[fetch as usize];
+            record.start = record.start.min(start);
+            record.end = record.end.max(end);
+            record.left -= 1;
+            if record.left > 0 {
+                return;
+            }
+            last = record.end;
+            let reads = matches!(record.what, Fetched::Whole | Fetched::Encoded);
+            let (slot, first) = (record.change.slot, record.start);
+            // The slot of a read that has just begun is written when all its reads have.
+            if !reads {
+                let flight = self.requests.get_mut(slot);
+                flight.start = flight.start.min(first);
+            }
         }
-        self.fetched.push(Reverse((end, fetch)));
+        self.fetched.push(Reverse((last, fetch)));
     }
 
     fn after_fetch(&mut self, at: Time, fetch: u32) -> Result<()> {
         if fetch == SCAN_FETCH {
             return self.hash_scanned(at);
         }
-        let (change, what) = self.fetches[fetch as usize];
+        let Fetch {
+            change,
+            what,
+            start,
+            ..
+        } = self.fetches[fetch as usize];
         self.free_fetches.push(fetch);
         match what {
+            Fetched::Base(base) => self.after_base(at, change, base),
+            Fetched::Encoded => self.after_parts(at, change, start),
+            Fetched::Whole => {
+                self.unit_done(change.slot, start, at);
+                Ok(())
+            }
             Fetched::Old => self.enter_hash(at, change),
             Fetched::Candidate(read) => self.take_turn(at, change, Some(read)),
         }
@@ -772,10 +871,27 @@ impl<'a, S: System> Driver<'a, S> {
         change: Change,
         read: Option<Candidate<PageTag>>,
     ) -> Result<()> {
-        if change.is_hashed() && self.fetch_candidate(at, change, read)? {
-            return Ok(());
+        match self.ready_to_commit(at, change, read)? {
+            Some(change) => self.commit(at, change),
+            None => Ok(()),
         }
-        self.commit(at, change)
+    }
+
+    /// The change, if nothing has to be read or encoded before its commit.
+    #[inline(always)]
+    fn ready_to_commit(
+        &mut self,
+        at: Time,
+        change: Change,
+        read: Option<Candidate<PageTag>>,
+    ) -> Result<Option<Change>> {
+        if change.is_hashed() && self.fetch_candidate(at, change, read)? {
+            return Ok(None);
+        }
+        if S::ENCODES {
+            return self.awaits_encoding(at, change);
+        }
+        Ok(Some(change))
     }
 
     /// Reads the candidate of a hashed write if it has to be compared; whether one is being read.
@@ -793,7 +909,7 @@ impl<'a, S: System> Driver<'a, S> {
         let tag = Tag(FIRST_FETCH_TAG + fetch);
         match self.system.fetch_candidate(at, change.value, read, tag)? {
             Some((candidate, done)) => {
-                self.fetches[fetch as usize].1 = Fetched::Candidate(candidate);
+                self.fetches[fetch as usize].what = Fetched::Candidate(candidate);
                 self.await_fetch(fetch, done);
                 Ok(true)
             }
@@ -818,12 +934,10 @@ impl<'a, S: System> Driver<'a, S> {
         while let Some(next) = self.order.commit(change.lpn) {
             match next {
                 Next::FetchOld(next) => return self.fetch_old(at, next),
-                Next::Commit(next) => {
-                    if next.is_hashed() && self.fetch_candidate(at, next, None)? {
-                        return Ok(());
-                    }
-                    self.apply(at, next)?;
-                }
+                Next::Commit(next) => match self.ready_to_commit(at, next, None)? {
+                    Some(next) => self.apply(at, next)?,
+                    None => return Ok(()),
+                },
             }
         }
         // With nothing on its way the hash unit keeps the order by itself until the next fetch.
@@ -848,6 +962,7 @@ impl<'a, S: System> Driver<'a, S> {
             lpn,
             value,
             hashing,
+            encoding,
             slot,
             ..
         } = change;
@@ -855,7 +970,11 @@ impl<'a, S: System> Driver<'a, S> {
             Hashing::Not(why) => Some(why),
             Hashing::Alone | Hashing::Sample => None,
         };
-        match self.system.write(when, lpn, value, unhashed, Tag(slot))? {
+        let encode = matches!(encoding, Encoding::Done(_));
+        let done = self
+            .system
+            .write(when, lpn, value, unhashed, encode, Tag(slot))?;
+        match done {
             Completion::At { start, end } => self.unit_done(slot, start, end),
             Completion::Later(_) => {}
         }

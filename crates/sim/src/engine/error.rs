@@ -12,6 +12,17 @@ use crate::config::{ConfigError, Share};
 /// A run that cannot begin or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// A map partly in RAM is not modelled for packed pages.
+    #[error(
+        "device.map.cache_bytes of device {device:?} is limited, and system {system:?} stores encoded \
+         values, whose second table this cache does not model; expected \"unlimited\""
+    )]
+    MapOfEncoded {
+        /// The device.
+        device: String,
+        /// The system.
+        system: String,
+    },
     /// The configuration contradicts itself.
     #[error(transparent)]
     Config(#[from] ConfigError),

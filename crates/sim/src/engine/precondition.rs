@@ -139,7 +139,7 @@ fn prefill<S: System>(
             Some(value) => {
                 let tag = PageTag(value);
                 let unhashed = (!in_index).then_some(Unhashed::Off);
-                system.write(When::now(0), lpn, tag, unhashed, Tag::NONE)?;
+                system.write(When::now(0), lpn, tag, unhashed, false, Tag::NONE)?;
             }
             None => system.fill(lpn)?,
         }

@@ -8,7 +8,7 @@ use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::{Busy, NandSim};
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::{FtlError, FtlOptions};
+use flashlore_ftl::{Counters, FtlError, FtlOptions, Policies};
 use flashlore_trace::{RequestBlock, RequestSource, Summary};
 
 use super::build;
@@ -17,12 +17,12 @@ use super::error::RunError;
 use super::front::Traffic;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
-use super::system::{Deduplicating, Plain, System};
+use super::system::{Deduplicating, EncodingTotals, Plain, System};
 use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
-    BufferTraffic, Dedup, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic, Programs,
-    QueueTraffic, ResponseByKind, RunOutput, RunResult, RunSpeed, TraceFile, Utilization,
-    peak_rss_bytes,
+    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic,
+    Merges, Programs, QueueTraffic, ResponseByKind, RunOutput, RunResult, RunSpeed, TraceFile,
+    Utilization, peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -68,6 +68,17 @@ pub fn simulate(
         Bytes::Limited(size) => Some(size.0),
         Bytes::Unlimited => None,
     };
+    if let Some((options_of_delta, encoder)) = build::delta_options(&config.system, device, seed)? {
+        let policies = Policies {
+            dedup: build::dedup_options(&config.system, device),
+            delta: Some(options_of_delta),
+            encoder,
+        };
+        let ledger = dedup.oracle.then(ValueLedger::default);
+        let mut system =
+            Deduplicating::with_policies(flash, ftl, policies, ledger).map_err(refused)?;
+        return replay(config, source, &mut system, options);
+    }
     if !dedup.enabled {
         return match cache_bytes {
             None => {
@@ -138,6 +149,12 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
         });
     }
     let writes = summary.counts.writes.pages > 0;
+    if config.system.encodes() && !matches!(device.map.cache_bytes, Bytes::Unlimited) {
+        return Err(RunError::MapOfEncoded {
+            device: device.name.clone(),
+            system: config.system.name.clone(),
+        });
+    }
     if !config.system.dedup.enabled {
         return Ok(());
     }
@@ -187,6 +204,8 @@ fn host_of(config: &RunConfig) -> Host {
         out_of_line: dedup.out_of_line,
         flush_after: timing.flush_after.0,
         front: build::front_options(config),
+        needs_content: dedup.enabled,
+        codec: build::codec_times(&config.system),
     }
 }
 
@@ -350,6 +369,8 @@ fn report<S: System>(
     let census = system.census();
     let programs = Programs {
         host: c.programs_host,
+        packed: c.programs_log,
+        merge: c.programs_merge,
         unique: census.map(|n| n.unique),
         duplicate: census.map(|n| n.duplicate),
         reborn: census.map(|n| n.reborn),
@@ -362,6 +383,7 @@ fn report<S: System>(
     let digest = config.system.dedup.digest.bytes();
     let dedup = system
         .dedup()
+        .filter(|_| config.system.dedup.enabled)
         .map_or(Dedup::default(), |(d, entries)| Dedup {
             hits: d.hits,
             misses: d.misses,
@@ -407,7 +429,10 @@ fn report<S: System>(
         waf_total: programs.waf_total(front.writes),
         waf_gc: programs.waf_gc(),
         programs,
-        gc: Gc::of(&c.valid_per_victim),
+        gc: Gc {
+            log_victims: c.log_victims,
+            ..Gc::of(&c.valid_per_victim)
+        },
         map: MapTraffic {
             hits: c.map_hits,
             misses: c.map_misses,
@@ -417,6 +442,12 @@ fn report<S: System>(
         buffer: front.buffer(),
         queue: front.queue(),
         dedup,
+        delta: system
+            .delta()
+            .map_or(Delta::default(), |totals| delta_of(&totals, c)),
+        compress: system
+            .delta()
+            .map_or(Compress::default(), |totals| compress_of(&totals)),
         response_us: ResponseByKind::of(&measured.response),
         service_us: ResponseByKind::of(&measured.service),
         erases: EraseSpread::of(erases.map(|(now, &before)| u64::from(now.erases - before))),
@@ -430,6 +461,45 @@ fn report<S: System>(
         response: measured.response,
         timeline: measured.timeline,
     }
+}
+
+/// What encoding did, as results say it.
+fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
+    let d = &totals.counters;
+    Delta {
+        candidates: d.candidates,
+        bypassed: d.bypassed,
+        encoded: d.differences,
+        mean_rc: mean_share(d.difference_bytes, d.differences),
+        reads: d.reads,
+        double_reads: d.double_reads,
+        merges: Merges {
+            read_hot: d.merges_read_hot,
+            write_cold: d.merges_write_cold,
+            gc: d.merges_gc,
+            room: d.merges_room,
+            shared: d.merges_shared,
+        },
+        log_pages: core.programs_log + d.repack_programs,
+        repacked: d.repacked,
+        values_end: u64::from(totals.packed),
+        packs_end: u64::from(totals.packs),
+        pinned_bytes: u64::from(totals.pinned) * UNIT_BYTES,
+    }
+}
+
+fn compress_of(totals: &EncodingTotals) -> Compress {
+    let d = &totals.counters;
+    Compress {
+        encoded: d.compressed,
+        mean_ratio: mean_share(d.compressed_bytes, d.compressed),
+    }
+}
+
+/// Mean bytes as a share of a page.
+fn mean_share(bytes: u64, values: u64) -> Option<f64> {
+    let page = UNIT_BYTES as f64;
+    (values > 0).then(|| bytes as f64 / values as f64 / page)
 }
 
 /// Shares of the measured time in which servers and channels worked.

@@ -7,20 +7,26 @@
 use std::convert::Infallible;
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Census, DedupOptions, Ledger, PageTag};
+use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
-use flashlore_ftl::{Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PlainFtl, Unhashed};
+use flashlore_ftl::{
+    Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PartsRead, PlainFtl, Policies,
+    Unhashed,
+};
 
 type Result<T> = std::result::Result<T, FtlError<Infallible>>;
 
 /// A device under replay.
 pub trait System {
-    /// Whether writes pass the hash unit, so that their content must be known.
+    /// Whether the system looks at content: writes pass the hash unit.
     const HASHES: bool;
+    /// Whether values may be stored in fewer bytes than a page.
+    const ENCODES: bool = false;
     /// Who keeps the map.
     type Keeper: MapKeeper<()>;
 
@@ -47,15 +53,48 @@ pub trait System {
     ) -> Result<Option<CandidateRead<PageTag>>>;
     /// Whether the index knows a value: it was hashed as a sample for others.
     fn knows(&self, value: PageTag) -> bool;
-    /// Commits the write of a unit; `None` if it was hashed.
+    /// Commits the write of a unit; `None` if it was hashed. `encode` if it has been encoded.
     fn write(
         &mut self,
         when: When,
         lpn: u32,
         value: PageTag,
         unhashed: Option<Unhashed>,
+        encode: bool,
         tag: Tag,
     ) -> Result<Completion>;
+    /// A unit is about to be written: whether that is to be encoded unless it is a duplicate.
+    fn begin_write(&mut self, _lpn: u32) -> bool {
+        false
+    }
+    /// The read of the page that a write is to be a difference from, unless it is what was `read` already.
+    fn fetch_base(
+        &mut self,
+        _at: Time,
+        _lpn: u32,
+        _read: Option<Candidate<PageTag>>,
+        _tag: Tag,
+    ) -> Result<Option<CandidateRead<PageTag>>> {
+        Ok(None)
+    }
+    /// Reads what a unit is held in.
+    fn read_parts(&mut self, _at: Time, _lpn: u32, _cause: Cause, _tag: Tag) -> Result<PartsRead> {
+        Ok(PartsRead::default())
+    }
+    /// Makes a unit whole that was read and has become read-hot.
+    fn merge_if_read_hot(&mut self, _when: When, _lpn: u32) -> Result<()> {
+        Ok(())
+    }
+    /// Notes the units that are not written often any more.
+    fn begin_cold_scan(&mut self) {}
+    /// When the next of them could be read, its dies being idle.
+    fn cold_start(&mut self) -> Option<Time> {
+        None
+    }
+    /// Makes the next of them whole.
+    fn merge_cold(&mut self, _at: Time) -> Result<()> {
+        Ok(())
+    }
     /// When the next page to be hashed in idle time could be read, its die being idle.
     fn scan_start(&mut self) -> Option<Time>;
     /// Reads it, unless collection takes the die first.
@@ -76,10 +115,27 @@ pub trait System {
     fn prefetch_read(&self, distance: Distance, lpn: u32);
     /// What deduplication did, and the entries of its index.
     fn dedup(&self) -> Option<(DedupCounters, u64)>;
+    /// What encoding did, if anything is encoded.
+    fn delta(&self) -> Option<EncodingTotals> {
+        None
+    }
     /// Programs by name, if somebody counts them.
     fn census(&self) -> Option<Census>;
     /// Bytes the device's tables hold.
     fn heap_bytes(&self) -> usize;
+}
+
+/// What encoding did, and what it holds.
+#[derive(Debug, Clone, Copy)]
+pub struct EncodingTotals {
+    /// What happened to writes and encoded values.
+    pub counters: DeltaCounters,
+    /// Encoded values.
+    pub packed: u32,
+    /// Pages that are kept only because differences from them are.
+    pub pinned: u32,
+    /// Packed flash pages in use.
+    pub packs: u32,
 }
 
 /// How far ahead of its use something is asked for. Each step finds what the one before asked for.
@@ -165,6 +221,7 @@ impl<K: MapKeeper<()>> System for Plain<K> {
         lpn: u32,
         _value: PageTag,
         _unhashed: Option<Unhashed>,
+        _encode: bool,
         tag: Tag,
     ) -> Result<Completion> {
         self.0.write(when, lpn, (), tag)
@@ -221,7 +278,9 @@ impl<K: MapKeeper<()>> System for Plain<K> {
 }
 
 /// The deduplicating device.
-pub struct Deduplicating<L, K = Resident>(DedupFtl<PageTag, NandSim, L, K>);
+pub struct Deduplicating<L, K = Resident, E: Encoder<PageTag, ()> = NoEncoder>(
+    DedupFtl<PageTag, NandSim, L, K, E>,
+);
 
 impl<L: Ledger<PageTag>> Deduplicating<L> {
     /// An empty device.
@@ -256,15 +315,34 @@ impl<L: Ledger<PageTag>> Deduplicating<L, Demand<()>> {
     }
 }
 
-impl<L: Ledger<PageTag>, K: MapKeeper<()>> Deduplicating<L, K> {
+impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> {
+    /// An empty device with several policies.
+    ///
+    /// # Errors
+    /// Settings that cannot work together.
+    pub fn with_policies(
+        flash: NandSim,
+        options: FtlOptions,
+        policies: Policies<E>,
+        ledger: L,
+    ) -> std::result::Result<Self, OptionsError> {
+        let ftl = DedupFtl::with_policies(flash, options, policies, ledger, Resident)?;
+        Ok(Deduplicating(ftl))
+    }
+}
+
+impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
     /// The translation layer.
-    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L, K> {
+    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L, K, E> {
         &self.0
     }
 }
 
-impl<L: Ledger<PageTag>, K: MapKeeper<()>> System for Deduplicating<L, K> {
+impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
+    for Deduplicating<L, K, E>
+{
     const HASHES: bool = true;
+    const ENCODES: bool = E::ON;
     type Keeper = K;
 
     fn core(&self) -> &Core<NandSim, K> {
@@ -308,12 +386,54 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>> System for Deduplicating<L, K> {
         lpn: u32,
         value: PageTag,
         unhashed: Option<Unhashed>,
+        encode: bool,
         tag: Tag,
     ) -> Result<Completion> {
         match unhashed {
-            None => self.0.write(when, lpn, value, tag).map(|(_, done)| done),
-            Some(why) => self.0.write_unhashed(when, lpn, value, why, tag),
+            None => {
+                let written = self.0.write_begun(when, lpn, value, encode, tag)?;
+                Ok(written.1)
+            }
+            Some(why) => self
+                .0
+                .write_unhashed_begun(when, lpn, value, why, encode, tag),
         }
+    }
+    fn begin_write(&mut self, lpn: u32) -> bool {
+        self.0.begin_write(lpn)
+    }
+    fn fetch_base(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        read: Option<Candidate<PageTag>>,
+        tag: Tag,
+    ) -> Result<Option<CandidateRead<PageTag>>> {
+        self.0.fetch_base(at, lpn, read, tag)
+    }
+    fn read_parts(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<PartsRead> {
+        self.0.read_parts(at, lpn, cause, tag)
+    }
+    fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<()> {
+        self.0.merge_if_read_hot(when, lpn).map(drop)
+    }
+    fn begin_cold_scan(&mut self) {
+        self.0.begin_cold_scan();
+    }
+    fn cold_start(&mut self) -> Option<Time> {
+        self.0.cold_start()
+    }
+    fn merge_cold(&mut self, at: Time) -> Result<()> {
+        self.0.merge_cold(at).map(drop)
+    }
+    fn delta(&self) -> Option<EncodingTotals> {
+        let (counters, delta) = (self.0.delta_counters()?, self.0.delta()?);
+        Some(EncodingTotals {
+            counters,
+            packed: delta.packed,
+            pinned: delta.pinned,
+            packs: delta.packs.on_flash(),
+        })
     }
     fn scan_start(&mut self) -> Option<Time> {
         self.0.scan_start()

@@ -128,6 +128,23 @@ const ROWS: &[Row] = &[
     fact("  duplicates among them", Unit::Count, |run| {
         (run.dedup.scanned > 0).then_some(run.dedup.scan_duplicates as f64)
     }),
+    fact("stored as differences", Unit::Percent, |run| {
+        let (encoded, writes) = (run.delta.encoded, run.host.write_pages);
+        (run.configuration.system.delta.enabled && writes > 0)
+            .then(|| 100.0 * encoded as f64 / writes as f64)
+    }),
+    fact("  mean R_c", Unit::Ratio, |run| run.delta.mean_rc),
+    fact("stored compressed", Unit::Percent, |run| {
+        let (encoded, writes) = (run.compress.encoded, run.host.write_pages);
+        (run.configuration.system.compress.enabled && writes > 0)
+            .then(|| 100.0 * encoded as f64 / writes as f64)
+    }),
+    fact("  mean ratio", Unit::Ratio, |run| run.compress.mean_ratio),
+    fact("made whole again", Unit::Count, |run| {
+        let merges = &run.delta.merges;
+        let all = merges.read_hot + merges.write_cold + merges.gc + merges.room;
+        (run.configuration.system.encodes()).then_some(all as f64)
+    }),
     cost("energy", Unit::Joules, |run| {
         (run.energy_uj > 0.0).then_some(run.energy_uj / 1e6)
     }),

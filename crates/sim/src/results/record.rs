@@ -52,6 +52,10 @@ pub struct RunResult {
     pub queue: QueueTraffic,
     /// Deduplication; zeros on a system without it.
     pub dedup: Dedup,
+    /// Updates as differences; zeros on a system without them.
+    pub delta: Delta,
+    /// Values compressed by themselves; zeros on a system without them.
+    pub compress: Compress,
     /// From arrival to completion, queueing included.
     pub response_us: ResponseByKind,
     /// From the start of service to completion.
@@ -145,11 +149,9 @@ pub struct Programs {
     pub duplicate: Option<u64>,
     /// Of `host`: content programmed before that no valid unit holds any more.
     pub reborn: Option<u64>,
-    /// Units that pack deltas for the host.
-    pub delta_log: u64,
-    /// Units that pack compressed pages for the host.
-    pub compressed_log: u64,
-    /// Deltas merged with their bases.
+    /// Units packed with values that the host wrote, encoded.
+    pub packed: u64,
+    /// Encoded values made whole again.
     pub merge: u64,
     /// Moved by garbage collection.
     pub gc: u64,
@@ -164,7 +166,7 @@ pub struct Programs {
 impl Programs {
     /// Units programmed because the host wrote, in any form.
     pub fn foreground(&self) -> u64 {
-        self.host + self.delta_log + self.compressed_log
+        self.host + self.packed
     }
 
     /// All programmed units.
@@ -193,6 +195,8 @@ fn ratio(numerator: u64, denominator: u64) -> Option<f64> {
 pub struct Gc {
     /// Blocks collected.
     pub victims: u64,
+    /// Of them, those that held packed units.
+    pub log_victims: u64,
     /// Valid units moved out of them.
     pub valid_units_moved: u64,
     /// Their ratio.
@@ -216,6 +220,7 @@ impl Gc {
         let mean_valid_per_victim = ratio(valid_units_moved, victims);
         Self {
             victims,
+            log_victims: 0,
             valid_units_moved,
             mean_valid_per_victim,
             valid_per_victim,
@@ -284,6 +289,62 @@ impl QueueTraffic {
             ..self
         }
     }
+}
+
+/// Updates stored as differences, and what they share with values compressed by themselves: packed pages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delta {
+    /// Writes that were candidates for an encoded form.
+    pub candidates: u64,
+    /// Of them, those stored whole because encoding did not pay at the time.
+    pub bypassed: u64,
+    /// Writes stored as differences.
+    pub encoded: u64,
+    /// Mean size of these as a share of a page (R_c).
+    pub mean_rc: Option<f64>,
+    /// Host reads of encoded values.
+    pub reads: u64,
+    /// Of them, those that read two flash pages.
+    pub double_reads: u64,
+    /// Encoded values made whole, by cause.
+    pub merges: Merges,
+    /// Packed units programmed, those of collection included.
+    pub log_pages: u64,
+    /// Encoded values packed anew by collection.
+    pub repacked: u64,
+    /// Encoded values at the end.
+    pub values_end: u64,
+    /// Packed units in use at the end.
+    pub packs_end: u64,
+    /// Bytes of bases that differences alone kept alive at the end.
+    pub pinned_bytes: u64,
+}
+
+/// Encoded values made whole, by cause.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Merges {
+    /// Their page was read often.
+    pub read_hot: u64,
+    /// It was not written often any more.
+    pub write_cold: u64,
+    /// Their block, or their base's, was collected.
+    pub gc: u64,
+    /// To make room.
+    pub room: u64,
+    /// Of all, those that shared a value stored already, with deduplication.
+    pub shared: u64,
+}
+
+/// Values compressed by themselves.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compress {
+    /// Writes stored so.
+    pub encoded: u64,
+    /// Mean size of these as a share of a page.
+    pub mean_ratio: Option<f64>,
 }
 
 /// Deduplication.
@@ -441,7 +502,7 @@ mod tests {
     fn amplification() {
         let programs = Programs {
             host: 100,
-            delta_log: 20,
+            packed: 20,
             gc: 60,
             padding: 20,
             ..Programs::default()

@@ -135,7 +135,8 @@ where
         core.counters.programs_merge += 1;
         if let Some(delta) = &mut self.delta {
             delta.count_merge(why);
-            if let Some((pack, _)) = self.objects.packed(object)
+            if let Some((pack, base)) = self.objects.packed(object)
+                && base != NO_OBJECT
                 && self.objects.references(object) > 0
             {
                 delta.packs.lose_live(pack);

@@ -5,8 +5,9 @@
 //! pages. There are two that are being filled: one takes what the host writes, the other what
 //! collection packs anew.
 //!
-//! A slot is *named* while its object is alive and packed here, and *live* while a logical page refers to
-//! that; a slot may be named for an old version only.
+//! A slot is *named* while its object is alive and packed here. It is *live* while that is a difference and
+//! a logical page refers to it: what such a page would take more if it were whole is what packed pages must
+//! leave room for. A slot may be named for an old version only.
 //!
 //! Invariants: `named_bytes` is what the named slots take, directory entries included; a page that names
 //! no object is on the free list; the values of a page in RAM stand in the order of its slots, all of which
@@ -144,7 +145,7 @@ impl<E: Clone> Packs<E> {
         self.on_flash
     }
 
-    /// Those of them that a logical page needs.
+    /// Those of them with differences that logical pages need.
     pub fn live(&self) -> u32 {
         self.live
     }
@@ -221,14 +222,14 @@ impl<E: Clone> Packs<E> {
         }
     }
 
-    /// A logical page refers to an object packed here, to which none did.
+    /// A logical page refers to a difference packed here, to which none did.
     pub fn gain_live(&mut self, pack: u32) {
         let first = self.packs[pack as usize].live_slots == 0;
         self.packs[pack as usize].live_slots += 1;
         self.live += u32::from(first && !self.is_filling(pack));
     }
 
-    /// No logical page refers any more to an object packed here.
+    /// No logical page refers any more to a difference packed here.
     pub fn lose_live(&mut self, pack: u32) {
         self.packs[pack as usize].live_slots -= 1;
         let last = self.packs[pack as usize].live_slots == 0;
@@ -270,7 +271,7 @@ impl<E: Clone> Packs<E> {
         u32::from(record.written_bytes - record.named_bytes)
     }
 
-    /// An object to which no logical page refers is not packed in this page any more.
+    /// An object is not packed in this page any more; it is not live.
     pub fn remove(&mut self, pack: u32, object: u32) -> Removed {
         let Some((i, slot)) = self.slot_of(pack, object) else {
             unreachable!("a packed object has a slot in its page")
@@ -329,7 +330,8 @@ impl<E: Clone> Packs<E> {
         self.filling.iter().flatten().any(|f| f.pack == pack)
     }
 
-    /// Recounts bytes and pages; `is_live` says whether a logical page refers to an object.
+    /// Recounts bytes and pages; `is_live` says whether a logical page refers to an object,
+    /// and that is a difference.
     ///
     /// # Errors
     /// A sentence that says what does not hold.

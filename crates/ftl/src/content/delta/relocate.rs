@@ -124,10 +124,10 @@ where
             };
             self.program_repacked(core, own, when)?;
         }
+        let live = self.is_live_difference(slot.object);
         let Some(delta) = &mut self.delta else {
             return Ok(());
         };
-        let live = self.objects.references(slot.object) > 0;
         if live {
             delta.packs.lose_live(from);
         }

@@ -9,9 +9,12 @@
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
 //! write is stored whole instead.
 //!
-//! Space: with nothing but live values there are never more units than logical pages and packed pages
-//! together. So packed pages with live values are limited to what the device has besides the exported
-//! pages; beyond that the values of the one filled longest ago are merged.
+//! Space: let W be the whole values that logical pages refer to, P the bases kept by differences alone, D
+//! the differences that logical pages refer to, and K the packed pages with any of these. There are no more
+//! bases than differences, and no more other packed pages than values in them, so without old versions the
+//! units in use are at most W + P + K + the others <= W + D + K + the others <= exported + K. So K is limited
+//! to what the device has besides the exported pages; beyond that the differences of the packed page filled
+//! longest ago are merged, and there is always room to merge them.
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Content, Encoder, Ledger};
@@ -21,8 +24,8 @@ use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, Unit, When};
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
 use super::{Delta, Why};
 use crate::alloc::Stream;
-use crate::content::Candidate;
 use crate::content::store::Store;
+use crate::content::{Candidate, CandidateRead};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
@@ -273,7 +276,7 @@ where
         Ok(())
     }
 
-    /// Makes the live values of the packed page that was filled longest ago whole; whether there was one.
+    /// Makes the live differences of the packed page whole that was filled longest ago; whether there was one.
     fn merge_oldest<F, K>(
         &mut self,
         core: &mut Core<F, K>,
@@ -297,7 +300,7 @@ where
         for Slot { object, lpn, .. } in slots {
             // What one merge does to the objects of others may have changed this one.
             let alive = object != NO_OBJECT && self.objects.get(lpn) == object;
-            let here = alive && self.objects.packed(object).is_some_and(|(p, _)| p == pack);
+            let here = alive && self.pack_of_difference(object) == Some(pack);
             if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
                 merged = Err(error);
                 break;
@@ -337,7 +340,7 @@ where
         lpn: u32,
         read: Option<Candidate<C>>,
         tag: Tag,
-    ) -> Result<Option<(Candidate<C>, Completion)>, FtlError<F::Error>>
+    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
         K: MapKeeper<P>,

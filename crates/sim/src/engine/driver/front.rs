@@ -105,6 +105,10 @@ impl<S: System> Driver<'_, S> {
         let slot = self.requests.insert(flight);
         for unit in lpn..lpn + flight.units {
             let here = self.front.as_mut().is_some_and(|f| f.front.reads(unit));
+            if S::ENCODES && !here {
+                self.read_unit(&mut flight, unit, slot)?;
+                continue;
+            }
             let done = if here {
                 None
             } else {
@@ -136,7 +140,10 @@ impl<S: System> Driver<'_, S> {
             };
             let value = match values {
                 Some(values) if what != What::Trim => PageTag(values[i as usize]),
-                None if what != What::Trim && S::HASHES => return Err(DriveError::NoContent),
+                None if what != What::Trim && self.host.needs_content => {
+                    return Err(DriveError::NoContent);
+                }
+                None if what != What::Trim => self.unnamed_value(),
                 _ => PageTag(u32::MAX),
             };
             let unit = Unit {

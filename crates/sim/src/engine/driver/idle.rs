@@ -1,4 +1,5 @@
-//! Out of line: in idle time a stored page is read, hashed and looked up, one at a time.
+//! What is done in idle time. Out of line: a stored page is read, hashed and looked up, one at a time.
+//! Pages that are not written often any more are made whole ([`super::encoding`]).
 //!
 //! Its read begins when its die and the hash unit have nothing to do, in a gap that has been reached;
 //! from then on it stands in line like any other.
@@ -6,6 +7,7 @@
 use flashlore_content::PageTag;
 use flashlore_flash::{Tag, Time};
 
+use super::encoding::Encoding;
 use super::{Change, Driver, FIRST_FETCH_TAG, Hashing, Result, SCAN_FETCH, What};
 use crate::engine::system::System;
 
@@ -29,6 +31,9 @@ impl<S: System> Driver<'_, S> {
     /// `bound`, when something else happens; whether time has passed for that.
     #[cold]
     pub(super) fn scan_before(&mut self, bound: Time) -> Result<bool> {
+        if S::ENCODES && self.merge_cold_before(bound)? {
+            return Ok(true);
+        }
         let Some(idle) = self.system.scan_start() else {
             return Ok(false);
         };
@@ -62,6 +67,7 @@ impl<S: System> Driver<'_, S> {
             slot: 0,
             what: What::Scan,
             hashing: Hashing::Alone,
+            encoding: Encoding::No,
         };
         self.hash_queue.push_back((end, stored));
         Ok(())

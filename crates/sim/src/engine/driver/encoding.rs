@@ -1,0 +1,252 @@
+//! Values in fewer bytes than a page: what a write to be encoded, and the read of an encoded page, wait for.
+//!
+//! * **The codec** is a server that encodes or decodes one page at a time, in order of readiness.
+//! * **A write** reads the page that it is to be a difference from, and is encoded. At its commit the base
+//!   may be another one; then that is read and the write is encoded anew.
+//! * **A read** of an encoded page reads up to two flash pages, waits for both, and is decoded. If it made
+//!   the page read-hot, the page is made whole behind it.
+//! * **The periodic scan** notes pages that are not written often any more; they are made whole in idle time,
+//!   one by one.
+//!
+//! Invariant: the codec queue is in order of completion.
+
+use std::collections::VecDeque;
+
+use flashlore_content::PageTag;
+use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_ftl::Candidate;
+
+use super::{Change, Driver, FIRST_FETCH_TAG, Fetched, Result, What};
+use crate::engine::requests::InFlight;
+use crate::engine::system::System;
+
+/// How encoding takes time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CodecTimes {
+    /// Encoding a page.
+    pub encode: Time,
+    /// Decoding a page.
+    pub decode: Time,
+    /// The pages that are not written often any more are looked for so often; 0 for never.
+    pub scan_period: Time,
+}
+
+/// How far the encoding of a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// It has not been decided whether it is encoded.
+    Undecided,
+    /// It is not.
+    No,
+    /// It will be.
+    Wanted,
+    /// It has been, against this page if any.
+    Done(Option<Candidate<PageTag>>),
+}
+
+/// What the codec does.
+#[derive(Debug, Clone, Copy)]
+enum Job {
+    Encode(Change),
+    /// A page of this request, served from an instant on.
+    Decode {
+        lpn: u32,
+        slot: u32,
+        start: Time,
+    },
+}
+
+/// The codec, and when the next scan is due.
+#[derive(Debug, Default)]
+pub(super) struct Codec {
+    queue: VecDeque<(Time, Job)>,
+    free_at: Time,
+    scan_due: Option<Time>,
+}
+
+impl Codec {
+    pub fn new(times: CodecTimes) -> Self {
+        Codec {
+            scan_due: (times.scan_period > 0).then_some(times.scan_period),
+            ..Codec::default()
+        }
+    }
+
+    /// When the next job is done, or a scan due.
+    pub fn next_instant(&self) -> Option<Time> {
+        let done = self.queue.front().map(|&(end, _)| end);
+        done.into_iter().chain(self.scan_due).min()
+    }
+
+    /// Whether nothing is being encoded or decoded.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+}
+
+impl<S: System> Driver<'_, S> {
+    /// Whether a change that could be committed waits for its encoding; asked again when that is done.
+    pub(super) fn awaits_encoding(
+        &mut self,
+        at: Time,
+        mut change: Change,
+    ) -> Result<Option<Change>> {
+        if change.what == What::Trim {
+            return Ok(Some(change));
+        }
+        if change.encoding == Encoding::Undecided {
+            change.encoding = if self.system.begin_write(change.lpn) {
+                Encoding::Wanted
+            } else {
+                Encoding::No
+            };
+        }
+        let is_duplicate = change.is_hashed() && self.system.knows(change.value);
+        if change.encoding == Encoding::No || is_duplicate {
+            return Ok(Some(change));
+        }
+        let read = match change.encoding {
+            Encoding::Done(read) => read,
+            _ => None,
+        };
+        let fetch = self.open_fetch(change);
+        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        if let Some((base, done)) = self.system.fetch_base(at, change.lpn, read, tag)? {
+            self.fetches[fetch as usize].what = Fetched::Base(base);
+            self.await_fetch(fetch, done);
+            return Ok(None);
+        }
+        self.free_fetches.push(fetch);
+        if change.encoding != Encoding::Wanted {
+            return Ok(Some(change));
+        }
+        change.encoding = Encoding::Done(None);
+        self.encode(at, change)
+    }
+
+    /// A change lines up at the codec; it is answered if that takes no time.
+    fn encode(&mut self, at: Time, change: Change) -> Result<Option<Change>> {
+        let end = self.take_codec(at, self.host.codec.encode);
+        if end == at {
+            return Ok(Some(change));
+        }
+        self.codec.queue.push_back((end, Job::Encode(change)));
+        Ok(None)
+    }
+
+    fn take_codec(&mut self, at: Time, duration: Time) -> Time {
+        let end = at.max(self.codec.free_at) + duration;
+        self.codec.free_at = end;
+        end
+    }
+
+    /// The base of a change has been read.
+    pub(super) fn after_base(
+        &mut self,
+        at: Time,
+        mut change: Change,
+        base: Candidate<PageTag>,
+    ) -> Result<()> {
+        change.encoding = Encoding::Done(Some(base));
+        match self.encode(at, change)? {
+            Some(change) => self.take_turn(at, change, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads a unit for the host; of an encoded one the rest follows.
+    pub(super) fn read_unit(&mut self, flight: &mut InFlight, lpn: u32, slot: u32) -> Result<()> {
+        let at = flight.arrival;
+        let change = Change {
+            slot,
+            ..self.change(lpn, PageTag::FOREIGN, slot, What::Scan)
+        };
+        let fetch = self.open_fetch(change);
+        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        let parts = self.system.read_parts(at, lpn, Cause::Host, tag)?;
+        self.fetches[fetch as usize].what = if parts.encoded {
+            Fetched::Encoded
+        } else {
+            Fetched::Whole
+        };
+        if parts.done.iter().all(Option::is_none) && !parts.encoded {
+            self.free_fetches.push(fetch);
+            flight.served(at, at);
+            return Ok(());
+        }
+        self.await_all(at, fetch, parts.done);
+        Ok(())
+    }
+
+    /// Waits for up to two reads.
+    pub(super) fn await_all(&mut self, at: Time, fetch: u32, done: [Option<Completion>; 2]) {
+        let reads = done.iter().flatten().count();
+        self.fetches[fetch as usize].left = reads.max(1) as u8;
+        if reads == 0 {
+            self.fetch_ends(fetch, at, at);
+        }
+        for done in done.into_iter().flatten() {
+            self.await_fetch(fetch, done);
+        }
+    }
+
+    /// The flash pages of an encoded page have been read.
+    pub(super) fn after_parts(&mut self, at: Time, change: Change, start: Time) -> Result<()> {
+        let Change { lpn, slot, .. } = change;
+        let end = self.take_codec(at, self.host.codec.decode);
+        let job = Job::Decode { lpn, slot, start };
+        if end == at {
+            return self.finish_job(at, job);
+        }
+        self.codec.queue.push_back((end, job));
+        Ok(())
+    }
+
+    fn finish_job(&mut self, at: Time, job: Job) -> Result<()> {
+        match job {
+            Job::Encode(change) => self.take_turn(at, change, None),
+            Job::Decode { lpn, slot, start } => {
+                self.unit_done(slot, start, at);
+                self.system.merge_if_read_hot(When::now(at), lpn)?;
+                self.expect_flush(at);
+                self.collect_finished()
+            }
+        }
+    }
+
+    /// What happens at the codec at an instant; whether anything did.
+    pub(super) fn codec_happens(&mut self, at: Time) -> Result<bool> {
+        if let Some(&(end, job)) = self.codec.queue.front()
+            && end <= at
+        {
+            self.codec.queue.pop_front();
+            self.finish_job(at, job)?;
+            return Ok(true);
+        }
+        if self.codec.scan_due.is_some_and(|due| due <= at) {
+            self.system.begin_cold_scan();
+            self.codec.scan_due = Some(at + self.host.codec.scan_period);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Makes the next page that the scan found cold whole, if its dies are idle before `bound`; whether time
+    /// has passed for that.
+    pub(super) fn merge_cold_before(&mut self, bound: Time) -> Result<bool> {
+        let Some(idle) = self.system.cold_start() else {
+            return Ok(false);
+        };
+        let start = idle.max(self.now);
+        if start >= bound {
+            return Ok(false);
+        }
+        self.now = start;
+        self.system.advance(start)?;
+        self.collect_finished()?;
+        self.system.merge_cold(start)?;
+        self.expect_flush(start);
+        self.watch(start);
+        Ok(true)
+    }
+}
