@@ -5,14 +5,17 @@
 //! | [`page`] | the [`Content`] trait and its simulated instance, [`PageTag`] |
 //! | [`bytes`] | its instances over bytes: keyed digests of real pages |
 //! | [`dedup`] | CA-SSD: the fingerprint index, and when to switch it off |
+//! | [`history`] | BVSSD: what every page referred to at earlier instants |
 //! | [`census`] | the oracle that splits programs into unique, duplicate and reborn |
 
 pub mod bytes;
 pub mod census;
 pub mod dedup;
+pub mod history;
 pub mod page;
 
 pub use bytes::{Digest, DigestTag, PAGE_BYTES, PageBytes, VolumeKey};
 pub use census::{Census, Ledger, NoCensus, ValueLedger};
 pub use dedup::{Dedup, DedupOptions};
+pub use history::{History, HistoryOptions, NO_OBJECT, TooOld, Version};
 pub use page::{Content, PageTag};
