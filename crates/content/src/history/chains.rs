@@ -17,13 +17,14 @@
 
 use super::log::{Entry, Log};
 use crate::history::NO_OBJECT;
+use flashlore_flash::hints::{on_large_pages, prefetch};
 use std::collections::HashMap;
 
 /// The page of a gap: no page has this number.
 const NO_PAGE: u32 = u32::MAX;
 
 /// The tail is left alone up to this length. Short in tests, so that they sort.
-const SHORT_TAIL: u32 = if cfg!(test) { 4 } else { 64 };
+const SHORT_TAIL: u32 = if cfg!(test) { 4 } else { 1024 };
 
 /// So many gaps are left alone.
 const FEW_GAPS: u32 = if cfg!(test) { 8 } else { 4096 };
@@ -49,7 +50,7 @@ impl Chains {
     pub fn new(pages: u32) -> Self {
         Chains {
             log: Log::default(),
-            heads: vec![0; pages as usize],
+            heads: on_large_pages(vec![0; pages as usize]),
             gaps: 0,
             newest: 0,
             tail: 0,
@@ -80,6 +81,12 @@ impl Chains {
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.log.heap_bytes() + self.heads.capacity() * size_of::<u32>()
+    }
+
+    /// Fetches what `push` needs of a page.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.heads, lpn as usize);
     }
 
     /// Appends an entry.

@@ -10,19 +10,21 @@
 //! Invariant: every pin is wanted by somebody.
 
 use crate::history::NO_OBJECT;
-use std::collections::{BTreeMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// What a kept entry takes: in a B-tree of eleven pairs a leaf, half full.
-const KEPT_BYTES: usize = 18;
+/// By page the object of a kept entry. Its order is the same in every run.
+type Kept = FxHashMap<u32, u32>;
 
 /// Who wants an instant to stay, and what it needs.
 #[derive(Debug, Clone, Default)]
 struct Pin {
     snapshot: bool,
     scheduled: bool,
-    /// By page the object of the entry; stamps between this pin and the next.
-    kept: BTreeMap<u32, u32>,
+    /// The entries with the smallest stamps between this pin and the next.
+    kept: Kept,
 }
 
 /// The pinned instants.
@@ -44,9 +46,12 @@ impl Pins {
         self.kept
     }
 
-    /// Bytes held, as far as that can be told of trees.
+    /// Bytes held, as far as that can be told of tables of others.
     pub fn heap_bytes(&self) -> usize {
-        self.kept * KEPT_BYTES + self.pins.len() * size_of::<(u64, Pin)>()
+        // A slot takes a pair and a byte; of eight slots seven are used at most.
+        let slots = |pin: &Pin| pin.kept.capacity().div_ceil(7) * 8;
+        let kept: usize = self.pins.values().map(slots).sum();
+        kept * (size_of::<(u32, u32)>() + 1) + self.pins.len() * size_of::<(u64, Pin)>()
     }
 
     /// All pinned instants.
@@ -123,13 +128,12 @@ impl Pins {
         let Some((_, pin)) = self.pins.range_mut(..stamp).next_back() else {
             return false;
         };
-        let kept = &mut pin.kept;
-        let vacant = !kept.contains_key(&lpn);
-        if vacant {
-            kept.insert(lpn, object);
-            self.kept += 1;
-        }
-        vacant
+        let Entry::Vacant(vacant) = pin.kept.entry(lpn) else {
+            return false;
+        };
+        vacant.insert(object);
+        self.kept += 1;
+        true
     }
 
     /// The last pinned instant before this one, and whether it has an entry of a page.
@@ -165,10 +169,9 @@ impl Pins {
         covers: impl Fn(u32) -> bool,
         lost: &mut impl FnMut(u32),
     ) {
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         for pin in self.pins.values_mut().rev() {
-            let found: Vec<u32> = pin.kept.range(pages.clone()).map(|(&lpn, _)| lpn).collect();
-            for lpn in found {
+            for lpn in pages_in(&pin.kept, &pages) {
                 let object = if covers(lpn) || !seen.insert(lpn) {
                     self.kept -= 1;
                     pin.kept.remove(&lpn)
@@ -201,17 +204,23 @@ impl Pins {
     }
 }
 
+/// The pages of a range that have an entry.
+fn pages_in(kept: &Kept, pages: &Range<u32>) -> Vec<u32> {
+    if pages.len() < kept.len() {
+        let range = pages.clone();
+        return range.filter(|lpn| kept.contains_key(lpn)).collect();
+    }
+    let all = kept.keys().copied();
+    all.filter(|lpn| pages.contains(lpn)).collect()
+}
+
 /// Adds a map to the one before it, entry by entry of the smaller.
-fn merge(
-    older: &mut BTreeMap<u32, u32>,
-    mut newer: BTreeMap<u32, u32>,
-    lost: &mut impl FnMut(u32),
-) {
+fn merge(older: &mut Kept, mut newer: Kept, lost: &mut impl FnMut(u32)) {
     if newer.len() <= older.len() {
         for (lpn, object) in newer {
-            match older.contains_key(&lpn) {
-                true => lost(object),
-                false => _ = older.insert(lpn, object),
+            match older.entry(lpn) {
+                Entry::Occupied(_) => lost(object),
+                Entry::Vacant(vacant) => _ = vacant.insert(object),
             }
         }
     } else {
