@@ -248,11 +248,16 @@ impl HistoryModel {
     }
 
     /// The smallest instant to advance to so that this many versions are given up, or all that can
-    /// be; `None` if none can be. Tries them all.
+    /// be, if every multiple of the first spacing is pinned; `None` if none can be. Tries them all.
     pub fn stamp_to_drop(&self, versions: usize) -> Option<u64> {
         let last = self.pages.iter().flatten().filter_map(|v| v.until).max()?;
+        let mut pinned = self.clone();
+        if let Some((_, spacing)) = self.tiers.first() {
+            let multiples = (self.oldest..=last).filter(|i| i.is_multiple_of(*spacing));
+            pinned.scheduled.extend(multiples);
+        }
         let given_up = |to: u64| {
-            let mut model = self.clone();
+            let mut model = pinned.clone();
             model.advance_as_it_stands(to);
             self.len() - model.len()
         };

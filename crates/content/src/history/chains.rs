@@ -305,6 +305,9 @@ impl Chains {
         let Some(sorted) = self.log.len().checked_sub(self.tail) else {
             return Err(format!("a tail of {} in {}", self.tail, self.log.len()));
         };
+        if self.tail == 0 && self.tail_min != u64::MAX {
+            return Err(format!("no tail, but {} in it", self.tail_min));
+        }
         let mut last = 0;
         for (i, entry) in slots.enumerate() {
             let (stamp, in_tail) = (entry.stamp, i >= sorted as usize);

@@ -132,12 +132,7 @@ impl Log {
     pub fn truncate(&mut self, end: u32) {
         debug_assert!(self.contains(end) || end == self.end);
         self.end = end;
-        let needed = match self.len() {
-            0 if self.first.is_multiple_of(CHUNK) => 0,
-            0 => 1,
-            _ => self.place(end.wrapping_sub(1)).0 + 1,
-        };
-        while self.chunks.len() > needed {
+        while self.chunks.len() > self.place(end).0 + 1 {
             self.spare = self.chunks.pop_back();
         }
     }
