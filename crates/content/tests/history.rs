@@ -58,7 +58,7 @@ fn compare(history: &History, model: &HistoryModel, numbers: &mut Numbers, now: 
     }
 }
 
-/// Between the rounds: an advance, a snapshot, every third time a purge, the schedule.
+/// Between the rounds: an advance, a snapshot, now and then a purge or the schedule.
 fn between_rounds(history: &mut History, model: &mut HistoryModel, now: u64) {
     let mut gone = Vec::new();
     let mut expected = Vec::new();
@@ -67,7 +67,7 @@ fn between_rounds(history: &mut History, model: &mut HistoryModel, now: u64) {
     assert!(model.snapshot(now - 700));
     history.advance(now - 12_000.min(now), &mut |object| gone.push(object));
     expected.extend(model.advance(now - 12_000.min(now)));
-    if round.is_multiple_of(3) {
+    if round.is_multiple_of(5) {
         history.purge(0..1400, &mut |object| gone.push(object));
         expected.extend(model.purge(0..1400));
     }
