@@ -14,6 +14,7 @@ pub mod ca_ftl;
 pub mod counts;
 pub mod curves;
 pub mod des;
+pub mod history;
 pub mod index;
 pub mod locality;
 pub mod map_cache;

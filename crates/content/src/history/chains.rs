@@ -1,0 +1,352 @@
+//! The entries of the window in order of their stamps, and for each page the chain of its own.
+//!
+//! Entries arrive almost in order: a write queue hands them on late. Those that came after the first
+//! one out of order form the *tail*, which is sorted into place when it has grown as long as the part
+//! it is sorted into. So every entry costs a constant time, and what leaves is taken from the front.
+//!
+//! Invariants:
+//! 1. All entries before the tail are in order of their stamps. Within a page all are in the order
+//!    in which they were recorded, which is that of their stamps too.
+//! 2. `heads[p]` is the number of the newest entry of page `p`, if it has one. `older` of an entry is
+//!    the number of the one before it in its page, if there is one. **Otherwise they may be any
+//!    number**: a link is one only if it names an entry of the same page, and for `older` an entry
+//!    that stands before. So nothing has to be cleared when entries leave or numbers run over, and
+//!    the heads start as zeros.
+//! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp and belongs to no page. At
+//!    most half of the log is gaps, or a chunk.
+
+use super::log::{Entry, Log};
+use crate::history::NO_OBJECT;
+use flashlore_flash::hints::{on_large_pages, prefetch};
+use std::collections::HashMap;
+
+/// The page of a gap: no page has this number.
+const NO_PAGE: u32 = u32::MAX;
+
+/// The tail is left alone up to this length. Short in tests, so that they sort.
+const SHORT_TAIL: u32 = if cfg!(test) { 4 } else { 1024 };
+
+/// So many gaps are left alone.
+const FEW_GAPS: u32 = if cfg!(test) { 8 } else { 4096 };
+
+/// The entries and their order.
+#[derive(Debug, Clone)]
+pub(super) struct Chains {
+    log: Log,
+    heads: Vec<u32>,
+    gaps: u32,
+    /// The largest stamp ever recorded.
+    newest: u64,
+    /// Entries of the tail, gaps included.
+    tail: u32,
+    /// No stamp of the tail is smaller.
+    tail_min: u64,
+    /// The length at which the tail is sorted.
+    patience: u32,
+}
+
+impl Chains {
+    /// No entry, and so many pages.
+    pub fn new(pages: u32) -> Self {
+        Chains {
+            log: Log::default(),
+            heads: on_large_pages(vec![0; pages as usize]),
+            gaps: 0,
+            newest: 0,
+            tail: 0,
+            tail_min: u64::MAX,
+            patience: SHORT_TAIL,
+        }
+    }
+
+    /// As `new`, and the first entry has this number.
+    #[cfg(test)]
+    pub fn starting_at(pages: u32, number: u32) -> Self {
+        Chains {
+            log: Log::starting_at(number),
+            ..Chains::new(pages)
+        }
+    }
+
+    /// Pages there are.
+    pub fn pages(&self) -> u32 {
+        self.heads.len() as u32
+    }
+
+    /// Entries held.
+    pub fn len(&self) -> u32 {
+        self.log.len() - self.gaps
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        self.log.heap_bytes() + self.heads.capacity() * size_of::<u32>()
+    }
+
+    /// Fetches what `push` needs of a page.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.heads, lpn as usize);
+    }
+
+    /// Appends an entry.
+    #[inline(always)]
+    pub fn push(&mut self, lpn: u32, object: u32, stamp: u64) {
+        debug_assert!(
+            self.head(lpn)
+                .is_none_or(|n| self.log.get(n).stamp <= stamp),
+            "page {lpn} is superseded at {stamp}, before it was written"
+        );
+        self.append(lpn, object, stamp);
+        if self.tail == 0 && stamp >= self.newest {
+            self.newest = stamp;
+        } else {
+            self.lengthen_tail(stamp);
+        }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, lpn: u32, object: u32, stamp: u64) {
+        let number = self.log.end();
+        let older = std::mem::replace(&mut self.heads[lpn as usize], number);
+        self.log.push(Entry {
+            stamp,
+            lpn,
+            object,
+            older,
+        });
+    }
+
+    fn lengthen_tail(&mut self, stamp: u64) {
+        self.newest = self.newest.max(stamp);
+        self.tail += 1;
+        self.tail_min = self.tail_min.min(stamp);
+        if self.tail >= self.patience {
+            self.sort();
+        }
+    }
+
+    /// Sorts the tail into place.
+    pub fn sort(&mut self) {
+        if self.tail == 0 {
+            return;
+        }
+        let from = self.first_sorted_after(self.tail_min);
+        let moved = self.log.end().wrapping_sub(from);
+        self.patience = (moved - self.tail).max(SHORT_TAIL);
+        self.rebuild(from);
+    }
+
+    /// Sorts the tail into place, unless all of its stamps are larger than this one.
+    #[inline(always)]
+    pub fn sort_up_to(&mut self, stamp: u64) {
+        if self.tail_min <= stamp {
+            self.sort();
+        }
+    }
+
+    /// Takes the entries from this number on out of their chains and puts them back in order,
+    /// without the gaps. The tail must be among them.
+    fn rebuild(&mut self, from: u32) {
+        let mut entries = Vec::new();
+        let mut number = self.log.end();
+        while number != from {
+            number = number.wrapping_sub(1);
+            let entry = *self.log.get(number);
+            if entry.lpn == NO_PAGE {
+                self.gaps -= 1;
+            } else {
+                self.heads[entry.lpn as usize] = entry.older;
+                entries.push(entry);
+            }
+        }
+        self.log.truncate(from);
+        entries.reverse();
+        // Stable: entries of equal stamps stay in the order in which they were recorded.
+        entries.sort_by_key(|entry| entry.stamp);
+        for entry in entries {
+            self.append(entry.lpn, entry.object, entry.stamp);
+        }
+        self.tail = 0;
+        self.tail_min = u64::MAX;
+    }
+
+    /// The number of the first entry before the tail with a stamp above this one; else that of the
+    /// first of the tail.
+    fn first_sorted_after(&self, stamp: u64) -> u32 {
+        let (mut low, mut high) = (0, self.log.len() - self.tail);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.log.get(self.log.first().wrapping_add(middle)).stamp > stamp {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        self.log.first().wrapping_add(low)
+    }
+
+    /// Takes away the oldest entry before the tail, if its stamp is not above this one.
+    #[inline(always)]
+    pub fn pop_up_to(&mut self, stamp: u64) -> Option<Entry> {
+        while self.log.len() > self.tail {
+            let entry = *self.log.get(self.log.first());
+            if entry.stamp > stamp {
+                return None;
+            }
+            self.log.pop();
+            if entry.lpn != NO_PAGE {
+                return Some(entry);
+            }
+            self.gaps -= 1;
+        }
+        None
+    }
+
+    /// The newest entry of a page.
+    #[inline(always)]
+    fn head(&self, lpn: u32) -> Option<u32> {
+        let number = self.heads[lpn as usize];
+        (self.log.contains(number) && self.log.get(number).lpn == lpn).then_some(number)
+    }
+
+    /// The entry of the same page before this one.
+    #[inline(always)]
+    fn before(&self, number: u32) -> Option<u32> {
+        let entry = self.log.get(number);
+        let position = |number: u32| number.wrapping_sub(self.log.first());
+        let stands_before = position(entry.older) < position(number);
+        (stands_before && self.log.get(entry.older).lpn == entry.lpn).then_some(entry.older)
+    }
+
+    /// The stamp of the entry of the same page before this one.
+    #[inline(always)]
+    pub fn stamp_before(&self, number: u32) -> Option<u64> {
+        self.before(number).map(|older| self.log.get(older).stamp)
+    }
+
+    /// Whether a page has entries.
+    pub fn has(&self, lpn: u32) -> bool {
+        self.head(lpn).is_some()
+    }
+
+    /// The entries of a page, newest first.
+    pub fn of_page(&self, lpn: u32) -> impl Iterator<Item = &Entry> {
+        let newest = self.head(lpn);
+        std::iter::successors(newest, |&number| self.before(number))
+            .map(|number| self.log.get(number))
+    }
+
+    fn entries(&self, from: u32, end: u32) -> impl Iterator<Item = (u32, &Entry)> {
+        let numbers = (0..end.wrapping_sub(from)).map(move |i| from.wrapping_add(i));
+        let entries = numbers.map(|number| (number, self.log.get(number)));
+        entries.filter(|(_, entry)| entry.lpn != NO_PAGE)
+    }
+
+    /// All entries with their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.entries(self.log.first(), self.log.end())
+    }
+
+    /// The entries with stamps above this one.
+    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (u32, &Entry)> {
+        self.entries(self.first_sorted_after(stamp), self.log.end())
+            .filter(move |(_, entry)| entry.stamp > stamp)
+    }
+
+    /// The entries in order of their stamps, but for the tail, and the smallest stamp that the
+    /// tail may hold.
+    pub fn sorted(&self) -> (impl Iterator<Item = (u32, &Entry)>, u64) {
+        let end = self.log.end().wrapping_sub(self.tail);
+        (self.entries(self.log.first(), end), self.tail_min)
+    }
+
+    /// Of the entries of a page leaves the newest, which names no object any more. Gives the
+    /// objects that were named.
+    pub fn purge(&mut self, lpn: u32, lost: &mut impl FnMut(u32)) {
+        let Some(newest) = self.head(lpn) else {
+            return;
+        };
+        let mut next = self.before(newest);
+        lost(std::mem::replace(
+            &mut self.log.get_mut(newest).object,
+            NO_OBJECT,
+        ));
+        while let Some(number) = next {
+            next = self.before(number);
+            let entry = self.log.get_mut(number);
+            lost(entry.object);
+            entry.lpn = NO_PAGE;
+            self.gaps += 1;
+        }
+    }
+
+    /// Closes the gaps if there are too many.
+    pub fn close_gaps(&mut self) {
+        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
+            self.rebuild(self.log.first());
+        }
+    }
+
+    /// Recounts everything.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_order()?;
+        self.check_links()
+    }
+
+    fn check_order(&self) -> Result<(), String> {
+        let slots = (0..self.log.len()).map(|i| *self.log.get(self.log.first().wrapping_add(i)));
+        let gaps = slots.clone().filter(|entry| entry.lpn == NO_PAGE).count();
+        if gaps != self.gaps as usize {
+            return Err(format!("{gaps} gaps, counted {}", self.gaps));
+        }
+        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
+            return Err(format!("{gaps} of {} slots are gaps", self.log.len()));
+        }
+        let Some(sorted) = self.log.len().checked_sub(self.tail) else {
+            return Err(format!("a tail of {} in {}", self.tail, self.log.len()));
+        };
+        if self.tail == 0 && self.tail_min != u64::MAX {
+            return Err(format!("no tail, but {} in it", self.tail_min));
+        }
+        let mut last = 0;
+        for (i, entry) in slots.enumerate() {
+            let (stamp, in_tail) = (entry.stamp, i >= sorted as usize);
+            if (in_tail && stamp < self.tail_min) || (!in_tail && stamp < last) {
+                return Err(format!("slot {i}: {stamp} is out of order"));
+            }
+            if stamp > self.newest {
+                return Err(format!("slot {i}: {stamp} is above {}", self.newest));
+            }
+            last = stamp;
+        }
+        Ok(())
+    }
+
+    fn check_links(&self) -> Result<(), String> {
+        let mut newest: HashMap<u32, u32> = HashMap::new();
+        for (number, entry) in self.all() {
+            let lpn = entry.lpn;
+            if lpn >= self.pages() {
+                return Err(format!("entry {number} is of page {lpn}"));
+            }
+            let before = newest.insert(lpn, number);
+            if self.before(number) != before {
+                return Err(format!(
+                    "entry {number} of page {lpn}: before it {before:?}, linked {:?}",
+                    self.before(number)
+                ));
+            }
+            if self.stamp_before(number).is_some_and(|s| s > entry.stamp) {
+                return Err(format!("the stamps of page {lpn} fall"));
+            }
+        }
+        for lpn in 0..self.pages() {
+            let expected = newest.get(&lpn).copied();
+            if self.head(lpn) != expected {
+                let head = self.head(lpn);
+                return Err(format!("page {lpn}: head {head:?}, should be {expected:?}"));
+            }
+        }
+        Ok(())
+    }
+}

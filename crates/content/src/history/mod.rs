@@ -1,0 +1,29 @@
+//! Versioning as BVSSD does it (SYSTOR 2012): which object each logical page referred to, until when.
+//!
+//! * [`store`] — [`History`]: records, the window, versions at an instant, snapshots, purges
+//! * [`schedule`] — which instants outlive the window by themselves, and for how long (combination K)
+//! * [`capacity`] — how far back a device can go, and what the paper charges for an entry
+//! * `chains` — the entries of the window in order of their stamps, those of a page linked
+//! * `log` — the memory the chains lie in
+//! * `pins` — instants that are kept behind the window, and the entries they need
+//!
+//! Nothing here knows flash: an object is a handle that somebody else owns, and an entry is one
+//! reference to it.
+
+pub mod capacity;
+pub mod schedule;
+pub mod store;
+
+mod chains;
+mod log;
+mod pins;
+
+#[cfg(test)]
+mod tests;
+
+pub use capacity::{PAPER_ENTRY_BYTES, protection_window};
+pub use schedule::{Schedule, ScheduleError, Tier};
+pub use store::{History, HistoryOptions, TooOld, Version};
+
+/// The handle of no object: the page was unmapped.
+pub const NO_OBJECT: u32 = u32::MAX;

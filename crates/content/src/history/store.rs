@@ -1,0 +1,380 @@
+//! The history of the map: which object each logical page referred to, until when.
+//!
+//! An *entry* says: until `stamp` the page referred to the object, or to none. It is made when a
+//! reference is superseded, also the first one (before it there was none) and by a trim. A version
+//! was current from the stamp of the entry of its page before it up to its own, the latter excluded,
+//! so what a page referred to at `t` is **the entry with the smallest stamp above `t`, or else the
+//! present**. A write at exactly `t` is in the state at `t`. (The rule printed in the paper, the entry
+//! nearest *before* `t`, is one version too old.) Of entries of a page with equal stamps the first
+//! recorded is the one that counts; the others never were the state at any instant.
+//!
+//! Life of an entry: it is recorded and lies in the window until [`History::advance`] passes its
+//! stamp. Then it goes, and its object reference is given up, unless a pinned instant needs it: then
+//! it is kept until that pin goes.
+//!
+//! Invariants:
+//! 1. Exact are all instants from [`History::oldest`] on, which never falls, and the
+//!    [pinned](History::pinned) ones.
+//! 2. An entry in the window has a stamp above `oldest`, but for one recorded late: it was passed
+//!    before it came, changes no instant of the window, and goes with the next advance.
+//! 3. Each object reference taken over by [`History::record`] is told to a `drop` exactly once, or
+//!    is in [`History::objects`].
+
+use super::chains::Chains;
+use super::pins::Pins;
+use super::schedule::Schedule;
+use crate::history::NO_OBJECT;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+use thiserror::Error;
+
+/// How much is remembered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistoryOptions {
+    /// Entries after which the history [is full](History::is_full); `None` for as many as come.
+    pub max_entries: Option<u32>,
+    /// Which instants stay behind the window by themselves.
+    pub schedule: Option<Schedule>,
+}
+
+/// What a page referred to at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// To what it refers to now: it has not changed since.
+    Current,
+    /// To this object.
+    Object(u32),
+    /// To none: it was unmapped.
+    Nothing,
+}
+
+impl Version {
+    fn of_entry(object: u32) -> Self {
+        match object {
+            NO_OBJECT => Version::Nothing,
+            object => Version::Object(object),
+        }
+    }
+}
+
+/// The instant is not remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("instant {instant} is forgotten; expected {oldest} or later, or a snapshot")]
+pub struct TooOld {
+    /// What was asked for.
+    pub instant: u64,
+    /// The start of the window.
+    pub oldest: u64,
+}
+
+/// The history of a map. Stamps have any unit; an instant is a stamp.
+#[derive(Debug, Clone)]
+pub struct History {
+    chains: Chains,
+    pins: Pins,
+    options: HistoryOptions,
+    oldest: u64,
+    recorded: u64,
+}
+
+impl History {
+    /// Nothing has ever changed, on this many pages.
+    pub fn new(pages: u32, options: HistoryOptions) -> Self {
+        History {
+            chains: Chains::new(pages),
+            pins: Pins::default(),
+            options,
+            oldest: 0,
+            recorded: 0,
+        }
+    }
+
+    /// As `new`, and the first entry has this number.
+    #[cfg(test)]
+    pub(super) fn starting_at(pages: u32, options: HistoryOptions, number: u32) -> Self {
+        History {
+            chains: Chains::starting_at(pages, number),
+            ..History::new(pages, options)
+        }
+    }
+
+    /// Until `stamp` the page referred to `object`, or to none ([`NO_OBJECT`]); the history takes
+    /// over a reference to it. Stamps of one page never fall; those of different pages may come in
+    /// any order, and cost the less the closer it is to theirs.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    #[inline(always)]
+    pub fn record(&mut self, lpn: u32, object: u32, stamp: u64) {
+        self.recorded += 1;
+        self.chains.push(lpn, object, stamp);
+    }
+
+    /// A hint that a page will be recorded soon: some writes ahead it hides most of the latency.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        self.chains.prefetch(lpn);
+    }
+
+    /// The start of the window: all instants from this one on can be returned to.
+    pub fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// Whether the state at an instant is exactly known.
+    pub fn is_exact(&self, instant: u64) -> bool {
+        instant >= self.oldest || self.pins.contains(instant)
+    }
+
+    fn demand_exact(&self, instant: u64) -> Result<(), TooOld> {
+        match self.is_exact(instant) {
+            true => Ok(()),
+            false => Err(TooOld {
+                instant,
+                oldest: self.oldest,
+            }),
+        }
+    }
+
+    /// Moves the start of the window on, to `to` or not at all if it is there already: ADVANCE.
+    /// Instants passed that the schedule wants are pinned. Every entry with a stamp up to there goes
+    /// unless a pinned instant needs it; each object reference given up is told to `drop`.
+    pub fn advance(&mut self, to: u64, drop: &mut impl FnMut(u32)) {
+        let to = to.max(self.oldest);
+        if let Some(schedule) = &self.options.schedule {
+            for instant in schedule.instants(self.oldest, to) {
+                self.pins.add_scheduled(instant);
+            }
+        }
+        self.chains.sort_up_to(to);
+        let mut lost = told_of_objects(drop);
+        while let Some(entry) = self.chains.pop_up_to(to) {
+            if !self.pins.keep(entry.lpn, entry.object, entry.stamp) {
+                lost(entry.object);
+            }
+        }
+        self.chains.close_gaps();
+        self.oldest = to;
+    }
+
+    /// The smallest stamp to advance to so that this many entries go, not counting those a pin
+    /// needs; if there are fewer, so that all of them go; `None` if there is none. With a schedule
+    /// every multiple of its first spacing counts as pinned, so more may go.
+    pub fn stamp_to_drop(&mut self, entries: usize) -> Option<u64> {
+        let (found, stamp) = self.stamp_among_sorted(entries);
+        let (_, tail_min) = self.chains.sorted();
+        if found == entries && stamp.is_none_or(|stamp| stamp <= tail_min) {
+            return stamp;
+        }
+        self.chains.sort();
+        self.stamp_among_sorted(entries).1
+    }
+
+    /// So many entries of those in order, at most, can go, and the stamp of the last of them.
+    fn stamp_among_sorted(&self, entries: usize) -> (usize, Option<u64>) {
+        let (sorted, _) = self.chains.sorted();
+        let can_go =
+            sorted.filter(|&(number, entry)| !self.is_needed(number, entry.lpn, entry.stamp));
+        let stamps = can_go.take(entries).map(|(_, entry)| entry.stamp);
+        stamps.fold((0, None), |(found, _), stamp| (found + 1, Some(stamp)))
+    }
+
+    /// Whether an entry will be kept when the window passes it.
+    fn is_needed(&self, number: u32, lpn: u32, stamp: u64) -> bool {
+        let schedule = self.options.schedule.as_ref();
+        let scheduled = schedule.and_then(|s| s.last_before(self.oldest, stamp));
+        let pinned = self.pins.last_before(stamp, lpn);
+        let Some(instant) = scheduled.max(pinned.map(|(instant, _)| instant)) else {
+            return false;
+        };
+        let covered = pinned.is_some_and(|(pin, has_page)| pin == instant && has_page);
+        let before = self.chains.stamp_before(number);
+        !covered && before.is_none_or(|before| before <= instant)
+    }
+
+    /// What a page referred to at an instant, in time proportional to its changes since.
+    ///
+    /// # Errors
+    /// If the instant is not remembered.
+    ///
+    /// # Panics
+    /// If there is no such page.
+    pub fn at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
+        self.demand_exact(instant)?;
+        if instant < self.oldest
+            && let Some(object) = self.pins.at(lpn, instant)
+        {
+            return Ok(Version::of_entry(object));
+        }
+        let entries = self.chains.of_page(lpn);
+        let later = entries.take_while(|entry| entry.stamp > instant);
+        Ok(later
+            .last()
+            .map_or(Version::Current, |entry| Version::of_entry(entry.object)))
+    }
+
+    /// Tells of each page that changed after an instant, once, and what it referred to then; in no
+    /// particular order. What it refers to now may be the same again. In time proportional to the
+    /// entries since, in the window and kept behind it.
+    ///
+    /// # Errors
+    /// If the instant is not remembered.
+    pub fn changed_since(
+        &self,
+        instant: u64,
+        mut tell: impl FnMut(u32, Version),
+    ) -> Result<(), TooOld> {
+        self.demand_exact(instant)?;
+        let mut told = FxHashSet::default();
+        if instant < self.oldest {
+            for (lpn, object) in self.pins.after(instant) {
+                if told.insert(lpn) {
+                    tell(lpn, Version::of_entry(object));
+                }
+            }
+        }
+        for (number, entry) in self.chains.after(instant) {
+            let before = self.chains.stamp_before(number);
+            let first = before.is_none_or(|before| before <= instant);
+            if first && !told.contains(&{ entry.lpn }) {
+                tell(entry.lpn, Version::of_entry(entry.object));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pins an instant: it stays readable until the snapshot is deleted, wherever the window begins.
+    /// It may lie ahead. A change recorded later and stamped exactly so is in it. Nothing happens if
+    /// there is a snapshot of it already.
+    ///
+    /// # Errors
+    /// If the instant is not remembered.
+    pub fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
+        self.demand_exact(instant)?;
+        self.pins.add_snapshot(instant);
+        Ok(())
+    }
+
+    /// Deletes a snapshot; whether there was one. Entries nobody else needs go; each object
+    /// reference given up is told to `drop`. In time proportional to the entries kept for this
+    /// instant or for the pinned one before it, whichever are fewer.
+    pub fn delete_snapshot(&mut self, instant: u64, drop: &mut impl FnMut(u32)) -> bool {
+        self.pins
+            .remove_snapshot(instant, &mut told_of_objects(drop))
+    }
+
+    /// The instants of the snapshots, oldest first.
+    pub fn snapshots(&self) -> impl Iterator<Item = u64> {
+        self.pins.snapshots()
+    }
+
+    /// The pinned instants, oldest first: the snapshots and what the schedule keeps. These, and all
+    /// from [`Self::oldest`] on, are exact.
+    pub fn pinned(&self) -> impl Iterator<Item = u64> {
+        self.pins.instants()
+    }
+
+    /// Does what the schedule wants done at `now`: the window begins where its exact age ends, and
+    /// instants it wants no more are unpinned. Without a schedule nothing happens.
+    pub fn apply_schedule(&mut self, now: u64, drop: &mut impl FnMut(u32)) {
+        let Some(schedule) = &self.options.schedule else {
+            return;
+        };
+        let exact = now.saturating_sub(schedule.exact());
+        self.advance(exact, drop);
+        let Some(schedule) = &self.options.schedule else {
+            return;
+        };
+        let all = self.pins.scheduled();
+        let unwanted: Vec<u64> = all
+            .filter(|&instant| !schedule.wants(instant, now))
+            .collect();
+        for instant in unwanted {
+            self.pins
+                .remove_scheduled(instant, &mut told_of_objects(drop));
+        }
+    }
+
+    /// Gives up the oldest instant that only the schedule keeps, and names it: what can be done when
+    /// an advance frees nothing.
+    pub fn expire_oldest(&mut self, drop: &mut impl FnMut(u32)) -> Option<u64> {
+        let instant = self.pins.scheduled().next()?;
+        self.pins
+            .remove_scheduled(instant, &mut told_of_objects(drop));
+        Some(instant)
+    }
+
+    /// Forgets every version of these pages but the present one, also for snapshots: at instants
+    /// before the present version they read as unmapped from now on, at later ones as before. So
+    /// what a secure trim unmapped cannot come back, whether the trim itself was recorded or not. A
+    /// page that had entries is left with one that names no object. Each object reference given up
+    /// is told to `drop`. Pages there are not are left out.
+    pub fn purge(&mut self, pages: Range<u32>, drop: &mut impl FnMut(u32)) {
+        let mut lost = told_of_objects(drop);
+        let end = pages.end.min(self.chains.pages());
+        let pages = pages.start.min(end)..end;
+        for lpn in pages.clone() {
+            self.chains.purge(lpn, &mut lost);
+        }
+        let in_window = |lpn| self.chains.has(lpn);
+        self.pins.purge(pages, in_window, &mut lost);
+        self.chains.close_gaps();
+    }
+
+    /// Entries held, in the window and kept behind it.
+    pub fn len(&self) -> usize {
+        self.chains.len() as usize + self.pins.len()
+    }
+
+    /// Whether no entry is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Entries kept for pinned instants behind the window. An advance does not free them.
+    pub fn kept(&self) -> usize {
+        self.pins.len()
+    }
+
+    /// Whether the budget is used up: time to advance. Recording goes on all the same.
+    pub fn is_full(&self) -> bool {
+        let budget = self.options.max_entries;
+        budget.is_some_and(|entries| self.len() >= entries as usize)
+    }
+
+    /// Entries ever recorded; those that are not held have gone.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Bytes held: 4 a page, 20 an entry of the window; 10 to 20 an entry kept, as far as that can be told.
+    pub fn heap_bytes(&self) -> usize {
+        self.chains.heap_bytes() + self.pins.heap_bytes()
+    }
+
+    /// Every object reference held, as often as it is.
+    pub fn objects(&self) -> impl Iterator<Item = u32> {
+        let window = self.chains.all().map(|(_, entry)| entry.object);
+        window
+            .chain(self.pins.objects())
+            .filter(|&object| object != NO_OBJECT)
+    }
+
+    /// Recounts everything; says what is wrong.
+    ///
+    /// # Errors
+    /// The first contradiction found, as a sentence.
+    pub fn check(&self) -> Result<(), String> {
+        self.chains.check()?;
+        self.pins.check(self.oldest, self.chains.pages())
+    }
+}
+
+/// Tells only of entries that name an object.
+fn told_of_objects(drop: &mut impl FnMut(u32)) -> impl FnMut(u32) {
+    |object| {
+        if object != NO_OBJECT {
+            drop(object);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The vectors of the specification, and the store against the naive model of the oracle crate.
+
+use super::*;
+use flashlore_oracle::history::HistoryModel;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// A history without a budget and without a schedule.
+fn history(pages: u32) -> History {
+    History::new(pages, HistoryOptions::default())
+}
+
+/// The objects given up by an operation, in order.
+fn lost(operation: impl FnOnce(&mut dyn FnMut(u32))) -> Vec<u32> {
+    let mut objects = Vec::new();
+    operation(&mut |object| objects.push(object));
+    objects.sort_unstable();
+    objects
+}
+
+const A: u32 = 0;
+const B: u32 = 1;
+const A1: u32 = 11;
+const A2: u32 = 12;
+const B1: u32 = 21;
+
+/// `spec/bvssd.md` section 7: W(A,a1) W(A,a2) W(B,b1) W(A,a3) TRIM(B) at 1, 3, 5, 7, 9.
+fn vector() -> History {
+    let mut history = history(2);
+    history.record(A, NO_OBJECT, 1);
+    history.record(A, A1, 3);
+    history.record(B, NO_OBJECT, 5);
+    history.record(A, A2, 7);
+    history.record(B, B1, 9);
+    history
+}
+
+/// The state at an instant.
+fn state(history: &History, instant: u64) -> [Version; 2] {
+    [A, B].map(|lpn| history.at(lpn, instant).unwrap())
+}
+
+#[test]
+fn the_recovery_vector() {
+    use Version::{Current, Nothing, Object};
+    let history = vector();
+    assert_eq!(state(&history, 0), [Nothing, Nothing]);
+    assert_eq!(state(&history, 2), [Object(A1), Nothing]);
+    // The rule as it is printed, nearest before T, gives A1 here.
+    assert_eq!(state(&history, 4), [Object(A2), Nothing]);
+    assert_eq!(state(&history, 6), [Object(A2), Object(B1)]);
+    assert_eq!(state(&history, 8), [Current, Object(B1)]);
+    assert_eq!(state(&history, 10), [Current, Current]);
+    // A write at exactly T is included.
+    for t in [1, 3, 5, 7, 9] {
+        assert_eq!(state(&history, t), state(&history, t + 1), "{t}");
+        assert_ne!(state(&history, t), state(&history, t - 1), "{t}");
+    }
+}
+
+#[test]
+fn the_collection_vector() {
+    let mut history = vector();
+    assert_eq!(lost(|mut drop| history.advance(4, &mut drop)), [A1]);
+    let objects: Vec<u32> = history.objects().collect();
+    assert_eq!(objects, [A2, B1], "A2 survives although it is not current");
+    assert_eq!(lost(|mut drop| history.advance(7, &mut drop)), [A2]);
+    assert_eq!(history.objects().collect::<Vec<_>>(), [B1]);
+    assert_eq!((history.len(), history.recorded()), (1, 5));
+}
+
+#[test]
+fn the_papers_example() {
+    // LPN 3 lies on page 4 and is written to page 5 at T1: (3, 4, T1).
+    const T1: u64 = 100;
+    let mut history = history(8);
+    history.record(3, 4, T1);
+    assert_eq!(history.at(3, T1 - 1), Ok(Version::Object(4)));
+    assert_eq!(history.at(3, T1), Ok(Version::Current));
+    assert_eq!(history.at(2, 0), Ok(Version::Current));
+}
+
+#[test]
+fn of_equal_stamps_the_first_recorded_counts() {
+    let mut history = history(2);
+    history.record(A, NO_OBJECT, 5);
+    history.record(A, A1, 5);
+    history.record(A, A2, 5);
+    assert_eq!(history.at(A, 4), Ok(Version::Nothing));
+    assert_eq!(history.at(A, 5), Ok(Version::Current));
+    assert_eq!(history.stamp_to_drop(1), Some(5));
+    history.snapshot(4).unwrap();
+    assert_eq!(lost(|mut drop| history.advance(5, &mut drop)), [A1, A2]);
+    assert_eq!(history.at(A, 4), Ok(Version::Nothing));
+    history.check().unwrap();
+}
+
+#[test]
+fn a_forgotten_instant_is_refused_with_the_window() {
+    let mut history = vector();
+    history.advance(4, &mut |_| ());
+    assert_eq!(
+        history.at(A, 3).unwrap_err().to_string(),
+        "instant 3 is forgotten; expected 4 or later, or a snapshot"
+    );
+    assert!(history.changed_since(3, |_, _| ()).is_err());
+    assert!(history.snapshot(3).is_err());
+    assert_eq!(history.pinned().count(), 0);
+    history.advance(2, &mut |_| ());
+    assert_eq!(history.oldest(), 4, "the window never begins earlier again");
+}
+
+#[test]
+fn a_late_entry_changes_no_instant_of_the_window_and_goes_with_the_next_advance() {
+    let mut history = vector();
+    history.advance(8, &mut |_| ());
+    // Handed on late by a write queue: A was written at 8, before the window began.
+    history.record(A, 13, 8);
+    history.check().unwrap();
+    assert_eq!(history.at(A, 8), Ok(Version::Current));
+    assert_eq!(lost(|mut drop| history.advance(8, &mut drop)), [13]);
+}
+
+#[test]
+fn alternating_values_fill_the_budget_and_no_more_when_the_caller_advances() {
+    let options = HistoryOptions {
+        max_entries: Some(100),
+        schedule: None,
+    };
+    let mut history = History::new(1, options);
+    let mut references = [0i32; 2];
+    for stamp in 0..10_000u64 {
+        let object = (stamp % 2) as u32;
+        references[object as usize] += 1;
+        history.record(0, object, stamp);
+        while history.is_full() {
+            let to = history.stamp_to_drop(10).unwrap();
+            history.advance(to, &mut |object| references[object as usize] -= 1);
+        }
+        assert!(history.len() < 100);
+    }
+    assert_eq!(history.oldest(), 10_000 - 1 - history.len() as u64);
+    for object in 0..2 {
+        let held = history.objects().filter(|&o| o == object).count();
+        assert_eq!(references[object as usize], held as i32);
+    }
+}
+
+#[test]
+fn a_secure_trim_leaves_nothing_to_return_to() {
+    let mut history = vector();
+    history.snapshot(4).unwrap();
+    assert_eq!(lost(|mut drop| history.advance(8, &mut drop)), [A1]);
+    assert_eq!(
+        history.kept(),
+        2,
+        "A2 for the snapshot, and that B was unmapped"
+    );
+    assert_eq!(lost(|mut drop| history.purge(0..2, &mut drop)), [A2, B1]);
+    assert_eq!(history.objects().count(), 0);
+    assert_eq!(state(&history, 4), [Version::Nothing; 2]);
+    assert_eq!(state(&history, 8), [Version::Current, Version::Nothing]);
+    assert_eq!(state(&history, 9), [Version::Current; 2]);
+    history.check().unwrap();
+}
+
+#[test]
+fn memory_follows_the_number_of_entries() {
+    let mut history = history(4);
+    let empty = history.heap_bytes();
+    for stamp in 0..1000 {
+        history.record(stamp as u32 % 4, stamp as u32, stamp);
+    }
+    let full = history.heap_bytes();
+    assert!((20_000..23_000).contains(&(full - empty)), "{full} {empty}");
+    history.advance(1000, &mut |_| ());
+    assert!(history.is_empty() && history.heap_bytes() < empty + 3000);
+}
+
+#[test]
+fn gaps_are_closed_when_what_lies_before_them_has_gone() {
+    let mut history = history(2);
+    for stamp in 0..20 {
+        history.record(A, 1, stamp);
+    }
+    for stamp in 20..32 {
+        history.record(B, 2, stamp);
+    }
+    history.purge(B..B + 1, &mut |_| ());
+    history.check().unwrap();
+    history.advance(15, &mut |_| ());
+    history.check().unwrap();
+    assert_eq!(history.len(), 5);
+    assert_eq!(history.at(B, 30), Ok(Version::Nothing));
+}
+
+const PAGES: u32 = 6;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Time goes on, and a page is written or trimmed, stamped so long ago.
+    Write {
+        lpn: u32,
+        trim: bool,
+        later: u64,
+        ago: u64,
+    },
+    /// The window is to begin so long ago.
+    Advance(u64),
+    /// So many entries are to go.
+    Free(usize),
+    /// An instant so long ago, or ahead.
+    Snapshot(i64),
+    /// Of the pinned instants.
+    Delete(usize),
+    Purge(u32, u32),
+    ApplySchedule,
+    Expire,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let write = (0..PAGES, prop::bool::weighted(0.15), 0..3u64, 0..12u64).prop_map(
+        |(lpn, trim, later, ago)| Step::Write {
+            lpn,
+            trim,
+            later,
+            ago,
+        },
+    );
+    let step = prop_oneof![
+        24 => write,
+        2 => (0..40u64).prop_map(Step::Advance),
+        3 => (0..24usize).prop_map(Step::Free),
+        2 => (-4..30i64).prop_map(Step::Snapshot),
+        2 => (0..6usize).prop_map(Step::Delete),
+        1 => (0..PAGES, 0..PAGES + 1).prop_map(|(from, to)| Step::Purge(from, to)),
+        1 => Just(Step::ApplySchedule),
+        1 => Just(Step::Expire),
+    ];
+    prop::collection::vec(step, 1..160)
+}
+
+/// Ages and spacings of the tiers, or none.
+fn tiers() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    prop_oneof![
+        Just(vec![]),
+        Just(vec![(20, 3)]),
+        Just(vec![(16, 2), (20, 4), (60, 20)])
+    ]
+}
+
+/// The store, the model, and the clock of the test.
+struct Pair {
+    history: History,
+    model: HistoryModel,
+    now: u64,
+    written: u32,
+}
+
+impl Pair {
+    fn new(tiers: Vec<(u64, u64)>, number: u32) -> Self {
+        const EXACT: u64 = 8;
+        let model = HistoryModel::new(PAGES as usize, EXACT, tiers.clone());
+        let to_tier = |(up_to, spacing)| Tier { up_to, spacing };
+        let tiers: Vec<Tier> = tiers.into_iter().map(to_tier).collect();
+        let options = HistoryOptions {
+            max_entries: None,
+            schedule: (!tiers.is_empty()).then(|| Schedule::new(EXACT, tiers).unwrap()),
+        };
+        Pair {
+            history: History::starting_at(PAGES, options, number),
+            model,
+            now: 0,
+            written: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+        let (history, model) = (&mut self.history, &mut self.model);
+        match step {
+            Step::Write {
+                lpn,
+                trim,
+                later,
+                ago,
+            } => {
+                self.now += later;
+                let first = model.written(lpn as usize);
+                let stamp = self.now.saturating_sub(ago).max(first);
+                // Every object has a name of its own, so that none is taken for another.
+                self.written += 1;
+                let object = (!trim).then_some(self.written);
+                let old = model.write(lpn as usize, object, stamp);
+                history.record(lpn, old.unwrap_or(NO_OBJECT), stamp);
+            }
+            Step::Advance(ago) => {
+                let to = self.now.saturating_sub(ago);
+                let gone = lost(|mut drop| history.advance(to, &mut drop));
+                prop_assert_eq!(gone, model.advance(to));
+            }
+            Step::Free(entries) => self.free(entries)?,
+            Step::Snapshot(ago) => {
+                let instant = self.now.saturating_add_signed(-ago);
+                prop_assert_eq!(history.snapshot(instant).is_ok(), model.snapshot(instant));
+            }
+            Step::Delete(which) => {
+                let instant = history.pinned().nth(which).unwrap_or(self.now);
+                let mut found = false;
+                let gone = lost(|mut drop| found = history.delete_snapshot(instant, &mut drop));
+                prop_assert_eq!(found.then_some(gone), model.delete_snapshot(instant));
+            }
+            Step::Purge(from, to) => {
+                let gone = lost(|mut drop| history.purge(from..to, &mut drop));
+                prop_assert_eq!(gone, model.purge(from as usize..to as usize));
+            }
+            Step::ApplySchedule => {
+                let gone = lost(|mut drop| history.apply_schedule(self.now, &mut drop));
+                prop_assert_eq!(gone, model.apply_schedule(self.now));
+            }
+            Step::Expire => {
+                let mut expired = None;
+                let gone = lost(|mut drop| expired = history.expire_oldest(&mut drop));
+                prop_assert_eq!(
+                    expired.map(|instant| (instant, gone)),
+                    model.expire_oldest()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Advances to where so many entries go.
+    fn free(&mut self, entries: usize) -> Result<(), TestCaseError> {
+        let before = self.history.len();
+        let to = self.history.stamp_to_drop(entries);
+        prop_assert_eq!(to, self.model.stamp_to_drop(entries));
+        let Some(to) = to else {
+            return Ok(());
+        };
+        let gone = lost(|mut drop| self.history.advance(to, &mut drop));
+        prop_assert_eq!(gone, self.model.advance(to));
+        prop_assert!(self.history.len() < before);
+        Ok(())
+    }
+
+    /// Everything that can be asked is answered alike.
+    fn compare(&self) -> Result<(), TestCaseError> {
+        let (history, model) = (&self.history, &self.model);
+        history.check().map_err(TestCaseError::fail)?;
+        prop_assert_eq!(history.oldest(), model.oldest());
+        prop_assert_eq!(history.len(), model.len());
+        prop_assert!(history.pinned().eq(model.pinned()));
+        prop_assert!(history.snapshots().eq(model.snapshots().iter().copied()));
+        let mut objects: Vec<u32> = history.objects().collect();
+        objects.sort_unstable();
+        prop_assert_eq!(objects, model.objects());
+        for instant in 0..self.now + 6 {
+            for lpn in 0..PAGES {
+                let version = history.at(lpn, instant).ok();
+                let expected = model.at(lpn as usize, instant);
+                prop_assert_eq!(version, expected.map(version_of), "{} at {}", lpn, instant);
+            }
+            prop_assert_eq!(changed(history, instant), expected_changes(model, instant));
+        }
+        Ok(())
+    }
+}
+
+fn version_of(version: Option<Option<u32>>) -> Version {
+    match version {
+        None => Version::Current,
+        Some(None) => Version::Nothing,
+        Some(Some(object)) => Version::Object(object),
+    }
+}
+
+/// The pages the store tells of; a page told of twice is an error of its own kind.
+fn changed(history: &History, instant: u64) -> Option<BTreeMap<u32, Version>> {
+    let mut pages = BTreeMap::new();
+    let tell = |lpn, version| assert_eq!(pages.insert(lpn, version), None, "page {lpn} twice");
+    history.changed_since(instant, tell).ok()?;
+    Some(pages)
+}
+
+fn expected_changes(model: &HistoryModel, instant: u64) -> Option<BTreeMap<u32, Version>> {
+    let changed = model.changed_since(instant)?.into_iter();
+    Some(
+        changed
+            .map(|(lpn, object)| (lpn, version_of(Some(object))))
+            .collect(),
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_store_equals_a_list_of_versions(steps in steps(), tiers in tiers(), start in 0..60u32) {
+        // The numbers of the entries run over in the middle of the test.
+        let mut pair = Pair::new(tiers, start.wrapping_neg());
+        for step in steps {
+            pair.step(step)?;
+            pair.compare()?;
+        }
+        // Every reference is given up once: what is held now goes when nothing is wanted any more.
+        let snapshots: Vec<u64> = pair.history.snapshots().collect();
+        let mut left: Vec<u32> = pair.history.objects().collect();
+        left.sort_unstable();
+        let gone = lost(|mut drop| {
+            pair.history.advance(pair.now, &mut drop);
+            for instant in snapshots {
+                pair.history.delete_snapshot(instant, &mut drop);
+            }
+            while pair.history.expire_oldest(&mut drop).is_some() {}
+        });
+        prop_assert_eq!(gone, left);
+        prop_assert!(pair.history.is_empty());
+        pair.history.check().map_err(TestCaseError::fail)?;
+    }
+}
