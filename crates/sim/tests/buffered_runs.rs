@@ -8,7 +8,9 @@ use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
 
 const PAGES: u32 = 16_384;
-const DEVICE: [&str; 5] = [
+/// So slow that the device keeps up.
+const DEVICE: [&str; 6] = [
+    "host.time_scale=10",
     "device.geometry.channels=4",
     "device.geometry.blocks_per_plane=96",
     "device.space.capacity=64MiB",
@@ -38,14 +40,19 @@ fn what_the_host_asked_is_counted_at_the_host_and_adds_up() {
             let small = run(system, values, &[&policy, "device.buffer.size=4MiB"]);
             let large = run(system, values, &[&policy, "device.buffer.size=16MiB"]);
             for run in [&small, &large] {
-                assert_eq!(run.host, none.host, "{system}, {policy}");
+                assert_eq!(run.host.bytes, none.host.bytes, "{system}, {policy}");
+                // What had arrived but was not hashed when counting began counts without a buffer.
+                let writes = run.host.write_pages.abs_diff(none.host.write_pages);
+                assert!(writes < 3, "{system}, {policy}");
                 let b = run.buffer;
                 let (came, went) = (
                     run.host.write_pages + b.pages_begin,
                     b.write_hits + b.evictions + b.trimmed + b.pages_end,
                 );
                 assert_eq!(came, went, "{system}, {policy}");
-                assert!(run.waf_total < none.waf_total, "{system}, {policy}");
+                if values == 0 {
+                    assert!(run.waf_total < none.waf_total, "{policy}");
+                }
             }
             // A quarter of the device is held: a quarter of the uniform writes and reads are of it.
             let share = |part: u64, all: u64| part as f64 / all as f64;
@@ -75,12 +82,12 @@ fn hashed_and_shared_is_what_reaches_the_translation_layer() {
 fn a_queue_changes_neither_what_is_asked_nor_what_is_programmed_for_it() {
     let none = run("plain", 0, &[]);
     for ack in ["queue.ack=enqueue", "queue.ack=program"] {
-        let queued = run("plain", 0, &["queue.enabled=true", "queue.bucket=64", ack]);
+        let queued = run("plain", 0, &["queue.enabled=true", "queue.bucket=512", ack]);
         assert_eq!(queued.host.write_pages, none.host.write_pages);
         let q = queued.queue;
         let came = queued.host.write_pages + q.changes_begin;
         assert_eq!(came, q.flushed + q.changes_end);
-        assert!(q.requests_per_flush.unwrap() > 1.5, "{:?}", q);
+        assert!(q.requests_per_flush.unwrap() > 4.0, "{:?}", q);
         assert!(queued.programs.host.abs_diff(q.flushed) < 10);
         let (with, without) = (queued.response_us.write.mean, none.response_us.write.mean);
         match ack {
@@ -97,7 +104,7 @@ fn impossible_settings_name_their_key() {
         let config = configured(system, settings);
         let mut source = Uniform::new(100, PAGES, 4, values);
         let error = simulate(&config, &mut source, RunOptions::default());
-        error.err().expect("it is refused").to_string()
+        error.expect_err("it is refused").to_string()
     };
     let both = ["queue.enabled=true", "device.buffer.policy=fifo"];
     let error = refused("plain", 0, &both);
