@@ -115,7 +115,7 @@ impl Front for QueueFront {
 
     fn change(&mut self, unit: Unit, steps: &mut Vec<Step>) {
         self.writes += u64::from(unit.what != What::Trim);
-        if !self.line.is_empty() || !self.enter(unit, unit.arrival, steps) {
+        if !self.enter(unit, unit.arrival, steps) {
             self.line.push_back(unit);
             self.make_room(unit.lpn, steps);
         }
