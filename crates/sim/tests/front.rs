@@ -362,7 +362,18 @@ fn half_of_the_places_stay_where_the_host_asks_for_more_than_flash_can_do() {
         &Trace::of(&requests[..10]),
     );
     assert_eq!(run.responses[4..], waits);
-    assert_eq!(run.queue().flushes, 7);
+    assert_eq!(run.queue().flushes, 6);
+    for front in [fifo(4), queue(4, 1, true)] {
+        let trace = Trace::of(&requests);
+        let mut system = plain(0);
+        let mut driver = Driver::new(&mut system, front, Measured::default());
+        driver.replay(&trace.0, 0, 10).unwrap();
+        let gone = match driver.traffic().unwrap() {
+            Traffic::Buffer(counted) => counted.evictions,
+            Traffic::Queue(counted) => counted.flushed,
+        };
+        assert_eq!(gone, 2);
+    }
 }
 
 #[test]
