@@ -3,9 +3,9 @@
 //! Writes and trims are changes; each takes a place, and no version of a page is left out. A change
 //! that finds no free place waits in line: the bucket of its address goes on, or the largest. No bucket
 //! goes on for one that waits while half of the changes leave: what is queued is sorted even where the
-//! host asks for more than the flash can do. All of the queue goes on a period after the first change since the last time, and when more requests have
-//! come since the last flush than it has places. A page written in part needs no read of its old
-//! content if its newest version is here.
+//! host asks for more than the flash can do. All of the queue goes on a period after the first change
+//! since the last time, and when more requests than it has places have come and nothing has left it. A
+//! page written in part needs no read of its old content if its newest version is here.
 //!
 //! Invariants: a change waits only while no place is free, and while one waits, a change leaves; changes
 //! are taken in order of arrival; there is a deadline while changes are held.
@@ -27,7 +27,7 @@ pub(super) struct QueueFront {
     early_ack: bool,
     period: Time,
     due: Option<Time>,
-    /// Requests since the last flush.
+    /// Requests since a change left.
     requests: u32,
     writes: u64,
     counted: QueueTraffic,
@@ -107,6 +107,10 @@ impl QueueFront {
 
 impl Front for QueueFront {
     fn request(&mut self, steps: &mut Vec<Step>) {
+        if self.queue.leaving() > 0 {
+            self.requests = 0;
+            return;
+        }
         self.requests = self.requests.saturating_add(1);
         if self.requests > self.places {
             self.flush_all(steps);
