@@ -13,9 +13,11 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Tag, When};
 use flashlore_ftl::FtlOptions;
+use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{Driver, Host};
+use flashlore_sim::engine::front::FrontOptions;
 use flashlore_sim::engine::system::{Deduplicating, Plain, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use rand_core::{Rng, SeedableRng};
@@ -128,7 +130,7 @@ impl Source {
     }
 }
 
-fn host() -> Host {
+fn host(front: Option<FrontOptions>) -> Host {
     Host {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
@@ -137,7 +139,7 @@ fn host() -> Host {
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
-        front: None,
+        front,
     }
 }
 
@@ -151,6 +153,7 @@ struct Replay<S> {
     name: &'static str,
     shape: Shape,
     system: S,
+    front: Option<FrontOptions>,
     source: Source,
     best: f64,
     last: (u64, u64, u64),
@@ -169,6 +172,7 @@ impl<S: System> Replay<S> {
             name,
             shape,
             system,
+            front: None,
             source,
             best: f64::INFINITY,
             last: (0, 0, 0),
@@ -184,7 +188,7 @@ impl<S: System> Replay<S> {
 
     fn replay(&mut self) -> f64 {
         self.source.block(&mut self.block);
-        let mut driver = Driver::new(&mut self.system, host(), Measured::default());
+        let mut driver = Driver::new(&mut self.system, host(self.front), Measured::default());
         driver.begin_measuring();
         let begin = ThreadTime::now();
         driver
@@ -252,6 +256,15 @@ fn plain(name: &'static str, shape: Shape) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let system = Plain::new(flash, options).expect("the options are valid");
     Box::new(Replay::new(name, shape, system, 0))
+}
+
+/// With a front whose places are few against a block of requests, so that it is full nearly always.
+fn fronted(name: &'static str, shape: Shape, front: FrontOptions) -> Box<dyn Case> {
+    let (flash, options) = shape.build();
+    let system = Plain::new(flash, options).expect("the options are valid");
+    let mut replay = Replay::new(name, shape, system, 0);
+    replay.front = Some(front);
+    Box::new(replay)
 }
 
 /// An index of a quarter of the exported pages.
@@ -326,13 +339,25 @@ fn main() {
         spare: 7,
         shared: false,
     };
-    let all: [&dyn Fn() -> Box<dyn Case>; 6] = [
+    let buffer = FrontOptions::Buffer {
+        places: 2048,
+        policy: Policy::Slru { protected: 1024 },
+    };
+    let queue = FrontOptions::Queue {
+        places: 256,
+        bucket_pages: 64,
+        early_ack: true,
+        period: 1_000_000_000,
+    };
+    let all: [&dyn Fn() -> Box<dyn Case>; 8] = [
         &|| plain("plain", private),
         &|| ca_ssd("ca-ssd, 40 % repeated", private, 41),
         &|| ca_ssd("ca-ssd, all distinct", private, 0),
         &|| plain("plain", shared),
         &|| ca_ssd("ca-ssd, 40 % repeated", shared, 41),
         &|| plain("plain, tight", tight),
+        &|| fronted("plain, write buffer", private, buffer),
+        &|| fronted("plain, write queue", private, queue),
     ];
     let wanted = |number| chosen.as_ref().is_none_or(|c| c.contains(&number));
     let mut cases: Vec<_> = (0..all.len())

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use flashlore_ftl::VictimChoice;
 use flashlore_sim::config::{
-    ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, RunConfig, Sampling,
-    Settings, Shape, Share, Size, SpareDefinition, SystemConfig, Watermark, auto_device,
+    BufferPolicy, ConfigError, DeviceConfig, Entries, GcPolicy, HostMode, Load, Nanos, RunConfig,
+    Sampling, Settings, Shape, Share, Size, SpareDefinition, SystemConfig, Watermark, auto_device,
     device_presets, load_device, load_host, load_system, part_presets, system_presets,
 };
 use flashlore_sim::engine::build::ftl_options;
@@ -811,4 +811,58 @@ proptest! {
         let _ = system(&path, &[]);
         let _ = Settings::parse(&[text]);
     }
+}
+
+#[test]
+fn the_write_buffer_and_the_write_queue_are_off_and_their_values_are_checked() {
+    let plain = device("ca-ssd-4g", &[]).unwrap();
+    assert_eq!(plain.buffer.policy, BufferPolicy::None);
+    let on = ["device.buffer.policy=slru", "device.buffer.size=10KiB"];
+    let buffer = device("ca-ssd-4g", &on).unwrap().buffer;
+    assert_eq!((buffer.pages(), buffer.protected.get()), (2, 0.5));
+    let error = |texts: &[&str]| device("ca-ssd-4g", texts).unwrap_err().to_string();
+    assert_eq!(
+        error(&["device.buffer.policy=fifo", "device.buffer.size=4095"]),
+        "--set device.buffer.size=4095: device.buffer.size: expected 4KiB, a page, to less than 16TiB, found 4095"
+    );
+    assert_eq!(
+        error(&["device.buffer.policy=fifo", "device.buffer.size=16TiB"]),
+        "--set device.buffer.size=16TiB: device.buffer.size: expected 4KiB, a page, to less than 16TiB, found 16TiB"
+    );
+    for texts in [
+        ["device.buffer.policy=none", "device.buffer.size=1MiB"],
+        ["device.buffer.policy=fifo", "device.buffer.protected=0.2"],
+    ] {
+        let error = error(&texts);
+        assert!(
+            error.contains("contradicts device.buffer.policy"),
+            "{error}"
+        );
+    }
+    assert!(!system("plain", &[]).unwrap().queue.enabled);
+    let enabled = ["queue.enabled=true", "queue.bucket=64", "queue.ack=program"];
+    assert_eq!(system("plain", &enabled).unwrap().queue.bucket.0, 64);
+    for (text, said) in [
+        (
+            "queue.requests=0",
+            "queue.requests: expected 1 to 2^32 - 1, found 0",
+        ),
+        (
+            "queue.bucket=0",
+            "queue.bucket: expected 1 to 2^32 - 1, found 0",
+        ),
+        (
+            "queue.period=0",
+            "queue.period: expected a duration above 0",
+        ),
+    ] {
+        let error = system("plain", &["queue.enabled=true", text]).unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    let sampled = ["queue.enabled=true", "dedup.sampling=request"];
+    let error = system("ca-ssd", &sampled).unwrap_err().to_string();
+    assert!(
+        error.contains("queue.enabled") && error.contains("dedup.sampling"),
+        "{error}"
+    );
 }

@@ -333,6 +333,50 @@ fn the_rest_of_a_page_is_read_when_it_leaves() {
 }
 
 #[test]
+fn two_parts_make_no_whole() {
+    let mut system = plain(2);
+    let trace = Trace::of(&[(0, 'P', 0), (10, 'P', 0), (1000, 'W', 1)]);
+    let run = replay(&mut system, fifo(1), &trace);
+    assert_eq!(run.responses, [0, 0, READ + PROGRAM]);
+    // In a queue each of them is a version, and reads the one before.
+    let mut system = plain(1);
+    let trace = Trace::of(&[(0, 'P', 0), (10, 'P', 0), (200_000, 'R', 5)]);
+    replay(&mut system, queue(8, 1, true), &trace);
+    assert_eq!(system.core().counters().page_reads_modify, 2);
+}
+
+#[test]
+fn half_of_the_places_stay_where_the_host_asks_for_more_than_flash_can_do() {
+    let mut requests: Vec<_> = (0..4).map(|lpn| (0, 'W', lpn)).collect();
+    // Pages 0 and 1 leave; 2 and 3 stay.
+    requests.extend((4..10).map(|lpn| (1000, 'W', lpn)));
+    requests.extend([(1010, 'W', 2), (1010, 'W', 3)]);
+    let run = replay(&mut plain(0), fifo(4), &Trace::of(&requests));
+    let waits: Vec<u64> = (1..7).map(|n| n * PROGRAM).collect();
+    assert_eq!(run.responses[4..10], waits);
+    assert_eq!(run.responses[10..], [0, 0]);
+    // Of a queue too: the two oldest leave, and the next when one of them is done.
+    let run = replay(
+        &mut plain(0),
+        queue(4, 1, true),
+        &Trace::of(&requests[..10]),
+    );
+    assert_eq!(run.responses[4..], waits);
+    assert_eq!(run.queue().flushes, 6);
+    for front in [fifo(4), queue(4, 1, true)] {
+        let trace = Trace::of(&requests);
+        let mut system = plain(0);
+        let mut driver = Driver::new(&mut system, front, Measured::default());
+        driver.replay(&trace.0, 0, 10).unwrap();
+        let gone = match driver.traffic().unwrap() {
+            Traffic::Buffer(counted) => counted.evictions,
+            Traffic::Queue(counted) => counted.flushed,
+        };
+        assert_eq!(gone, 2);
+    }
+}
+
+#[test]
 fn a_trim_drops_the_page_and_goes_on() {
     let mut system = plain(3);
     let trace = Trace::of(&[

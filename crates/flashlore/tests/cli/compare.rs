@@ -11,7 +11,9 @@ const NAMES: &str = "system device trace seed config_hash host.requests host.rea
     flash.block_erases flash.retired_blocks programs.unique programs.duplicate programs.reborn programs.delta_log \
     programs.compressed_log programs.merge programs.gc programs.wear programs.map \
     programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
-    map.hits map.misses map.reads map.programs dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
+    map.hits map.misses map.reads map.programs buffer.read_hits buffer.write_hits buffer.evictions buffer.trimmed \
+    buffer.pages_begin buffer.pages_end queue.read_hits queue.flushes queue.flushed queue.requests_per_flush \
+    queue.changes_begin queue.changes_end dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
     dedup.bypassed dedup.unsampled dedup.scanned dedup.scan_duplicates \
     response_us.read.count response_us.write.mean response_us.all.std response_us.all.p50 \
     response_us.all.p95 response_us.all.p99 response_us.all.p999 response_us.all.p9999 \

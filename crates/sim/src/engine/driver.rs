@@ -4,19 +4,15 @@
 //! * **Open loop**: a request arrives at its time stamp (scaled). **Closed loop**: so many requests
 //!   are in flight; one arrives when another is done and the host has thought.
 //! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
-//! * **The hash unit** is a server in front of the translation layer that takes units one at a time in
-//!   order of readiness; a write that is not hashed keeps its place in that order.
+//! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
-//! * **A partly written unit** costs a read of its old content first; a verified duplicate costs the
-//!   read of its candidate. Such a write is *plan, fetch, commit*: the map changes at the commit, and
-//!   changes to one page are committed in order of arrival ([`super::order`]).
 //! * **A page buffer** that does not fill is padded and programmed `flush_after` later.
 //!
 //! Every instant is handled in order: events up to an arrival come before it.
 //!
-//! Invariants: the hash queue is in order of completion; while `ordered`, every change on its way has a
-//! ticket, and with sampling that is always; memory grows with the requests in flight only.
+//! Invariant: memory grows with the requests in flight only.
 
+mod changes;
 mod encoding;
 mod front;
 mod idle;
@@ -29,13 +25,15 @@ use std::num::NonZeroU32;
 
 use flashlore_content::PageTag;
 use flashlore_flash::hints::prefetch;
-use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Tag, Time, When};
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
-use flashlore_ftl::{Candidate, FtlError, Unhashed};
+use flashlore_ftl::{FtlError, Unhashed};
 use flashlore_trace::{Op, Request, RequestBlock};
 
+pub(super) use self::changes::What;
+use self::changes::{Change, Fetch, Next};
+use self::encoding::Codec;
 pub use self::encoding::CodecTimes;
-use self::encoding::{Codec, Encoding};
 use self::front::Leaving;
 use super::front::FrontOptions;
 use super::measure::Measured;
@@ -120,87 +118,6 @@ impl Host {
     fn uses_gaps(&self) -> bool {
         self.out_of_line || self.codec.scan_period > 0
     }
-}
-
-/// What happens to a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// It is written in full.
-    Write,
-    /// It is written in part: its old content is needed.
-    Modify,
-    /// It is forgotten.
-    Trim,
-    /// It was stored without being hashed, which is made up for: no change of the host's.
-    Scan,
-}
-
-/// The write or trim of one unit on its way to the map.
-#[derive(Debug, Clone, Copy)]
-struct Change {
-    number: u64,
-    lpn: u32,
-    value: PageTag,
-    slot: u32,
-    what: What,
-    /// Whether it is hashed, once that is decided.
-    hashing: Hashing,
-    /// How far its encoding is.
-    encoding: Encoding,
-}
-
-/// What a change has to do with the hash unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hashing {
-    /// It is hashed for itself.
-    Alone,
-    /// It is hashed, and others are held until it has been looked up.
-    Sample,
-    /// It is not hashed.
-    Not(Unhashed),
-}
-
-impl Change {
-    #[inline(always)]
-    fn is_hashed(&self) -> bool {
-        !matches!(self.hashing, Hashing::Not(_))
-    }
-}
-
-/// Where a change goes on.
-#[derive(Debug, Clone, Copy)]
-enum Next {
-    /// With the read of its old content.
-    FetchOld(Change),
-    /// With its commit, or the read of its candidate.
-    Commit(Change),
-}
-
-/// What a fetch was for.
-#[derive(Debug, Clone, Copy)]
-enum Fetched {
-    /// The old content of a partly written unit: hashing is next.
-    Old,
-    /// The candidate: the commit is next, if it is the candidate still.
-    Candidate(Candidate<PageTag>),
-    /// What a write is to be a difference from: encoding is next.
-    Base(Candidate<PageTag>),
-    /// A page that the host reads, whole.
-    Whole,
-    /// The same, to be decoded.
-    Encoded,
-}
-
-/// Reads that something waits for.
-#[derive(Debug, Clone, Copy)]
-struct Fetch {
-    change: Change,
-    what: Fetched,
-    /// Reads whose end is not known.
-    left: u8,
-    /// When the first of those that are known began, and the last ended.
-    start: Time,
-    end: Time,
 }
 
 /// Replays requests on a device.
@@ -635,29 +552,6 @@ impl<'a, S: System> Driver<'a, S> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn change(&mut self, lpn: u32, value: PageTag, slot: u32, what: What) -> Change {
-        self.changes += 1;
-        Change {
-            number: self.changes,
-            lpn,
-            value,
-            slot,
-            what,
-            hashing: Hashing::Not(Unhashed::Off),
-            encoding: Encoding::Undecided,
-        }
-    }
-
-    /// What a write without content is said to write: another value each time, where it matters.
-    fn unnamed_value(&self) -> PageTag {
-        if S::ENCODES {
-            PageTag((self.changes % u64::from(u32::MAX)) as u32)
-        } else {
-            PageTag::FOREIGN
-        }
-    }
-
     fn trim(&mut self, flight: InFlight, lpn: u32) -> Result<()> {
         if flight.units == 0 || !S::HASHES {
             for unit in lpn..lpn + flight.units {
@@ -672,314 +566,6 @@ impl<'a, S: System> Driver<'a, S> {
             self.begin_change(flight.arrival, change)?;
         }
         Ok(())
-    }
-
-    /// A change begins: with the read of its old content if it is partial, else at the hash unit.
-    #[inline(always)]
-    fn begin_change(&mut self, at: Time, change: Change) -> Result<()> {
-        if !S::HASHES {
-            return self.modify_in_place(at, change);
-        }
-        if change.what == What::Modify && !self.ordered {
-            self.keep_order();
-        }
-        let first = !self.ordered || self.order.arrive(change.lpn, change.number);
-        if change.what != What::Modify {
-            return self.enter_hash(at, change);
-        }
-        if first {
-            return self.fetch_old(at, change);
-        }
-        self.order
-            .park(change.lpn, change.number, Next::FetchOld(change));
-        Ok(())
-    }
-
-    /// From now on changes may overtake each other: those under way take their places.
-    #[cold]
-    fn keep_order(&mut self) {
-        self.ordered = true;
-        for (_, change) in &self.hash_queue {
-            if change.what != What::Scan {
-                self.order.arrive(change.lpn, change.number);
-            }
-        }
-    }
-
-    /// Reads the old content of a partly written unit.
-    fn fetch_old(&mut self, at: Time, change: Change) -> Result<()> {
-        let fetch = self.open_fetch(change);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
-        if S::ENCODES {
-            let parts = self.system.read_parts(at, change.lpn, Cause::Modify, tag)?;
-            if parts.is_mapped() {
-                self.await_all(at, fetch, parts.done);
-                return Ok(());
-            }
-            self.free_fetches.push(fetch);
-            return self.enter_hash(at, change);
-        }
-        match self.system.read(at, change.lpn, Cause::Modify, tag)? {
-            Some(done) => {
-                self.await_fetch(fetch, done);
-                Ok(())
-            }
-            None => {
-                self.free_fetches.push(fetch);
-                self.enter_hash(at, change)
-            }
-        }
-    }
-
-    /// Without a hash unit the program follows the read of the old content by itself.
-    fn modify_in_place(&mut self, at: Time, change: Change) -> Result<()> {
-        let mut ready = Ready::At(at);
-        if change.what == What::Modify
-            && let Some(old) = self.system.read(at, change.lpn, Cause::Modify, Tag::NONE)?
-        {
-            if let Completion::At { start, .. } = old {
-                let flight = self.requests.get_mut(change.slot);
-                flight.start = flight.start.min(start);
-            }
-            ready = Ready::from(old);
-        }
-        self.write_unit(When { ready, at }, change)
-    }
-
-    fn open_fetch(&mut self, change: Change) -> u32 {
-        let record = Fetch {
-            change,
-            what: Fetched::Old,
-            left: 1,
-            start: Time::MAX,
-            end: 0,
-        };
-        if let Some(fetch) = self.free_fetches.pop() {
-            self.fetches[fetch as usize] = record;
-            return fetch;
-        }
-        self.fetches.push(record);
-        (self.fetches.len() - 1) as u32
-    }
-
-    fn await_fetch(&mut self, fetch: u32, done: Completion) {
-        match done {
-            Completion::At { start, end } => self.fetch_ends(fetch, start, end),
-            Completion::Later(_) => self.open_fetches += 1,
-        }
-    }
-
-    fn fetch_ends(&mut self, fetch: u32, start: Time, end: Time) {
-        let mut last = end;
-        if fetch != SCAN_FETCH {
-            let record = &mut self.fetches[fetch as usize];
-            record.start = record.start.min(start);
-            record.end = record.end.max(end);
-            record.left -= 1;
-            if record.left > 0 {
-                return;
-            }
-            last = record.end;
-            let reads = matches!(record.what, Fetched::Whole | Fetched::Encoded);
-            let (slot, first) = (record.change.slot, record.start);
-            // The slot of a read that has just begun is written when all its reads have.
-            if !reads {
-                let flight = self.requests.get_mut(slot);
-                flight.start = flight.start.min(first);
-            }
-        }
-        self.fetched.push(Reverse((last, fetch)));
-    }
-
-    fn after_fetch(&mut self, at: Time, fetch: u32) -> Result<()> {
-        if fetch == SCAN_FETCH {
-            return self.hash_scanned(at);
-        }
-        let Fetch {
-            change,
-            what,
-            start,
-            ..
-        } = self.fetches[fetch as usize];
-        self.free_fetches.push(fetch);
-        match what {
-            Fetched::Base(base) => self.after_base(at, change, base),
-            Fetched::Encoded => self.after_parts(at, change, start),
-            Fetched::Whole => {
-                self.unit_done(change.slot, start, at);
-                Ok(())
-            }
-            Fetched::Old => self.enter_hash(at, change),
-            Fetched::Candidate(read) => self.take_turn(at, change, Some(read)),
-        }
-    }
-
-    /// A change takes its place at the hash unit; one that is not hashed takes no time there.
-    #[inline(always)]
-    fn enter_hash(&mut self, at: Time, mut change: Change) -> Result<()> {
-        if change.what != What::Trim && self.system.wants_hash() {
-            change.hashing = Hashing::Alone;
-        }
-        self.line_up(at, change)
-    }
-
-    /// A change lines up at the hash unit.
-    #[inline(always)]
-    fn line_up(&mut self, at: Time, change: Change) -> Result<()> {
-        let duration = if change.is_hashed() {
-            self.host.hash
-        } else {
-            0
-        };
-        let start = at.max(self.hash_free_at);
-        let end = start + duration;
-        if end == at {
-            return self.after_hash(at, change);
-        }
-        self.hash_free_at = end;
-        let flight = self.requests.get_mut(change.slot);
-        flight.start = flight.start.min(start);
-        self.hash_queue.push_back((end, change));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn after_hash(&mut self, at: Time, change: Change) -> Result<()> {
-        if change.hashing == Hashing::Sample {
-            return self.after_sample(at, change);
-        }
-        self.await_turn(at, change)
-    }
-
-    /// A change goes on when those to its page that arrived before it are through.
-    #[inline(always)]
-    fn await_turn(&mut self, at: Time, change: Change) -> Result<()> {
-        if self.ordered && !self.order.is_first(change.lpn, change.number) {
-            self.order
-                .park(change.lpn, change.number, Next::Commit(change));
-            return Ok(());
-        }
-        self.take_turn(at, change, None)
-    }
-
-    /// It is the turn of a change: its candidate is read if it has to be compared and is not what was
-    /// `read` already, or it commits.
-    #[inline(always)]
-    fn take_turn(
-        &mut self,
-        at: Time,
-        change: Change,
-        read: Option<Candidate<PageTag>>,
-    ) -> Result<()> {
-        match self.ready_to_commit(at, change, read)? {
-            Some(change) => self.commit(at, change),
-            None => Ok(()),
-        }
-    }
-
-    /// The change, if nothing has to be read or encoded before its commit.
-    #[inline(always)]
-    fn ready_to_commit(
-        &mut self,
-        at: Time,
-        change: Change,
-        read: Option<Candidate<PageTag>>,
-    ) -> Result<Option<Change>> {
-        if change.is_hashed() && self.fetch_candidate(at, change, read)? {
-            return Ok(None);
-        }
-        if S::ENCODES {
-            return self.awaits_encoding(at, change);
-        }
-        Ok(Some(change))
-    }
-
-    /// Reads the candidate of a hashed write if it has to be compared; whether one is being read.
-    #[inline(always)]
-    fn fetch_candidate(
-        &mut self,
-        at: Time,
-        change: Change,
-        read: Option<Candidate<PageTag>>,
-    ) -> Result<bool> {
-        if !self.system.verifies() {
-            return Ok(false);
-        }
-        let fetch = self.open_fetch(change);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
-        match self.system.fetch_candidate(at, change.value, read, tag)? {
-            Some((candidate, done)) => {
-                self.fetches[fetch as usize].what = Fetched::Candidate(candidate);
-                self.await_fetch(fetch, done);
-                Ok(true)
-            }
-            None => {
-                self.free_fetches.push(fetch);
-                Ok(false)
-            }
-        }
-    }
-
-    /// A change is committed, and what is parked behind it goes on.
-    #[inline(always)]
-    fn commit(&mut self, at: Time, change: Change) -> Result<()> {
-        self.apply(at, change)?;
-        if self.ordered {
-            self.commit_in_order(at, change)?;
-        }
-        Ok(())
-    }
-
-    fn commit_in_order(&mut self, at: Time, change: Change) -> Result<()> {
-        while let Some(next) = self.order.commit(change.lpn) {
-            match next {
-                Next::FetchOld(next) => return self.fetch_old(at, next),
-                Next::Commit(next) => match self.ready_to_commit(at, next, None)? {
-                    Some(next) => self.apply(at, next)?,
-                    None => return Ok(()),
-                },
-            }
-        }
-        // With nothing on its way the hash unit keeps the order by itself until the next fetch.
-        self.ordered = self.keeps_order || !self.order.is_empty();
-        Ok(())
-    }
-
-    /// The map changes.
-    #[inline(always)]
-    fn apply(&mut self, at: Time, change: Change) -> Result<()> {
-        if change.what == What::Trim {
-            self.system.trim(change.lpn)?;
-            self.unit_done(change.slot, at, at);
-            return Ok(());
-        }
-        self.write_unit(When::now(at), change)
-    }
-
-    #[inline(always)]
-    fn write_unit(&mut self, when: When, change: Change) -> Result<()> {
-        let Change {
-            lpn,
-            value,
-            hashing,
-            encoding,
-            slot,
-            ..
-        } = change;
-        let unhashed = match hashing {
-            Hashing::Not(why) => Some(why),
-            Hashing::Alone | Hashing::Sample => None,
-        };
-        let encode = matches!(encoding, Encoding::Done(_));
-        let done = self
-            .system
-            .write(when, lpn, value, unhashed, encode, Tag(slot))?;
-        match done {
-            Completion::At { start, end } => self.unit_done(slot, start, end),
-            Completion::Later(_) => {}
-        }
-        self.expect_flush(when.at);
-        self.collect_finished()
     }
 
     /// A page buffer that waits will be programmed in time.

@@ -111,6 +111,14 @@ const ROWS: &[Row] = &[
     cost("  write mean", Unit::Micros, |run| {
         run.response_us.write.mean
     }),
+    fact("replaced in the buffer", Unit::Percent, |run| {
+        let (hits, evictions) = (run.buffer.write_hits, run.buffer.evictions);
+        let writes = run.host.write_pages;
+        (hits + evictions > 0).then(|| 100.0 * hits as f64 / writes as f64)
+    }),
+    fact("requests per flush", Unit::Count, |run| {
+        run.queue.requests_per_flush
+    }),
     fact("duplicates found", Unit::Percent, |run| {
         run.dedup.hit_rate().map(|rate| 100.0 * rate)
     }),
@@ -120,7 +128,8 @@ const ROWS: &[Row] = &[
     }),
     fact("  writes not hashed", Unit::Percent, |run| {
         let unhashed = run.dedup.bypassed + run.dedup.unsampled;
-        (unhashed > 0).then(|| 100.0 * unhashed as f64 / run.host.write_pages as f64)
+        let writes = run.dedup.hits + run.dedup.misses + unhashed;
+        (unhashed > 0).then(|| 100.0 * unhashed as f64 / writes as f64)
     }),
     fact("hashed in idle time", Unit::Count, |run| {
         (run.dedup.scanned > 0).then_some(run.dedup.scanned as f64)

@@ -16,7 +16,8 @@ use flashlore_content::PageTag;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::Candidate;
 
-use super::{Change, Driver, FIRST_FETCH_TAG, Fetched, Result, What};
+use super::changes::{Change, Fetched, What};
+use super::{Driver, FIRST_FETCH_TAG, Result};
 use crate::engine::requests::InFlight;
 use crate::engine::system::System;
 

@@ -14,7 +14,8 @@ use flashlore_content::PageTag;
 use flashlore_flash::{Cause, Completion, Tag, Time};
 use flashlore_trace::{Op, Request};
 
-use super::{Change, DriveError, Driver, Result, What};
+use super::changes::What;
+use super::{DriveError, Driver, Result};
 use crate::engine::front::{Front, FrontOptions, Step, Traffic, Unit};
 use crate::engine::requests::{InFlight, SentBy};
 use crate::engine::system::System;
@@ -204,7 +205,7 @@ impl<S: System> Driver<'_, S> {
 
     /// A change goes on to the translation layer.
     fn hand_on(&mut self, at: Time, unit: Unit) -> Result<()> {
-        let change: Change = self.change(unit.lpn, unit.value, unit.slot, unit.what);
+        let change = self.change(unit.lpn, unit.value, unit.slot, unit.what);
         if unit.what == What::Trim && !S::HASHES {
             return self.apply(at, change);
         }

@@ -7,8 +7,9 @@
 use flashlore_content::PageTag;
 use flashlore_flash::{Tag, Time};
 
+use super::changes::{Change, Hashing, What};
 use super::encoding::Encoding;
-use super::{Change, Driver, FIRST_FETCH_TAG, Hashing, Result, SCAN_FETCH, What};
+use super::{Driver, FIRST_FETCH_TAG, Result, SCAN_FETCH};
 use crate::engine::system::System;
 
 impl<S: System> Driver<'_, S> {

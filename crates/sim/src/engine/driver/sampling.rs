@@ -11,7 +11,8 @@ use flashlore_flash::Time;
 use flashlore_ftl::Unhashed;
 use flashlore_trace::Request;
 
-use super::{Change, Driver, Hashing, Result, What};
+use super::changes::{Change, Hashing, What};
+use super::{Driver, Result};
 use crate::engine::system::System;
 
 impl<S: System> Driver<'_, S> {

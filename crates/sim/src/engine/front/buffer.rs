@@ -1,13 +1,14 @@
 //! The write buffer in front of the translation layer.
 //!
-//! A write is answered when its page has a place. Where none is free the victim goes on, and the write
-//! waits for the place that this frees; another write of a page that waits replaces it and waits with
-//! it. Victims go on in numbers that fill a flash page. A page of which only a part was written is kept
-//! as such: the rest is read when it goes on, unless a whole version is written or was found here
-//! before. A trim drops the page and goes on by itself.
+//! A write is answered when its page has a place. One that finds none waits in line, and a victim goes
+//! on, of which the place is free when it is done. A write of a page for which another waits waits
+//! behind it. Victims go on in numbers that fill a flash page. No more than half of the pages leave at
+//! once: where the host asks for more than the flash can do, the other half is there for hits. A page
+//! of which only a part was written is kept as such: the rest is read when it goes on, unless a whole
+//! version is written or was found here before. A trim drops the page and goes on by itself.
 //!
-//! Invariants: a page waits only while no place is free; a page that waits is not held; as many pages
-//! leave as wait, or all that there are.
+//! Invariants: the first in line waits only while no place is free; writes of a page are taken in order
+//! of arrival; while a write waits, a page leaves.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,7 +16,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::Time;
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer};
 
-use super::{Front, Step, Traffic, Unit};
+use super::{Front, Step, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::BufferTraffic;
 
@@ -40,49 +41,48 @@ impl Page {
     }
 }
 
-/// A page that waits for a place, and the requests that wait with it.
-#[derive(Debug)]
-struct Waiting {
-    number: u64,
-    page: Page,
-    slot: u32,
-    more: Vec<u32>,
-}
-
-/// The pages that wait, in order of arrival.
+/// The writes that wait for a place, in order of arrival.
 #[derive(Debug, Default)]
 struct Line {
-    pages: HashMap<u32, Waiting>,
-    /// Page and number; what is not waiting under that number any more was trimmed.
-    order: VecDeque<(u32, u64)>,
-    numbers: u64,
+    writes: VecDeque<Unit>,
+    /// How many of them are of a page.
+    of_page: HashMap<u32, u32>,
 }
 
 impl Line {
-    fn len(&self) -> u32 {
-        self.pages.len() as u32
+    fn push(&mut self, unit: Unit) {
+        self.writes.push_back(unit);
+        *self.of_page.entry(unit.lpn).or_default() += 1;
     }
 
-    fn push(&mut self, lpn: u32, page: Page, slot: u32) {
-        self.numbers += 1;
-        let number = self.numbers;
-        let waiting = Waiting {
-            number,
-            page,
-            slot,
-            more: Vec::new(),
+    fn pop(&mut self) {
+        let Some(unit) = self.writes.pop_front() else {
+            return;
         };
-        self.pages.insert(lpn, waiting);
-        self.order.push_back((lpn, number));
-    }
-
-    fn pop(&mut self) -> Option<(u32, Waiting)> {
-        while let Some((lpn, number)) = self.order.pop_front() {
-            if self.pages.get(&lpn).is_some_and(|w| w.number == number) {
-                return self.pages.remove(&lpn).map(|waiting| (lpn, waiting));
+        if let Some(count) = self.of_page.get_mut(&unit.lpn) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_page.remove(&unit.lpn);
             }
         }
-        None
+    }
+
+    /// Whether a write of this page waits.
+    fn has(&self, lpn: u32) -> bool {
+        self.of_page.contains_key(&lpn)
+    }
+
+    /// The writes of a page need no place any more.
+    fn take_all(&mut self, lpn: u32, mut taken: impl FnMut(Unit)) {
+        if self.of_page.remove(&lpn).is_none() {
+            return;
+        }
+        self.writes.retain(|unit| {
+            if unit.lpn == lpn {
+                taken(*unit);
+            }
+            unit.lpn != lpn
+        });
     }
 }
 
@@ -91,6 +91,7 @@ pub(super) struct BufferFront {
     buffer: WriteBuffer<Page>,
     line: Line,
     units_per_page: u32,
+    most_leaving: u32,
     writes: u64,
     counted: BufferTraffic,
 }
@@ -101,6 +102,7 @@ impl BufferFront {
             buffer: WriteBuffer::new(places, policy),
             line: Line::default(),
             units_per_page,
+            most_leaving: most_leaving(places).max(units_per_page),
             writes: 0,
             counted: BufferTraffic::default(),
         }
@@ -108,53 +110,53 @@ impl BufferFront {
 
     fn write(&mut self, unit: Unit, steps: &mut Vec<Step>) {
         self.writes += 1;
-        if let Some(waiting) = self.line.pages.get_mut(&unit.lpn) {
-            waiting.page = Page::over(&unit, Some(waiting.page));
-            waiting.more.push(unit.slot);
-            self.counted.write_hits += 1;
-            return;
-        }
-        let page = Page::over(&unit, self.buffer.get(unit.lpn));
-        match self.buffer.put(unit.lpn, page) {
-            Put::Replaced => {
-                self.counted.write_hits += 1;
-                steps.push(Step::Answer(unit.slot, unit.arrival));
-            }
-            Put::Placed => steps.push(Step::Answer(unit.slot, unit.arrival)),
-            Put::Full => {
-                self.line.push(unit.lpn, page, unit.slot);
-                self.make_room(steps);
-            }
+        if self.line.has(unit.lpn) || !self.take(unit, unit.arrival, steps) {
+            self.line.push(unit);
+            self.make_room(steps);
         }
     }
 
-    fn trim(&mut self, unit: Unit, steps: &mut Vec<Step>) {
-        if let Some(waiting) = self.line.pages.remove(&unit.lpn) {
-            self.counted.trimmed += 1;
-            answer(&waiting, unit.arrival, steps);
+    /// Takes a write, if its page is held or a place is free.
+    fn take(&mut self, unit: Unit, at: Time, steps: &mut Vec<Step>) -> bool {
+        let page = Page::over(&unit, self.buffer.get(unit.lpn));
+        match self.buffer.put(unit.lpn, page) {
+            Put::Full => return false,
+            Put::Replaced => self.counted.write_hits += 1,
+            Put::Placed => {}
         }
+        steps.push(Step::Answer(unit.slot, at));
+        true
+    }
+
+    fn trim(&mut self, unit: Unit, steps: &mut Vec<Step>) {
+        let at = unit.arrival;
+        let trimmed = &mut self.counted.trimmed;
+        self.line.take_all(unit.lpn, |write| {
+            *trimmed += 1;
+            steps.push(Step::Answer(write.slot, at));
+        });
         if self.buffer.trim(unit.lpn) {
-            self.counted.trimmed += 1;
-            self.admit(unit.arrival, steps);
+            *trimmed += 1;
+            self.admit(at, steps);
         }
         steps.push(Step::Pass(unit));
     }
 
-    /// Gives free places to those that wait.
+    /// Those that wait are taken, as far as they can be.
     fn admit(&mut self, at: Time, steps: &mut Vec<Step>) {
-        while self.buffer.has_room()
-            && let Some((lpn, waiting)) = self.line.pop()
+        while let Some(&first) = self.line.writes.front()
+            && self.take(first, at, steps)
         {
-            self.buffer.put(lpn, waiting.page);
-            answer(&waiting, at, steps);
+            self.line.pop();
         }
         self.make_room(steps);
     }
 
-    /// As many pages leave as wait.
+    /// For each page that waits another leaves.
     fn make_room(&mut self, steps: &mut Vec<Step>) {
-        let wanted = self.line.len().next_multiple_of(self.units_per_page);
-        while self.buffer.leaving() < wanted
+        let waiting = self.line.of_page.len() as u32;
+        let wanted = waiting.next_multiple_of(self.units_per_page);
+        while self.buffer.leaving() < wanted.min(self.most_leaving)
             && let Some((place, lpn, page)) = self.buffer.evict()
         {
             self.counted.evictions += 1;
@@ -174,14 +176,8 @@ impl BufferFront {
     }
 
     fn pages(&self) -> u64 {
-        u64::from(self.buffer.held()) + u64::from(self.line.len())
+        u64::from(self.buffer.held()) + self.line.writes.len() as u64
     }
-}
-
-/// The requests that wait for a page are answered.
-fn answer(waiting: &Waiting, at: Time, steps: &mut Vec<Step>) {
-    let slots = std::iter::once(&waiting.slot).chain(&waiting.more);
-    steps.extend(slots.map(|&slot| Step::Answer(slot, at)));
 }
 
 impl Front for BufferFront {

@@ -99,6 +99,11 @@ pub(super) trait Front {
     fn restart(&mut self);
 }
 
+/// Of so many places, how many may be made free at once for those that wait.
+fn most_leaving(places: u32) -> u32 {
+    (places / 2).max(1)
+}
+
 impl FrontOptions {
     /// An empty front, on flash pages of so many units.
     pub(super) fn build(self, units_per_page: u32) -> Box<dyn Front> {

@@ -1,20 +1,21 @@
 //! The sorting write queue in front of the translation layer.
 //!
 //! Writes and trims are changes; each takes a place, and no version of a page is left out. A change
-//! that finds no free place waits in line: the bucket of its address goes on, or the largest. All of
-//! the queue goes on a period after the first change since the last time, and when more requests have
-//! come since the last flush than it has places. A page written in part needs no read of its old
-//! content if its newest version is here.
+//! that finds no free place waits in line: the bucket of its address goes on, or the largest. No bucket
+//! goes on for one that waits while half of the changes leave: what is queued is sorted even where the
+//! host asks for more than the flash can do. All of the queue goes on a period after the first change
+//! since the last time, and when more requests than it has places have come and nothing has left it. A
+//! page written in part needs no read of its old content if its newest version is here.
 //!
-//! Invariants: a change waits only while no place is free; as many changes leave as wait, or all that
-//! there are; so there is a deadline while changes are held.
+//! Invariants: a change waits only while no place is free, and while one waits, a change leaves; changes
+//! are taken in order of arrival; there is a deadline while changes are held.
 
 use std::collections::VecDeque;
 
 use flashlore_flash::Time;
 use flashlore_ftl::buffer::WriteQueue;
 
-use super::{Front, Step, Traffic, Unit};
+use super::{Front, Step, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::QueueTraffic;
 
@@ -26,7 +27,7 @@ pub(super) struct QueueFront {
     early_ack: bool,
     period: Time,
     due: Option<Time>,
-    /// Requests since the last flush.
+    /// Requests since a change left.
     requests: u32,
     writes: u64,
     counted: QueueTraffic,
@@ -65,9 +66,10 @@ impl QueueFront {
         true
     }
 
-    /// As many changes leave as wait; `lpn` is the page of one that does.
+    /// For each change that waits another leaves; `lpn` is the page of one that waits.
     fn make_room(&mut self, lpn: u32, steps: &mut Vec<Step>) {
-        while (self.queue.leaving() as usize) < self.line.len() {
+        let wanted = self.line.len().min(most_leaving(self.places) as usize);
+        while (self.queue.leaving() as usize) < wanted {
             let bucket = self.queue.flush_bucket_of(lpn);
             if bucket.is_empty() {
                 return;
@@ -105,6 +107,10 @@ impl QueueFront {
 
 impl Front for QueueFront {
     fn request(&mut self, steps: &mut Vec<Step>) {
+        if self.queue.leaving() > 0 {
+            self.requests = 0;
+            return;
+        }
         self.requests = self.requests.saturating_add(1);
         if self.requests > self.places {
             self.flush_all(steps);
@@ -113,7 +119,7 @@ impl Front for QueueFront {
 
     fn change(&mut self, unit: Unit, steps: &mut Vec<Step>) {
         self.writes += u64::from(unit.what != What::Trim);
-        if !self.line.is_empty() || !self.enter(unit, unit.arrival, steps) {
+        if !self.enter(unit, unit.arrival, steps) {
             self.line.push_back(unit);
             self.make_room(unit.lpn, steps);
         }
