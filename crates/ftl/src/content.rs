@@ -3,6 +3,7 @@
 //!
 //! * [`store`] — map, objects and policies; references
 //! * [`delta`] — values in fewer bytes than a page
+//! * [`history`] — old versions, and the way back to them
 //! * [`out_of_line`] — pages that are hashed in idle time
 //! * [`bytes`] — writes whose equality somebody else judges
 //!
@@ -20,10 +21,12 @@
 
 pub mod bytes;
 pub mod delta;
+pub mod history;
 pub mod out_of_line;
 mod store;
 
 use flashlore_content::dedup::DedupCounters;
+use flashlore_content::history::TooOld;
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
@@ -31,6 +34,7 @@ use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 
 use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
+use self::history::{VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
 use self::store::Store;
 use crate::core::{Core, PageRead};
@@ -104,12 +108,14 @@ fn later(a: Completion, b: Completion) -> Completion {
 pub type CandidateRead<C> = (Candidate<C>, Completion);
 
 /// The policies of a device.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Policies<E> {
     /// How duplicates are looked for.
     pub dedup: DedupOptions,
     /// What is encoded.
     pub delta: Option<DeltaOptions>,
+    /// How old versions are kept.
+    pub versions: Option<VersionsOptions>,
     /// Who encodes it.
     pub encoder: E,
 }
@@ -164,6 +170,7 @@ where
         let policies = Policies {
             dedup,
             delta: None,
+            versions: None,
             encoder: NoEncoder,
         };
         DedupFtl::with_policies(flash, options, policies, ledger, keeper)
@@ -193,6 +200,7 @@ where
         let Policies {
             dedup,
             delta,
+            versions,
             encoder,
         } = policies;
         if dedup.out_of_line && dedup.verify {
@@ -215,6 +223,7 @@ where
             ledger,
             encoder,
             delta: delta.map(|options| Delta::new(options, exported, most_packs)),
+            versions: versions.map(|options| Versions::new(exported, options)),
             page: PhantomData,
         };
         Ok(DedupFtl { core, store })
@@ -273,6 +282,9 @@ where
     pub fn restart_counters(&mut self) {
         self.core.restart_counters();
         self.store.dedup.counters = DedupCounters::default();
+        if let Some(versions) = &mut self.store.versions {
+            versions.counters = VersionCounters::default();
+        }
         if let Some(delta) = &mut self.store.delta {
             delta.counters = DeltaCounters::default();
             delta.viability.bypassed = 0;
@@ -736,6 +748,98 @@ where
         let when = When { ready, at };
         self.store.merge(core, when, object, lpn, Why::WriteCold)?;
         Ok(true)
+    }
+
+    /// Old versions are kept from now on.
+    pub fn begin_history(&mut self) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.begin();
+        }
+    }
+
+    /// What happens next happens at this instant: the stamp of the versions that end. Of one page they
+    /// never fall.
+    #[inline(always)]
+    pub fn set_instant(&mut self, stamp: u64) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.set_now(stamp);
+        }
+    }
+
+    /// The old versions, if they are kept.
+    pub fn versions(&self) -> Option<&Versions> {
+        self.store.versions.as_ref()
+    }
+
+    /// Reads what a logical page held at an instant.
+    ///
+    /// # Errors
+    /// An instant that is not remembered, an address out of range or a failure of the device.
+    pub fn read_at_instant(
+        &mut self,
+        lpn: u32,
+        instant: u64,
+    ) -> Result<Option<F::Page>, FtlError<F::Error>> {
+        self.core.check_range(lpn)?;
+        let object = self.store.object_at(lpn, instant);
+        let Some(object) = object.map_err(FtlError::TooOld)? else {
+            return Ok(None);
+        };
+        self.store.decode(&mut self.core, object).map(Some)
+    }
+
+    /// The content that a logical page had at an instant.
+    ///
+    /// # Errors
+    /// An instant that is not remembered.
+    pub fn content_at_instant(&self, lpn: u32, instant: u64) -> Result<Option<C>, TooOld> {
+        let object = self.store.object_at(lpn, instant)?;
+        Ok(object.map(|object| self.store.objects.content(object)))
+    }
+
+    /// Every logical page holds again what it held at an instant; answers how many have changed. It can be
+    /// undone by a return to an instant before it.
+    ///
+    /// # Errors
+    /// If the instant is not remembered; then nothing has changed.
+    pub fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {
+        self.store.return_to(&mut self.core, instant)
+    }
+
+    /// Moves the start of the window on.
+    pub fn advance_window(&mut self, to: u64) {
+        self.store.advance_window(&mut self.core, to);
+    }
+
+    /// Keeps an instant, wherever the window begins, until the snapshot is deleted.
+    ///
+    /// # Errors
+    /// If the instant is not remembered.
+    pub fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
+        if let Some(versions) = &mut self.store.versions {
+            versions.history.snapshot(instant)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a snapshot; whether there was one.
+    pub fn delete_snapshot(&mut self, instant: u64) -> bool {
+        let core = &mut self.core;
+        let deleted = self.store.on_history(core, |history, mut drop| {
+            history.delete_snapshot(instant, &mut drop)
+        });
+        deleted.unwrap_or(false)
+    }
+
+    /// Forgets every version of these pages but the present one: at instants before that they read as never
+    /// written.
+    pub fn purge(&mut self, pages: std::ops::Range<u32>) {
+        self.store.purge(&mut self.core, pages);
+    }
+
+    /// Objects that old versions alone keep alive. It looks at every object.
+    pub fn historical_objects(&self) -> u64 {
+        self.store.historical_objects()
     }
 
     /// What encoding did, if anything is encoded.

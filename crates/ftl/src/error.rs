@@ -35,6 +35,22 @@ pub enum FtlError<E: std::error::Error + 'static> {
         /// Exported pages.
         exported: u32,
     },
+    /// An instant that is not remembered.
+    #[error(transparent)]
+    TooOld(flashlore_content::history::TooOld),
+    /// A write needs room that only old versions could give, and these are protected.
+    #[error(
+        "device full of old versions: {units} units are in use, at most {most} may be, and the window \
+         may not be shortened below {least} for room"
+    )]
+    Protected {
+        /// Units in use.
+        units: u64,
+        /// The most that may be.
+        most: u64,
+        /// The least window, in the unit of stamps.
+        least: u64,
+    },
     /// The flash device failed. Outside of a collection everything is as it was before; inside one the
     /// translation layer cannot be used further.
     #[error(transparent)]

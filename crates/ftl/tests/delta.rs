@@ -110,6 +110,7 @@ fn device(
     let policies = Policies {
         dedup: dedup(deduplicates),
         delta: Some(delta),
+        versions: None,
         encoder,
     };
     let medium = Checked::new(MemoryFlash::new(geometry.clone()));

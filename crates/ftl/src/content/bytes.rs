@@ -61,6 +61,7 @@ where
             ledger,
             encoder: NoEncoder,
             delta: None,
+            versions: None,
             page: PhantomData,
         };
         let mut ftl = DedupFtl { core, store };

@@ -213,7 +213,7 @@ where
         self.store.dedup.counters.scan_duplicates += 1;
         self.store.dedup.counters.corrupted += u64::from(self.store.objects.content(found) != read);
         self.store.dedup.index.touch(&mut self.store.objects, found);
-        self.store.refer(&mut self.core, lpn, found);
+        self.store.redirect(&mut self.core, lpn, found);
         Ok(Scanned::Duplicate)
     }
 }

@@ -13,6 +13,7 @@ use flashlore_flash::{Flash, Ppn};
 
 use super::delta::Delta;
 use super::delta::packs::Removed;
+use super::history::Versions;
 use super::out_of_line::Scan;
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
@@ -30,6 +31,7 @@ pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
     pub ledger: L,
     pub encoder: E,
     pub delta: Option<Delta<E::Encoded>>,
+    pub versions: Option<Versions>,
     pub page: PhantomData<fn() -> P>,
 }
 
@@ -69,9 +71,48 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         if E::ON {
             self.live_gained(object);
         }
+        if E::ON && self.records() {
+            self.keep(core, lpn, old);
+        } else if old != NO_OBJECT {
+            self.release(core, old);
+        }
+    }
+
+    /// A logical page refers to another object with the same content: no version ends.
+    pub fn redirect<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let old = self.watching_pins(object, |objects| objects.replace(lpn, object));
+        core.keeper.refers(lpn, Some(object));
+        core.keeper.changed(lpn);
+        self.live_gained(object);
         if old != NO_OBJECT {
             self.release(core, old);
         }
+    }
+
+    /// Whether old versions are recorded.
+    #[inline(always)]
+    fn records(&self) -> bool {
+        self.versions.as_ref().is_some_and(Versions::is_recording)
+    }
+
+    /// What a logical page referred to becomes an old version.
+    fn keep<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, old: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if let Some(versions) = &mut self.versions {
+            versions.record(lpn, old);
+        }
+        if old != NO_OBJECT {
+            self.watching_pins(old, |objects| objects.keep_instead(old));
+            self.live_lost(old);
+        }
+        self.limit_history(core);
     }
 
     /// A logical page refers to nothing any more; whether it did.
@@ -86,7 +127,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         }
         core.keeper.refers(lpn, None);
         core.keeper.changed(lpn);
-        self.release(core, old);
+        if E::ON && self.records() {
+            self.keep(core, lpn, old);
+        } else {
+            self.release(core, old);
+        }
         true
     }
 
@@ -204,7 +249,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         K: MapKeeper<P>,
     {
         let objects = &self.objects;
-        let alive = objects.check(std::iter::empty())?;
+        let kept = self.versions.iter().flat_map(|v| v.history.objects());
+        let alive = objects.check(kept)?;
+        if let Some(versions) = &self.versions {
+            versions.history.check()?;
+        }
         let Some(delta) = &self.delta else {
             core.check(self, alive.iter().copied())?;
             return Ok(alive);
@@ -279,7 +328,9 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         let delta = self.delta.as_ref().map_or(0, |delta| {
             delta.heat.heap_bytes() + delta.packs.heap_bytes()
         });
-        self.objects.heap_bytes() + self.dedup.index.heap_bytes() + scan + delta
+        let versions = self.versions.as_ref();
+        let history = versions.map_or(0, |v| v.history.heap_bytes());
+        self.objects.heap_bytes() + self.dedup.index.heap_bytes() + scan + delta + history
     }
 }
 
@@ -298,7 +349,7 @@ where
     }
 }
 
-impl<C: Content, L, E: Encoder<C, P>, P> Mapping for Store<C, L, E, P> {
+impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, L, E, P> {
     #[inline(always)]
     fn unit_of(&self, lpn: u32) -> Ppn {
         match self.objects.get(lpn) {
@@ -317,6 +368,9 @@ impl<C: Content, L, E: Encoder<C, P>, P> Mapping for Store<C, L, E, P> {
             return;
         }
         self.objects.place(owner, to);
+        if E::ON {
+            self.count_copy(owner);
+        }
     }
 
     #[inline(always)]

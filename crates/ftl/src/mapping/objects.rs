@@ -262,6 +262,11 @@ impl<C: Content> Objects<C> {
         self.others.get(object as usize).map_or(0, |o| o.kept)
     }
 
+    /// Handles there are, free ones too.
+    pub fn handles(&self) -> u32 {
+        self.table.len() as u32
+    }
+
     /// Whether old versions, and packed objects that need it, are all that refers to an object.
     #[inline(always)]
     pub fn is_history(&self, object: u32) -> bool {

@@ -72,6 +72,7 @@ pub fn simulate(
         let policies = Policies {
             dedup: build::dedup_options(&config.system, device),
             delta: Some(options_of_delta),
+            versions: None,
             encoder,
         };
         let ledger = dedup.oracle.then(ValueLedger::default);

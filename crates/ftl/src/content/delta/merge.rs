@@ -118,7 +118,7 @@ where
             return false;
         };
         self.dedup.index.touch(&mut self.objects, found);
-        self.refer(core, lpn, found);
+        self.redirect(core, lpn, found);
         if let Some(delta) = &mut self.delta {
             delta.count_merge(why);
             delta.counters.merges_shared += 1;

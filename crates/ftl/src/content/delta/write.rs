@@ -24,6 +24,7 @@ use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, Unit, When};
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
 use super::{Delta, Why};
 use crate::alloc::Stream;
+use crate::content::history::Versions;
 use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
 use crate::core::{Core, FIRST_PACK};
@@ -322,13 +323,18 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
+        self.make_room_of_history(core);
         let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
         while !evicting && self.units() >= core.most_live() {
             if !self.merge_oldest(core, at)? {
-                return Ok(());
+                break;
             }
         }
-        Ok(())
+        let (units, most) = (self.units(), core.most_live());
+        match self.versions.as_ref().and_then(Versions::protected) {
+            Some(least) if units >= most => Err(FtlError::Protected { units, most, least }),
+            _ => Ok(()),
+        }
     }
 
     /// Reads the page that a write is to be a difference from, unless it is what was `read` already or

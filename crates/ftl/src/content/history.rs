@@ -1,0 +1,335 @@
+//! Old versions (BVSSD, SYSTOR 2012): what a logical page referred to stays until the window has passed it.
+//!
+//! A change of the map records what the page referred to before, and that object's live reference becomes a
+//! *kept* one. Nothing else knows of history: an object that is kept is valid, is moved by collection like
+//! any other, is found by the fingerprint index, and keeps its base. So a version may be whole, a difference
+//! or shared, and the newer version of a page may be a difference from the older one.
+//!
+//! The window shrinks under pressure only: when the units in use leave no room for a write, or when the
+//! history has as many entries as it may. Then the oldest entries go, as few as will do. With
+//! [`OnPressure::Refuse`] a window no longer than the least one is not shrunk for room, and the write is
+//! refused instead, before anything changes.
+//!
+//! A return to an instant makes every page changed since refer to what it referred to then, and records what
+//! it referred to before: so it is a change like any other, and can be undone.
+
+use std::ops::Range;
+
+use flashlore_content::history::{History, HistoryOptions, TooOld, Version};
+use flashlore_content::{Content, Encoder, Ledger};
+use flashlore_flash::Flash;
+
+use super::store::Store;
+use crate::core::Core;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::NO_OBJECT;
+
+/// What happens when room is needed and the window is no longer than the least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnPressure {
+    /// The window shrinks all the same.
+    Shrink,
+    /// The write is refused.
+    Refuse,
+}
+
+/// How old versions are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionsOptions {
+    /// Entries and schedule.
+    pub history: HistoryOptions,
+    /// The window that is kept if possible, in the unit of stamps.
+    pub least_window: u64,
+    /// What happens if it is not.
+    pub on_pressure: OnPressure,
+    /// Units that old versions leave free, of those that can hold data.
+    pub reserve: u64,
+}
+
+/// What happened to old versions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct VersionCounters {
+    /// Entries recorded.
+    pub recorded: u64,
+    /// Object references that entries gave up.
+    pub dropped: u64,
+    /// Units copied by collection that only old versions need.
+    pub copied_historical: u64,
+    /// Other units it copied.
+    pub copied_live: u64,
+    /// Logical pages changed by returns to an instant.
+    pub returned: u64,
+}
+
+/// The history of a device.
+#[derive(Debug)]
+pub struct Versions {
+    /// What every page referred to, until when.
+    pub history: History,
+    /// Counts since the start or the end of warm-up.
+    pub counters: VersionCounters,
+    options: VersionsOptions,
+    /// The stamp of what happens now.
+    now: u64,
+    /// Whether changes are recorded: not while a device is prepared.
+    recording: bool,
+    /// Objects given up that have not been released.
+    dropped: Vec<u32>,
+}
+
+impl Versions {
+    /// Nothing is recorded until [`Versions::begin`].
+    pub fn new(exported: u32, options: VersionsOptions) -> Self {
+        Versions {
+            history: History::new(exported, options.history.clone()),
+            counters: VersionCounters::default(),
+            options,
+            now: 0,
+            recording: false,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// From now on changes are recorded.
+    pub fn begin(&mut self) {
+        self.recording = true;
+    }
+
+    /// What happens next happens at this instant.
+    #[inline(always)]
+    pub fn set_now(&mut self, stamp: u64) {
+        self.now = stamp;
+    }
+
+    /// The instant that is the present.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The least window, if it is protected.
+    pub fn protected(&self) -> Option<u64> {
+        let refuses = self.options.on_pressure == OnPressure::Refuse;
+        refuses.then_some(self.options.least_window)
+    }
+
+    /// Whether changes are recorded.
+    #[inline(always)]
+    pub fn is_recording(&self) -> bool {
+        self.recording
+    }
+
+    /// A page does not refer to an object, or to none, any more.
+    #[inline(always)]
+    pub(super) fn record(&mut self, lpn: u32, object: u32) {
+        self.counters.recorded += 1;
+        self.history.record(lpn, object, self.now);
+    }
+
+    /// Gives up the oldest instant that only the schedule keeps; whether there was one.
+    fn expire_oldest(&mut self) -> bool {
+        let Versions {
+            history, dropped, ..
+        } = self;
+        history
+            .expire_oldest(&mut |object| dropped.push(object))
+            .is_some()
+    }
+
+    /// Shortens the window so that entries go, if it may be shortened for room; whether it was.
+    fn shrink(&mut self) -> bool {
+        let Some(to) = self.history.stamp_to_drop(1) else {
+            return self.expire_oldest();
+        };
+        let least = self.now.saturating_sub(self.options.least_window);
+        if to > least && self.options.on_pressure == OnPressure::Refuse {
+            return false;
+        }
+        self.history
+            .advance(to, &mut |object| self.dropped.push(object));
+        true
+    }
+}
+
+impl<C, L, E, P> Store<C, L, E, P>
+where
+    C: Content,
+    L: Ledger<C>,
+    E: Encoder<C, P>,
+    P: Clone,
+{
+    /// Units that may be in use before the window is shortened.
+    fn most_kept(&self, most_live: u64) -> u64 {
+        let reserve = self.versions.as_ref().map_or(0, |v| v.options.reserve);
+        most_live.saturating_sub(reserve)
+    }
+
+    /// Gives up the oldest versions until there is room for one more unit, as far as they may go.
+    pub fn make_room_of_history<F, K>(&mut self, core: &mut Core<F, K>)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let most = self.most_kept(core.most_live());
+        while self.units() >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
+            self.release_dropped(core);
+        }
+    }
+
+    /// Gives up the oldest versions while the history has more entries than it may.
+    pub fn limit_history<F, K>(&mut self, core: &mut Core<F, K>)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        while let Some(versions) = &mut self.versions
+            && versions.history.is_full()
+        {
+            let Some(to) = versions.history.stamp_to_drop(1) else {
+                if versions.expire_oldest() {
+                    self.release_dropped(core);
+                    continue;
+                }
+                return;
+            };
+            let Versions {
+                history, dropped, ..
+            } = versions;
+            history.advance(to, &mut |object| dropped.push(object));
+            self.release_dropped(core);
+        }
+    }
+
+    /// Objects that entries gave up lose their references.
+    pub fn release_dropped<F, K>(&mut self, core: &mut Core<F, K>)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        while let Some(versions) = &mut self.versions
+            && let Some(object) = versions.dropped.pop()
+        {
+            versions.counters.dropped += 1;
+            if self.watching_pins(object, |objects| objects.give_up(object)) {
+                self.die(core, object);
+            }
+        }
+    }
+
+    /// Moves the start of the window on.
+    pub fn advance_window<F, K>(&mut self, core: &mut Core<F, K>, to: u64)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        self.on_history(core, |history, mut drop| history.advance(to, &mut drop));
+    }
+
+    /// Changes the history and releases what it gives up.
+    pub fn on_history<F, K, R>(
+        &mut self,
+        core: &mut Core<F, K>,
+        change: impl FnOnce(&mut History, &mut dyn FnMut(u32)) -> R,
+    ) -> Option<R>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Versions {
+            history, dropped, ..
+        } = self.versions.as_mut()?;
+        let answer = change(history, &mut |object| dropped.push(object));
+        self.release_dropped(core);
+        Some(answer)
+    }
+
+    /// Forgets every version of these pages but the present one.
+    pub fn purge<F, K>(&mut self, core: &mut Core<F, K>, pages: Range<u32>)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        self.on_history(core, |history, mut drop| history.purge(pages, &mut drop));
+    }
+
+    /// What a page referred to at an instant: an object, or none.
+    ///
+    /// # Errors
+    /// If the instant is not remembered.
+    pub fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
+        let version = match &self.versions {
+            Some(versions) => versions.history.at(lpn, instant)?,
+            None => Version::Current,
+        };
+        Ok(match version {
+            Version::Current => self.objects.object_of(lpn),
+            Version::Object(object) => Some(object),
+            Version::Nothing => None,
+        })
+    }
+
+    /// Every page refers again to what it referred to at an instant; answers how many changed.
+    ///
+    /// # Errors
+    /// If the instant is not remembered; then nothing has changed.
+    pub fn return_to<F, K>(&mut self, core: &mut Core<F, K>, instant: u64) -> Result<u64, TooOld>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(versions) = &mut self.versions else {
+            return Ok(0);
+        };
+        // Pinned meanwhile: what is recorded may shorten the window.
+        let had = versions.history.snapshots().any(|pinned| pinned == instant);
+        versions.history.snapshot(instant)?;
+        let mut changed = Vec::new();
+        versions
+            .history
+            .changed_since(instant, |lpn, version| changed.push((lpn, version)))?;
+        let mut count = 0;
+        for (lpn, version) in changed {
+            let target = match version {
+                Version::Object(object) => object,
+                Version::Nothing => NO_OBJECT,
+                Version::Current => continue,
+            };
+            if self.objects.get(lpn) == target {
+                continue;
+            }
+            count += 1;
+            match target {
+                NO_OBJECT => {
+                    self.forget(core, lpn);
+                }
+                object => self.refer(core, lpn, object),
+            }
+        }
+        if !had {
+            self.on_history(core, |history, mut drop| {
+                history.delete_snapshot(instant, &mut drop)
+            });
+        }
+        if let Some(versions) = &mut self.versions {
+            versions.counters.returned += count;
+        }
+        Ok(count)
+    }
+
+    /// Counts a unit that collection copies.
+    #[inline(always)]
+    pub fn count_copy(&mut self, owner: u32) {
+        if let Some(versions) = &mut self.versions {
+            if self.objects.is_history(owner) {
+                versions.counters.copied_historical += 1;
+            } else {
+                versions.counters.copied_live += 1;
+            }
+        }
+    }
+
+    /// Objects that old versions alone keep alive.
+    pub fn historical_objects(&self) -> u64 {
+        let alive = (0..self.objects.handles()).filter(|&o| self.objects.is_history(o));
+        alive.count() as u64
+    }
+}
