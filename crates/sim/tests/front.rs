@@ -154,6 +154,8 @@ impl Write for Log {
 /// What a replay to its end gives: the response of every request, and what the front counted.
 struct Replayed {
     responses: Vec<u64>,
+    /// From the begin of service on.
+    services: Vec<u64>,
     writes: u64,
     reads: u64,
     traffic: Traffic,
@@ -189,6 +191,7 @@ fn replay<S: System>(system: &mut S, host: Host, trace: &Trace) -> Replayed {
     driver.measured.finish().unwrap();
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let mut responses = vec![u64::MAX; count];
+    let mut services = responses.clone();
     for line in text.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();
         let number = |at: usize| fields[at].parse::<u64>().unwrap();
@@ -196,10 +199,12 @@ fn replay<S: System>(system: &mut S, host: Host, trace: &Trace) -> Replayed {
         let response = &mut responses[number(0) as usize];
         assert_eq!(*response, u64::MAX, "{line}: answered twice");
         *response = number(4) - number(2);
+        services[number(0) as usize] = number(4) - number(3);
     }
     assert!(!responses.contains(&u64::MAX), "every request is answered");
     Replayed {
         responses,
+        services,
         writes: driver.host_writes(),
         reads: driver.host_reads(),
         traffic: driver.traffic().unwrap(),
@@ -228,6 +233,8 @@ fn a_write_takes_no_time_until_the_buffer_is_full_and_then_that_of_an_eviction()
     let run = replay(&mut system, fifo(2), &trace);
     let expected = [0, 0, 0, 0, 240, 470, 0, READ, 0, 0, PROGRAM];
     assert_eq!(run.responses, expected);
+    // A write is served when it has its place.
+    assert_eq!(run.services, [0, 0, 0, 0, 0, 0, 0, READ, 0, 0, 0]);
     assert_eq!(
         run.buffer(),
         BufferTraffic {
@@ -481,6 +488,7 @@ fn a_queue_may_acknowledge_when_a_page_is_programmed() {
     let trace = Trace::of(&[(50, 'W', 0), (60, 'W', 1)]);
     let run = replay(&mut plain(0), queue(8, 1, false), &trace);
     assert_eq!(run.responses, [100_000 + PROGRAM, 99_990 + 2 * PROGRAM]);
+    assert_eq!(run.services, [PROGRAM; 2]);
     // More requests than the queue holds have come since.
     let trace = Trace::of(&[(0, 'W', 0), (10, 'R', 9), (20, 'R', 9)]);
     let run = replay(&mut plain(0), queue(2, 1, false), &trace);
