@@ -25,12 +25,15 @@ pub enum Stream {
     Wear = 2,
     /// Translation pages.
     Map = 3,
-    /// Pages packed with encoded values.
+    /// Pages packed with values that the host wrote, encoded.
     Log = 4,
+    /// Packed pages that collection moves or fills anew: never in a block that the host fills, so that a
+    /// collection that has begun finds its room.
+    LogGc = 5,
 }
 
 /// Number of streams.
-pub const STREAMS: usize = 5;
+pub const STREAMS: usize = 6;
 
 /// The free blocks of a plane.
 #[derive(Debug, Clone, Default)]

@@ -159,6 +159,7 @@ where
             Stream::Wear,
             Stream::Map,
             Stream::Log,
+            Stream::LogGc,
         ];
         let waiting: u64 = self
             .planes

@@ -30,7 +30,7 @@ use flashlore_content::history::TooOld;
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
-use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
@@ -562,9 +562,7 @@ where
             self.store.make_room(&mut self.core, when.at)?;
         }
         let object = self.store.objects.allocate(content);
-        let appended = self
-            .core
-            .append_host(&mut self.store, when, lpn, object, page, tag);
+        let appended = self.append_new(when, lpn, object, page, tag);
         match appended {
             Ok((ppn, done)) => {
                 self.core.counters.host_writes += 1;
@@ -575,6 +573,29 @@ where
             Err(error) => {
                 self.store.objects.free(object);
                 Err(error)
+            }
+        }
+    }
+
+    /// Appends new content; where its lane has no room, what only old versions and differences need
+    /// gives way.
+    #[inline(always)]
+    fn append_new(
+        &mut self,
+        when: When,
+        lpn: u32,
+        object: u32,
+        page: F::Page,
+        tag: Tag,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let (core, store) = (&mut self.core, &mut self.store);
+        if !E::ON {
+            return core.append_host(store, when, lpn, object, page, tag);
+        }
+        loop {
+            match core.append_host(store, when, lpn, object, page.clone(), tag) {
+                Err(FtlError::Full { .. }) if store.give_way(core, when.at)? => {}
+                other => return other,
             }
         }
     }

@@ -223,6 +223,7 @@ where
             Stream::Wear,
             Stream::Map,
             Stream::Log,
+            Stream::LogGc,
         ]
         .into_iter()
         .find(|&s| {
@@ -547,7 +548,7 @@ where
         let blocks = &self.blocks;
         let free = &mut self.planes[plane.index()].free;
         let taken = match stream {
-            Stream::Host | Stream::Gc | Stream::Map | Stream::Log => free.pop(),
+            Stream::Host | Stream::Gc | Stream::Map | Stream::Log | Stream::LogGc => free.pop(),
             Stream::Wear => free.pop_highest(|b| blocks.record(b).erases),
         };
         let Some(block) = taken else {
@@ -987,6 +988,7 @@ fn cause_of(stream: Stream) -> Cause {
         Stream::Wear => Cause::Wear,
         Stream::Map => Cause::Map,
         Stream::Log => Cause::Delta,
+        Stream::LogGc => Cause::Gc,
     }
 }
 
@@ -1017,7 +1019,7 @@ fn check_spare<P, K: MapKeeper<P>>(
         Streams::Shared => 1,
     } + u32::from(options.wear.static_gap > 0)
         + u32::from(K::DEMAND)
-        + u32::from(options.log);
+        + 2 * u32::from(options.log);
     let most: u64 = layout
         .pools()
         .iter()

@@ -83,6 +83,11 @@ impl Counters {
             + self.programs_summary
     }
 
+    /// Units that collection writes: copies, packed pages and merged values.
+    pub(crate) fn programs_by_collection(&self) -> u64 {
+        self.programs_gc + self.programs_wear + self.programs_merge
+    }
+
     /// Flash pages read for whatever reason.
     pub fn page_reads(&self) -> u64 {
         self.page_reads_host

@@ -100,7 +100,7 @@ where
         let all = [
             target_stream(&self.options, Stream::Gc),
             Stream::Map,
-            Stream::Log,
+            Stream::LogGc,
         ];
         let targets = if self.options.log {
             &all[..]

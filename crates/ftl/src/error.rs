@@ -40,16 +40,14 @@ pub enum FtlError<E: std::error::Error + 'static> {
     TooOld(flashlore_content::history::TooOld),
     /// A write needs room that only old versions could give, and these are protected.
     #[error(
-        "device full of old versions: {units} units are in use, at most {most} may be, and the window \
-         may not be shortened below {least} for room"
+        "device full of old versions: {units} units are in use, at most {most} may be in all and fewer where \
+         each die has its own pages; what is left of them is protected by the least window or by snapshots"
     )]
     Protected {
         /// Units in use.
         units: u64,
         /// The most that may be.
         most: u64,
-        /// The least window, in the unit of stamps.
-        least: u64,
     },
     /// The flash device failed. Outside of a collection everything is as it was before; inside one the
     /// translation layer cannot be used further.

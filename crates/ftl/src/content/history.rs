@@ -7,8 +7,8 @@
 //!
 //! The window shrinks under pressure only: when the units in use leave no room for a write, or when the
 //! history has as many entries as it may. Then the oldest entries go, as few as will do. With
-//! [`OnPressure::Refuse`] a window no longer than the least one is not shrunk for room, and the write is
-//! refused instead, before anything changes.
+//! [`OnPressure::Refuse`] a window no longer than the least one is not shrunk for room. Where that, or
+//! snapshots, leave no room, a write is refused before anything changes.
 //!
 //! A return to an instant makes every page changed since refer to what it referred to then, and records what
 //! it referred to before: so it is a change like any other, and can be undone.
@@ -106,12 +106,6 @@ impl Versions {
         self.now
     }
 
-    /// The least window, if it is protected.
-    pub fn protected(&self) -> Option<u64> {
-        let refuses = self.options.on_pressure == OnPressure::Refuse;
-        refuses.then_some(self.options.least_window)
-    }
-
     /// Whether changes are recorded.
     #[inline(always)]
     pub fn is_recording(&self) -> bool {
@@ -136,7 +130,7 @@ impl Versions {
     }
 
     /// Shortens the window so that entries go, if it may be shortened for room; whether it was.
-    fn shrink(&mut self) -> bool {
+    pub(super) fn shrink(&mut self) -> bool {
         let Some(to) = self.history.stamp_to_drop(1) else {
             return self.expire_oldest();
         };

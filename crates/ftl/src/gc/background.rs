@@ -117,7 +117,7 @@ where
             from,
             ..
         } = self.jobs[job];
-        if !K::DEMAND {
+        if !K::DEMAND && !self.options.log {
             return self.target_stream(stream);
         }
         let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();

@@ -90,14 +90,14 @@ where
         stream: Stream,
     ) -> Result<(), FtlError<F::Error>> {
         self.begin_collection(victim, stream);
-        let before = self.counters.programs();
+        let before = self.counters.programs_by_collection();
         if let Err(error) = self.empty(map, at, victim, stream) {
             self.blocks.abandon_collection(victim);
             return Err(error);
         }
         // What is written anew in another form may take as much as it frees.
-        let written = self.counters.programs() - before;
-        self.gains_nothing = written >= u64::from(self.blocks.data_units());
+        let written = self.counters.programs_by_collection() - before;
+        self.gains_nothing = self.options.log && written >= u64::from(self.blocks.data_units());
         self.finish_collection(map, at, victim, stream, Erase::Now)
     }
 
@@ -266,7 +266,7 @@ where
         let owner = self.owners[unit.index()];
         match self.keeper.page_of_owner(owner) {
             Some(_) => Stream::Map,
-            None if self.is_log(owner) => Stream::Log,
+            None if self.is_log(owner) => Stream::LogGc,
             None => self.target_stream(stream),
         }
     }
@@ -329,8 +329,8 @@ where
                 if K::DEMAND && self.holds_copies(plane, Stream::Map) {
                     self.pad(plane, Stream::Map, at)?;
                 }
-                if self.options.log && self.holds_copies(plane, Stream::Log) {
-                    self.pad(plane, Stream::Log, at)?;
+                if self.options.log && self.holds_copies(plane, Stream::LogGc) {
+                    self.pad(plane, Stream::LogGc, at)?;
                 }
             }
         }

@@ -160,8 +160,8 @@ where
         let owner = FIRST_PACK + pack;
         let page = self.encoder.pack(values);
         let unit = Unit::New { owner, page };
-        let plane = core.destination(own, Stream::Log, when.at)?;
-        let (ppn, _) = core.append(plane, Stream::Log, unit, when, Route::Channel, Tag::NONE)?;
+        let plane = core.destination(own, Stream::LogGc, when.at)?;
+        let (ppn, _) = core.append(plane, Stream::LogGc, unit, when, Route::Channel, Tag::NONE)?;
         core.counters.programs_gc += 1;
         delta.counters.repack_programs += 1;
         delta.packs.placed(Filler::Gc, ppn);

@@ -239,7 +239,12 @@ where
         self.limit_packs(core, when.at)?;
         self.make_room(core, when.at)?;
         // The way to a lane may collect, and take values out of the page; from there on nothing does.
-        let plane = core.lane_in_turn(self, Stream::Log, when.at, lpn)?;
+        let plane = loop {
+            match core.lane_in_turn(self, Stream::Log, when.at, lpn) {
+                Err(FtlError::Full { .. }) if self.give_way(core, when.at)? => {}
+                other => break other?,
+            }
+        };
         let Some(delta) = &mut self.delta else {
             return Ok(None);
         };
@@ -313,6 +318,45 @@ where
         merged
     }
 
+    /// The lane of a write has no room, though the device may have: one old version or one packed page gives
+    /// way. Whether one did.
+    pub fn give_way<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<bool, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if self.versions.as_mut().is_some_and(Versions::shrink) {
+            self.release_dropped(core);
+            return Ok(true);
+        }
+        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
+        if !evicting && self.merge_oldest(core, at)? {
+            return Ok(true);
+        }
+        match self.protected(core) {
+            Some(error) => Err(error),
+            None => Ok(false),
+        }
+    }
+
+    /// The error of a write that finds no room while old versions are left that may not go: those of
+    /// snapshots, or of a window that is protected.
+    fn protected<F, K>(&self, core: &Core<F, K>) -> Option<FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let held = self.versions.as_ref().filter(|v| !v.history.is_empty());
+        held.map(|_| FtlError::Protected {
+            units: self.units(),
+            most: core.most_live(),
+        })
+    }
+
     /// Makes room for one more unit.
     pub fn make_room<F, K>(
         &mut self,
@@ -330,9 +374,8 @@ where
                 break;
             }
         }
-        let (units, most) = (self.units(), core.most_live());
-        match self.versions.as_ref().and_then(Versions::protected) {
-            Some(least) if units >= most => Err(FtlError::Protected { units, most, least }),
+        match self.protected(core) {
+            Some(error) if self.units() >= core.most_live() => Err(error),
             _ => Ok(()),
         }
     }
