@@ -110,6 +110,7 @@ impl CliError {
                 RunError::Trace(_)
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }
+                | RunError::Recovery { .. }
                 | RunError::WornOut { .. }
                 | RunError::Request { .. } => 1,
             },

@@ -104,6 +104,11 @@ impl Plan {
         }
     }
 
+    /// Whether every system keeps old versions.
+    pub fn all_have_history(&self) -> bool {
+        self.columns.iter().all(|c| c.system.history.enabled)
+    }
+
     /// Whether a device is sized from the trace, so that holes in the address space must go.
     pub fn has_template(&self) -> bool {
         self.columns.iter().any(|c| c.device.auto.is_some())

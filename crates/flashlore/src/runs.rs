@@ -31,6 +31,8 @@ pub struct Recording {
     pub timeline_ns: Option<u64>,
     /// The file for a line for every request; of a single run.
     pub request_log: Option<PathBuf>,
+    /// Instants of the window of old versions that are compared with what was written.
+    pub recovery_check: Option<u32>,
 }
 
 /// Does all runs. Whatever can be refused is refused before the first begins.
@@ -73,6 +75,7 @@ impl Job<'_> {
         let options = RunOptions {
             measure,
             progress: Some(&mut progress),
+            recovery_check: recording.recovery_check,
         };
         let mut source = self.input.source()?;
         simulate(&self.config, source.as_mut(), options).map_err(|source| self.failed(source))

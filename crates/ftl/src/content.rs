@@ -792,21 +792,21 @@ where
         self.store.versions.as_ref()
     }
 
-    /// Reads what a logical page held at an instant.
+    /// The object that a logical page referred to at an instant, if to any; it is alive until the window, or
+    /// what the page refers to, changes.
     ///
     /// # Errors
-    /// An instant that is not remembered, an address out of range or a failure of the device.
-    pub fn read_at_instant(
-        &mut self,
-        lpn: u32,
-        instant: u64,
-    ) -> Result<Option<F::Page>, FtlError<F::Error>> {
-        self.core.check_range(lpn)?;
-        let object = self.store.object_at(lpn, instant);
-        let Some(object) = object.map_err(FtlError::TooOld)? else {
-            return Ok(None);
-        };
-        self.store.decode(&mut self.core, object).map(Some)
+    /// An instant that is not remembered.
+    pub fn version_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
+        self.store.object_at(lpn, instant)
+    }
+
+    /// What an object holds; nothing is counted.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn read_version(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
+        self.store.decode(&mut self.core, object)
     }
 
     /// The content that a logical page had at an instant.

@@ -35,9 +35,6 @@ pub enum FtlError<E: std::error::Error + 'static> {
         /// Exported pages.
         exported: u32,
     },
-    /// An instant that is not remembered.
-    #[error(transparent)]
-    TooOld(flashlore_content::history::TooOld),
     /// A write needs room that only old versions could give, and these are protected.
     #[error(
         "device full of old versions: {units} units are in use, at most {most} may be in all and fewer where \

@@ -287,16 +287,21 @@ impl Run {
         if !self.keeps || !self.model.compares(lpn, instant) {
             return Ok(());
         }
-        match self.ftl.read_at_instant(lpn, instant) {
-            Err(FtlError::TooOld(_)) => {
+        match self.ftl.version_at(lpn, instant) {
+            Err(_) => {
                 if self.model.snapshots.contains(&instant) {
                     return Err(format!("the snapshot of {instant} is not remembered"));
                 }
                 Ok(())
             }
-            Err(other) => Err(other.to_string()),
-            Ok(found) => {
-                let found = found.map(|page| page.value().0);
+            Ok(object) => {
+                let found = match object {
+                    Some(object) => {
+                        let page = self.ftl.read_version(object);
+                        Some(page.map_err(|e| e.to_string())?.value().0)
+                    }
+                    None => None,
+                };
                 let expected = self.model.at(lpn, instant);
                 (found == expected).then_some(()).ok_or(format!(
                     "page {lpn} at {instant} (now {}): {found:?}, expected {expected:?}",

@@ -81,6 +81,7 @@ impl Group {
             let run = RunOptions {
                 measure: MeasureOptions::default(),
                 progress: Some(&mut *ticker),
+                recovery_check: None,
             };
             let done = simulate(config, &mut made, run).map_err(|source| PaperError::Run {
                 run: name.clone(),

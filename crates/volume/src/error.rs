@@ -90,6 +90,10 @@ impl VolumeError {
                 stored: valid,
                 most: units,
             },
+            FtlError::Protected { units, most } => VolumeError::NoSpace {
+                stored: units,
+                most,
+            },
             // No block of a volume is ever retired.
             FtlError::WornOut { valid, .. } => VolumeError::NoSpace {
                 stored: valid,

@@ -1,6 +1,6 @@
 //! Flags of the commands that replay.
 
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -68,6 +68,10 @@ pub struct SimulateArgs {
     /// The system: a preset or a TOML file
     #[arg(long, value_name = "SYSTEM")]
     pub system: String,
+    /// Return to this many random instants of the window of old versions after the run, and compare every
+    /// page with what had been written by then; needs a system with history
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20")]
+    pub recovery_check: Option<NonZeroU32>,
     /// Everything else.
     #[command(flatten)]
     pub run: RunArgs,
@@ -77,7 +81,8 @@ const SIMULATE_EXAMPLES: &str = "\
 Examples:
   flashlore simulate mail.fiu.xz --system ca-ssd
   flashlore simulate mail.fiu.xz --system plain --device tlc-1t --compact
-  flashlore simulate mail.fiu.xz --system ca-ssd --request-log requests.csv";
+  flashlore simulate mail.fiu.xz --system ca-ssd --request-log requests.csv
+  flashlore simulate mail.fiu.xz --system bvssd --recovery-check";
 
 /// Flags of `compare` and `simulate`.
 #[derive(Args)]

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, compare_table, write_directory};
@@ -24,7 +25,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), CliError> {
         seeds: args.run.seeds.get(),
         different_devices: args.allow_different_devices,
     })?;
-    replay(&plan, &args.traces, &args.run)
+    replay(&plan, &args.traces, &args.run, None)
 }
 
 /// Replays on one system.
@@ -36,10 +37,16 @@ pub fn simulate(args: &SimulateArgs) -> Result<(), CliError> {
         seeds: args.run.seeds.get(),
         different_devices: false,
     })?;
-    replay(&plan, &args.traces, &args.run)
+    let instants = args.recovery_check.map(NonZeroU32::get);
+    replay(&plan, &args.traces, &args.run, instants)
 }
 
-fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliError> {
+fn replay(
+    plan: &Plan,
+    traces: &[PathBuf],
+    args: &RunArgs,
+    recovery_check: Option<u32>,
+) -> Result<(), CliError> {
     let workloads = workloads(traces, args.trace.join.is_some())?;
     if let Some(log) = &args.results.request_log {
         refuse_trace(log, traces)?;
@@ -55,12 +62,18 @@ fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliErro
     let recording = Recording {
         timeline_ns: timeline_width(args)?,
         request_log: args.results.request_log.clone(),
+        recovery_check,
     };
     // Before hours of work, not after them.
     if let Some(dir) = &args.results.out {
         make_directory(dir)?;
     }
     let threads = threads(args.jobs);
+    if recovery_check.is_some() && !plan.all_have_history() {
+        return Err(CliError::Usage(
+            "--recovery-check needs a system with history.enabled = true, such as bvssd".into(),
+        ));
+    }
     let reading = Progress::phase("reading the traces");
     let inputs = in_parallel(&workloads, threads, |paths| Input::load(paths, &options))?;
     drop(reading);
@@ -71,6 +84,18 @@ fn replay(plan: &Plan, traces: &[PathBuf], args: &RunArgs) -> Result<(), CliErro
         }
     }
     let outputs = run_all(&jobs, threads, &recording)?;
+    for (job, output) in jobs.iter().zip(&outputs) {
+        if let Some(recovered) = output.recovered {
+            tell(&format!(
+                "{}: {} pages compared at {} instants of the window, after each return to one, and after \
+                 the way back: all as written; {} pages changed by returns",
+                job.input.name(),
+                recovered.pages,
+                recovered.instants,
+                recovered.returned
+            ));
+        }
+    }
     if let Some(dir) = &args.results.out {
         write_directory(dir, &outputs)?;
         let file = dir.join("results.json");

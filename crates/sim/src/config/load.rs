@@ -303,7 +303,14 @@ impl Checked for SystemConfig {
 
 fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
-    check_durations([("delta.scan_period", delta.scan_period)])?;
+    check_durations([
+        ("delta.scan_period", delta.scan_period),
+        ("history.field_time", system.history.field_time),
+    ])?;
+    if system.history.enabled && system.dedup.enabled && system.dedup.out_of_line {
+        let message = "pages hashed in idle time must be live, which history excludes";
+        return Err(Fault::new("dedup.out_of_line", message));
+    }
     let ratios = [
         ("delta.lambda", delta.lambda, 1000.0),
         ("delta.mean", delta.mean, 2.0),

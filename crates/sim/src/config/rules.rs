@@ -96,6 +96,7 @@ fn conditions(kind: Kind) -> Vec<Condition> {
             };
             let dedup = |key| part(key, "dedup.enabled");
             let queue = |key| part(key, "queue.enabled");
+            let history = |key| part(key, "history.enabled");
             let delta = |key| part(key, "delta.enabled");
             let compress = |key| part(key, "compress.enabled");
             let off = |key| {
@@ -142,6 +143,11 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 delta("delta.deviation"),
                 compress("compress.mean"),
                 compress("compress.deviation"),
+                history("history.min_window"),
+                history("history.on_pressure"),
+                history("history.reserve"),
+                history("history.entries"),
+                history("history.field_time"),
                 queue("queue.requests"),
                 queue("queue.bucket"),
                 queue("queue.ack"),

@@ -28,6 +28,8 @@ pub struct SystemConfig {
     pub compress: CompressConfig,
     /// The engine that encodes and decodes, where anything is.
     pub codec: CodecConfig,
+    /// Old versions. Its other values are the defaults when it is not enabled.
+    pub history: HistoryConfig,
     /// The sorting write queue. Its other values are the defaults when it is not enabled.
     pub queue: QueueConfig,
 }
@@ -104,6 +106,34 @@ impl Digest {
             Self::Sha1 => 20,
         }
     }
+}
+
+/// Old versions of pages, for returns to earlier instants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryConfig {
+    /// Whether they are kept.
+    pub enabled: bool,
+    /// The window that is kept if possible.
+    pub min_window: Nanos,
+    /// What happens when room is needed and the window is no longer than that.
+    pub on_pressure: Pressure,
+    /// The part of the flash that old versions leave free.
+    pub reserve: Share,
+    /// The most entries of the history.
+    pub entries: Entries,
+    /// Recording a version takes so long for each of its five fields.
+    pub field_time: Nanos,
+}
+
+/// What happens when a window that should be kept leaves no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pressure {
+    /// It shrinks.
+    Shrink,
+    /// The write is refused.
+    Enospc,
 }
 
 /// Updates stored as differences from the pages they replace.

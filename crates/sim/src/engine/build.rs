@@ -4,21 +4,23 @@
 use flashlore_content::DedupOptions;
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::delta::{Drawn, Ratio};
-use flashlore_flash::Geometry;
+use flashlore_content::history::HistoryOptions;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
+use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
 use flashlore_ftl::content::delta::{DeltaOptions, packs};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 
 use super::driver::CodecTimes;
 use super::error::RunError;
 use super::front::FrontOptions;
 use crate::config::{
     Acknowledge, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement,
-    Pool, Rotate, RunConfig, Streams, StripeLevel,
+    Pool, Pressure, Rotate, RunConfig, Streams, StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
@@ -184,14 +186,14 @@ pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptio
 }
 
 /// The settings of encoding on a device, and who draws how long values become.
+///
+/// # Errors
+/// A device without a fixed size.
 pub fn delta_options(
     system: &SystemConfig,
     device: &DeviceConfig,
     seed: u64,
-) -> Result<Option<(DeltaOptions, Drawn)>, RunError> {
-    if !system.encodes() {
-        return Ok(None);
-    }
+) -> Result<(Option<DeltaOptions>, Drawn), RunError> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let exported = device.shape()?.exported_units as f64;
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -226,7 +228,48 @@ pub fn delta_options(
     let ratio = |mean, deviation| Ratio { mean, deviation };
     let difference = ratio(delta.mean, delta.deviation);
     let alone = ratio(compress.mean, compress.deviation);
-    Ok(Some((options, Drawn::new(difference, alone, seed))))
+    let encoder = Drawn::new(difference, alone, seed);
+    Ok((system.encodes().then_some(options), encoder))
+}
+
+/// How old versions are kept on a device.
+///
+/// # Errors
+/// A device without a fixed size.
+pub fn versions_options(
+    system: &SystemConfig,
+    device: &DeviceConfig,
+) -> Result<Option<VersionsOptions>, RunError> {
+    let history = &system.history;
+    if !history.enabled {
+        return Ok(None);
+    }
+    let raw = flash(device)?.geometry().units();
+    Ok(Some(VersionsOptions {
+        history: HistoryOptions {
+            max_entries: match history.entries {
+                Entries::Unlimited => None,
+                Entries::Limited(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
+            },
+            schedule: None,
+        },
+        least_window: history.min_window.0,
+        on_pressure: match history.on_pressure {
+            Pressure::Shrink => OnPressure::Shrink,
+            Pressure::Enospc => OnPressure::Refuse,
+        },
+        reserve: (f64::from(raw) * history.reserve.get()) as u64,
+    }))
+}
+
+/// What recording an old version takes: each of its fields is an access to RAM.
+pub fn record_time(system: &SystemConfig) -> Time {
+    const FIELDS: Time = 5;
+    if system.history.enabled {
+        FIELDS * system.history.field_time.0
+    } else {
+        0
+    }
 }
 
 /// The largest mean of R_c at which encoding does not make writes slower (DeltaFTL section 3.3.1).

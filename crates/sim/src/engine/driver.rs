@@ -38,6 +38,7 @@ use self::front::Leaving;
 use super::front::FrontOptions;
 use super::measure::Measured;
 use super::order::Order;
+use super::recovery::Truth;
 use super::requests::{InFlight, Requests, SentBy};
 use super::system::{Distance, System};
 use crate::config::Load;
@@ -111,6 +112,8 @@ pub struct Host {
     pub needs_content: bool,
     /// How encoding takes time.
     pub codec: CodecTimes,
+    /// Recording an old version, before a write is programmed.
+    pub record: Time,
 }
 
 impl Host {
@@ -148,6 +151,8 @@ pub struct Driver<'a, S> {
     changes: u64,
     flush_due: Option<Time>,
     codec: Codec,
+    /// What the host has written, where old versions are compared with it.
+    truth: Option<Truth>,
     /// The front with the changes that leave it.
     front: Option<Box<Leaving>>,
     /// Closed loop: when the next requests may arrive.
@@ -187,6 +192,7 @@ impl<'a, S: System> Driver<'a, S> {
             changes: 0,
             flush_due: None,
             codec: Codec::new(host.codec),
+            truth: None,
             front: front.map(Box::new),
             turns,
             now: 0,
@@ -212,6 +218,17 @@ impl<'a, S: System> Driver<'a, S> {
     /// Requests replayed.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Old versions are kept from here on; `truth` is what the device holds, to be compared later.
+    pub fn begin_history(&mut self, truth: Option<Truth>) {
+        self.system.begin_history();
+        self.truth = truth;
+    }
+
+    /// What the host has written since then.
+    pub fn take_truth(&mut self) -> Option<Truth> {
+        self.truth.take()
     }
 
     /// Requests that arrive from here on are recorded.

@@ -7,15 +7,22 @@ use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 
 use super::driver::DriveError;
+use super::recovery::Wrong;
 use crate::config::{ConfigError, Share};
 
 /// A run that cannot begin or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A map partly in RAM is not modelled for packed pages.
+    /// The device does not go back to an instant.
+    #[error("recovery check: {source}")]
+    Recovery {
+        /// What is wrong.
+        source: Wrong,
+    },
+    /// A map partly in RAM is not modelled for packed pages and old versions.
     #[error(
         "device.map.cache_bytes of device {device:?} is limited, and system {system:?} stores encoded \
-         values, whose second table this cache does not model; expected \"unlimited\""
+         values or old versions, whose tables this cache does not model; expected \"unlimited\""
     )]
     MapOfEncoded {
         /// The device.

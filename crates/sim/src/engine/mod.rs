@@ -9,6 +9,7 @@
 //! | [`front`] | a write buffer or a sorting queue before the translation layer |
 //! | [`order`] | the order of changes to one page |
 //! | [`requests`] | requests in flight |
+//! | [`recovery`] | whether old versions are what the host had written |
 //! | [`measure`] | what is recorded while requests are served |
 //! | [`run`] | one run from start to result |
 //! | [`error`] | what can go wrong |
@@ -20,7 +21,8 @@ pub mod front;
 pub mod measure;
 pub mod order;
 pub mod precondition;
-pub mod requests;
+pub mod recovery;
+mod requests;
 pub mod run;
 pub mod system;
 

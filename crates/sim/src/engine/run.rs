@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
+use flashlore_content::history::PAPER_ENTRY_BYTES;
 use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::{Busy, NandSim};
@@ -17,12 +18,13 @@ use super::error::RunError;
 use super::front::Traffic;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
-use super::system::{Deduplicating, EncodingTotals, Plain, System};
+use super::recovery::Truth;
+use super::system::{Deduplicating, EncodingTotals, HistoryTotals, Plain, System};
 use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
-    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, Host as HostTotals, MapTraffic,
-    Merges, Programs, QueueTraffic, ResponseByKind, RunOutput, RunResult, RunSpeed, TraceFile,
-    Utilization, peak_rss_bytes,
+    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host as HostTotals,
+    MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunOutput, RunResult, RunSpeed,
+    TraceFile, Utilization, peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -32,6 +34,8 @@ pub struct RunOptions<'a> {
     pub measure: MeasureOptions,
     /// Told now and then how far the run is.
     pub progress: Option<&'a mut dyn Ticker>,
+    /// Compare so many instants of the window with what the host had written by then.
+    pub recovery_check: Option<u32>,
 }
 
 /// Told how far a run is.
@@ -68,11 +72,12 @@ pub fn simulate(
         Bytes::Limited(size) => Some(size.0),
         Bytes::Unlimited => None,
     };
-    if let Some((options_of_delta, encoder)) = build::delta_options(&config.system, device, seed)? {
+    if config.system.encodes() || config.system.history.enabled {
+        let (delta, encoder) = build::delta_options(&config.system, device, seed)?;
         let policies = Policies {
             dedup: build::dedup_options(&config.system, device),
-            delta: Some(options_of_delta),
-            versions: None,
+            delta,
+            versions: build::versions_options(&config.system, device)?,
             encoder,
         };
         let ledger = dedup.oracle.then(ValueLedger::default);
@@ -150,7 +155,8 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
         });
     }
     let writes = summary.counts.writes.pages > 0;
-    if config.system.encodes() && !matches!(device.map.cache_bytes, Bytes::Unlimited) {
+    let stands_apart = config.system.encodes() || config.system.history.enabled;
+    if stands_apart && !matches!(device.map.cache_bytes, Bytes::Unlimited) {
         return Err(RunError::MapOfEncoded {
             device: device.name.clone(),
             system: config.system.name.clone(),
@@ -207,6 +213,7 @@ fn host_of(config: &RunConfig) -> Host {
         front: build::front_options(config),
         needs_content: dedup.enabled,
         codec: build::codec_times(&config.system),
+        record: build::record_time(&config.system),
     }
 }
 
@@ -230,6 +237,11 @@ fn replay<S: System>(
     system.core_mut().set_endurance(endurance);
     let replaying = Instant::now();
     let mut driver = Driver::new(system, host_of(config), Measured::new(options.measure));
+    let pages = config.device.shape()?.exported_units as u32;
+    let truth = options
+        .recovery_check
+        .map(|_| Truth::of(driver.system(), pages));
+    driver.begin_history(truth);
     let mut base = Base::default();
     let mut block = RequestBlock::default();
     source.rewind()?;
@@ -264,6 +276,12 @@ fn replay<S: System>(
         .last_end()
         .max(driver.now())
         .saturating_sub(base.time);
+    let mut recovered = None;
+    if let (Some(truth), Some(instants)) = (driver.take_truth(), options.recovery_check) {
+        let (now, seed) = (driver.now(), config.host.seed);
+        let checked = truth.verify(driver.system(), now, instants, seed);
+        recovered = Some(checked.map_err(|source| RunError::Recovery { source })?);
+    }
     let replay_s = replaying.elapsed().as_secs_f64();
     let front = AtTheFront {
         writes: driver.host_writes(),
@@ -279,7 +297,9 @@ fn replay<S: System>(
         peak_rss_bytes: peak_rss_bytes(),
     };
     let counted = (measured, front);
-    Ok(report(config, source, system, counted, &base, span, speed))
+    let mut output = report(config, source, system, counted, &base, span, speed);
+    output.recovered = recovered;
+    Ok(output)
 }
 
 /// Where the device stood when measuring began.
@@ -443,6 +463,9 @@ fn report<S: System>(
         buffer: front.buffer(),
         queue: front.queue(),
         dedup,
+        history: system.history().map_or(History::default(), |totals| {
+            history_of(&totals, base.time + span)
+        }),
         delta: system
             .delta()
             .map_or(Delta::default(), |totals| delta_of(&totals, c)),
@@ -461,6 +484,7 @@ fn report<S: System>(
         result,
         response: measured.response,
         timeline: measured.timeline,
+        recovered: None,
     }
 }
 
@@ -486,6 +510,21 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
         values_end: u64::from(totals.packed),
         packs_end: u64::from(totals.packs),
         pinned_bytes: u64::from(totals.pinned) * UNIT_BYTES,
+    }
+}
+
+/// What the history did, as results say it.
+fn history_of(totals: &HistoryTotals, now: Time) -> History {
+    let c = &totals.counters;
+    History {
+        entries: totals.entries,
+        window_s: now.saturating_sub(totals.oldest) as f64 / 1e9,
+        historical_units: totals.historical,
+        copied_live: c.copied_live,
+        copied_historical: c.copied_historical,
+        recorded: c.recorded,
+        dropped: c.dropped,
+        paper_bytes: totals.entries * PAPER_ENTRY_BYTES,
     }
 }
 

@@ -11,6 +11,7 @@ use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTa
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::delta::DeltaCounters;
+use flashlore_ftl::content::history::VersionCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
@@ -63,6 +64,30 @@ pub trait System {
         encode: bool,
         tag: Tag,
     ) -> Result<Completion>;
+    /// What happens next happens at this instant: the stamp of old versions.
+    fn set_instant(&mut self, _stamp: Time) {}
+    /// Old versions are kept from now on.
+    fn begin_history(&mut self) {}
+    /// The start of the window of old versions.
+    fn oldest_instant(&self) -> Time {
+        Time::MAX
+    }
+    /// What a unit holds, if it was ever written.
+    fn content(&self, _lpn: u32) -> Option<PageTag> {
+        None
+    }
+    /// What it held at an instant of the window.
+    fn content_at(&self, _lpn: u32, _instant: Time) -> Option<PageTag> {
+        None
+    }
+    /// All units hold again what they held at an instant of the window; answers how many changed.
+    fn return_to(&mut self, _instant: Time) -> u64 {
+        0
+    }
+    /// What the history holds and did, if there is one.
+    fn history(&self) -> Option<HistoryTotals> {
+        None
+    }
     /// A unit is about to be written: whether that is to be encoded unless it is a duplicate.
     fn begin_write(&mut self, _lpn: u32) -> bool {
         false
@@ -136,6 +161,19 @@ pub struct EncodingTotals {
     pub pinned: u32,
     /// Packed flash pages in use.
     pub packs: u32,
+}
+
+/// What a history holds and did.
+#[derive(Debug, Clone, Copy)]
+pub struct HistoryTotals {
+    /// What happened to old versions.
+    pub counters: VersionCounters,
+    /// Entries held.
+    pub entries: u64,
+    /// The start of the window.
+    pub oldest: Time,
+    /// Values that only old versions need.
+    pub historical: u64,
 }
 
 /// How far ahead of its use something is asked for. Each step finds what the one before asked for.
@@ -398,6 +436,38 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
                 .0
                 .write_unhashed_begun(when, lpn, value, why, encode, tag),
         }
+    }
+    #[inline(always)]
+    fn set_instant(&mut self, stamp: Time) {
+        if E::ON {
+            self.0.set_instant(stamp);
+        }
+    }
+    fn begin_history(&mut self) {
+        self.0.begin_history();
+    }
+    fn oldest_instant(&self) -> Time {
+        let versions = self.0.versions();
+        versions.map_or(Time::MAX, |versions| versions.history.oldest())
+    }
+    fn content(&self, lpn: u32) -> Option<PageTag> {
+        let objects = self.0.objects();
+        objects.object_of(lpn).map(|object| objects.content(object))
+    }
+    fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
+        self.0.content_at_instant(lpn, instant).ok().flatten()
+    }
+    fn return_to(&mut self, instant: Time) -> u64 {
+        self.0.return_to(instant).unwrap_or(0)
+    }
+    fn history(&self) -> Option<HistoryTotals> {
+        let versions = self.0.versions()?;
+        Some(HistoryTotals {
+            counters: versions.counters,
+            entries: versions.history.len() as u64,
+            oldest: versions.history.oldest(),
+            historical: self.0.historical_objects(),
+        })
     }
     fn begin_write(&mut self, lpn: u32) -> bool {
         self.0.begin_write(lpn)

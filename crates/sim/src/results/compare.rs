@@ -154,6 +154,12 @@ const ROWS: &[Row] = &[
         let all = merges.read_hot + merges.write_cold + merges.gc + merges.room;
         (run.configuration.system.encodes()).then_some(all as f64)
     }),
+    fact("window of old versions (s)", Unit::Count, |run| {
+        (run.configuration.system.history.enabled).then_some(run.history.window_s)
+    }),
+    fact("  values only they need", Unit::Count, |run| {
+        (run.configuration.system.history.enabled).then_some(run.history.historical_units as f64)
+    }),
     cost("energy", Unit::Joules, |run| {
         (run.energy_uj > 0.0).then_some(run.energy_uj / 1e6)
     }),

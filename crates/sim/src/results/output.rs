@@ -14,6 +14,7 @@ use super::interval::{SeedSummary, seed_summaries};
 use super::latency::LatencyByKind;
 use super::record::RunResult;
 use super::timeline::Timeline;
+use crate::engine::recovery::Recovered;
 
 /// The columns that come first in every table: whose row it is.
 const LABELS: [&str; 4] = ["system", "device", "trace", "seed"];
@@ -27,6 +28,8 @@ pub struct RunOutput {
     pub response: LatencyByKind,
     /// The timeline, if one was asked for.
     pub timeline: Option<Timeline>,
+    /// The comparison of old versions, if one was asked for.
+    pub recovered: Option<Recovered>,
 }
 
 /// The top level of `--json` and `results.json`.

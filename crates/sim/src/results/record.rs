@@ -52,6 +52,8 @@ pub struct RunResult {
     pub queue: QueueTraffic,
     /// Deduplication; zeros on a system without it.
     pub dedup: Dedup,
+    /// Old versions; zeros on a system without them.
+    pub history: History,
     /// Updates as differences; zeros on a system without them.
     pub delta: Delta,
     /// Values compressed by themselves; zeros on a system without them.
@@ -289,6 +291,28 @@ impl QueueTraffic {
             ..self
         }
     }
+}
+
+/// Old versions of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// Entries at the end.
+    pub entries: u64,
+    /// Length of the window at the end, in simulated seconds.
+    pub window_s: f64,
+    /// Values that only old versions needed at the end.
+    pub historical_units: u64,
+    /// Units copied by collection that were live.
+    pub copied_live: u64,
+    /// Units copied by collection that only old versions needed.
+    pub copied_historical: u64,
+    /// Versions recorded.
+    pub recorded: u64,
+    /// Versions given up that named a value.
+    pub dropped: u64,
+    /// What the paper charges for the entries: 24 bytes each.
+    pub paper_bytes: u64,
 }
 
 /// Updates stored as differences, and what they share with values compressed by themselves: packed pages.

@@ -401,11 +401,25 @@ impl<S: System> Driver<'_, S> {
     #[inline(always)]
     pub(super) fn apply(&mut self, at: Time, change: Change) -> Result<()> {
         if change.what == What::Trim {
+            self.stamp(&change, None);
             self.system.trim(change.lpn)?;
             self.unit_done(change.slot, at, at);
             return Ok(());
         }
-        self.write_unit(When::now(at), change)
+        let ready = Ready::At(at + self.host.record);
+        self.write_unit(When { ready, at }, change)
+    }
+
+    /// What a change ends is an old version from the instant at which the host asked for it.
+    #[inline(always)]
+    fn stamp(&mut self, change: &Change, value: Option<PageTag>) {
+        if S::ENCODES {
+            let stamp = self.requests.get_mut(change.slot).arrival;
+            self.system.set_instant(stamp);
+            if let Some(truth) = &mut self.truth {
+                truth.change(stamp, change.lpn, value);
+            }
+        }
     }
 
     #[inline(always)]
@@ -423,6 +437,7 @@ impl<S: System> Driver<'_, S> {
             Hashing::Alone | Hashing::Sample => None,
         };
         let encode = matches!(encoding, Encoding::Done(_));
+        self.stamp(&change, Some(value));
         let done = self
             .system
             .write(when, lpn, value, unhashed, encode, Tag(slot))?;

@@ -1,0 +1,142 @@
+//! Whether a device with history shows at an instant what the host had written by then.
+//!
+//! The truth is written down beside the run: what every page held when it began, and every change with the
+//! instant at which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
+//! window. At each, every page of the truth is looked up without changing anything; then the device is
+//! returned to the instant, compared, and returned to the present.
+
+use flashlore_content::PageTag;
+use flashlore_flash::Time;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::system::System;
+
+/// What happened to the pages.
+#[derive(Debug, Default)]
+pub struct Truth {
+    initial: Vec<Option<PageTag>>,
+    changes: Vec<(Time, u32, Option<PageTag>)>,
+}
+
+/// Instants were compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovered {
+    /// How many.
+    pub instants: u32,
+    /// Pages compared at each.
+    pub pages: u64,
+    /// Pages that returns changed, in all.
+    pub returned: u64,
+}
+
+/// A page does not hold what it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("page {lpn} {when}, expected {expected:?}, found {found:?}")]
+pub struct Wrong {
+    lpn: u32,
+    when: String,
+    expected: Option<PageTag>,
+    found: Option<PageTag>,
+}
+
+impl Truth {
+    /// What a device holds before its run.
+    pub fn of<S: System>(system: &S, pages: u32) -> Self {
+        let initial = (0..pages).map(|lpn| system.content(lpn)).collect();
+        Truth {
+            initial,
+            changes: Vec::new(),
+        }
+    }
+
+    /// A page is written or trimmed.
+    pub fn change(&mut self, stamp: Time, lpn: u32, value: Option<PageTag>) {
+        self.changes.push((stamp, lpn, value));
+    }
+
+    /// When the last change was asked for.
+    fn latest(&self) -> Time {
+        let stamps = self.changes.iter().map(|&(stamp, ..)| stamp);
+        stamps.max().unwrap_or(0)
+    }
+
+    /// What every page held at an instant.
+    fn image(&self, instant: Time) -> Vec<Option<PageTag>> {
+        let mut image = self.initial.clone();
+        for &(stamp, lpn, value) in &self.changes {
+            if stamp <= instant {
+                image[lpn as usize] = value;
+            }
+        }
+        image
+    }
+
+    /// Compares a device with the truth at instants drawn from its window. It is as before afterwards.
+    ///
+    /// # Errors
+    /// The first page that differs.
+    pub fn verify<S: System>(
+        &self,
+        system: &mut S,
+        now: Time,
+        instants: u32,
+        seed: u64,
+    ) -> Result<Recovered, Wrong> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut recovered = Recovered {
+            instants,
+            pages: self.initial.len() as u64,
+            returned: 0,
+        };
+        let mut present = now;
+        for _ in 0..instants {
+            // After the last change every instant is the present.
+            let oldest = system.oldest_instant();
+            let span = self.latest().saturating_sub(oldest) + 1;
+            let instant = oldest + random.next_u64() % span;
+            let image = self.image(instant);
+            compare(
+                &image,
+                |lpn| system.content_at(lpn, instant),
+                || format!("at {instant} ns"),
+            )?;
+            // Returned to and back; each return is an instant of its own.
+            present += 2;
+            system.set_instant(present - 1);
+            recovered.returned += system.return_to(instant);
+            compare(
+                &image,
+                |lpn| system.content(lpn),
+                || format!("after the return to {instant} ns"),
+            )?;
+            system.set_instant(present);
+            recovered.returned += system.return_to(present - 2);
+            compare(
+                &self.image(now),
+                |lpn| system.content(lpn),
+                || format!("after the return to {instant} ns was undone"),
+            )?;
+        }
+        Ok(recovered)
+    }
+}
+
+fn compare(
+    image: &[Option<PageTag>],
+    found: impl Fn(u32) -> Option<PageTag>,
+    when: impl Fn() -> String,
+) -> Result<(), Wrong> {
+    for (lpn, &expected) in (0..).zip(image) {
+        let found = found(lpn);
+        if found != expected {
+            return Err(Wrong {
+                lpn,
+                when: when(),
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(())
+}
