@@ -650,14 +650,14 @@ where
             done: [None, None],
             encoded: false,
         };
+        let Some(object) = object else {
+            return Ok(read);
+        };
         if let Some(delta) = &mut self.store.delta
             && cause == Cause::Host
         {
             delta.heat.read(lpn);
         }
-        let Some(object) = object else {
-            return Ok(read);
-        };
         read.encoded = self.store.objects.is_packed(object);
         read.done = self
             .store
@@ -776,6 +776,9 @@ where
         self.core.access_map(&mut self.store, now, lpn, Tag::NONE)?;
         if self.store.forget(&mut self.core, lpn) {
             self.core.counters.host_trims += 1;
+        }
+        if let Some(delta) = &mut self.store.delta {
+            delta.heat.forget(lpn);
         }
         Ok(())
     }

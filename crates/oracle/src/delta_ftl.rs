@@ -13,10 +13,10 @@
 //! The page in RAM: 4 bytes of header, 8 bytes for each slot, the deltas; no delta straddles two pages.
 //!
 //! Baseline mode: the mean length over each full window of encoded writes is compared with a bound; a
-//! delta that is over the limit counts as a page. While the mean is above, all but every so-manieth
-//! candidate are stored whole unseen.
+//! delta that fits in no page counts as a page. While the mean is above, one candidate in so many is
+//! encoded, and the others are stored whole unseen.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;
@@ -138,7 +138,7 @@ pub struct DeltaFtl<V, L> {
     deltas: BTreeMap<u64, u64>,
     buffer: Vec<Slot<V>>,
     counts: BTreeMap<u64, Counts>,
-    cold: VecDeque<u64>,
+    cold: BTreeSet<u64>,
     flash: BTreeMap<u64, Stored<V>>,
     viability: Viability,
     events: Vec<Event>,
@@ -155,7 +155,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
             deltas: BTreeMap::new(),
             buffer: Vec::new(),
             counts: BTreeMap::new(),
-            cold: VecDeque::new(),
+            cold: BTreeSet::new(),
             flash: BTreeMap::new(),
             viability: Viability::default(),
             events: Vec::new(),
@@ -201,11 +201,10 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         self.counts.remove(&lpn);
     }
 
-    /// The periodic scan: lists the pages in delta form that are not write-hot, in the order of their
-    /// numbers, and begins all counts anew.
+    /// The periodic scan: lists the pages in delta form that are not write-hot and begins all counts anew.
     pub fn scan(&mut self) {
         let flagged = self.map.iter().filter(|(_, entry)| entry.flag);
-        let cold: VecDeque<u64> = flagged
+        let cold: BTreeSet<u64> = flagged
             .map(|(&lpn, _)| lpn)
             .filter(|&lpn| !self.is_write_hot(lpn))
             .collect();
@@ -213,16 +212,20 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         self.counts.clear();
     }
 
-    /// Merges the next page that the scan has listed, unless it left delta form or has become
-    /// write-hot again; answers whether there was one.
-    pub fn merge_cold(&mut self) -> bool {
-        while let Some(lpn) = self.cold.pop_front() {
-            if self.is_delta(lpn) && !self.is_write_hot(lpn) {
-                self.merge(lpn, Why::WriteCold);
-                return true;
-            }
-        }
-        false
+    /// The pages that the scan has listed, without those that left delta form or became write-hot again.
+    pub fn cold(&self) -> BTreeSet<u64> {
+        let listed = self.cold.iter().copied();
+        listed
+            .filter(|&lpn| self.is_delta(lpn) && !self.is_write_hot(lpn))
+            .collect()
+    }
+
+    /// Merges one of [`DeltaFtl::cold`]; answers the flash pages read for it, `None` if it is none of them.
+    pub fn merge_cold(&mut self, lpn: u64) -> Option<u64> {
+        let entry = *self.map.get(&lpn).filter(|_| self.cold().contains(&lpn))?;
+        let flash_reads = self.look_up(lpn, entry).flash_reads;
+        self.merge(lpn, Why::WriteCold);
+        Some(flash_reads)
     }
 
     /// Programs the page in RAM if there is anything in it.
@@ -304,9 +307,9 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         }
         self.totals.base_reads += 1;
         let length = (self.length)(self.full(base), value);
-        let length = (length <= self.rules.most_bytes).then_some(length);
-        self.observe(length.unwrap_or(PAGE_BYTES));
-        length
+        let fits = HEADER_BYTES + SLOT_BYTES + length <= PAGE_BYTES;
+        self.observe(if fits { length } else { PAGE_BYTES });
+        (fits && length <= self.rules.most_bytes).then_some(length)
     }
 
     fn observe(&mut self, bytes: usize) {
@@ -515,14 +518,16 @@ mod tests {
             ftl.write(lpn, 1);
         }
         ftl.scan();
-        assert!(!ftl.merge_cold(), "all were hot");
+        assert!(ftl.cold().is_empty(), "all were hot");
         ftl.write(1, 2);
         ftl.write(1, 3);
         ftl.write(2, 2); // once is not enough to be encoded
         ftl.scan();
         ftl.take_events();
         ftl.trim(0);
-        assert!(ftl.merge_cold() && !ftl.merge_cold());
+        assert_eq!(ftl.merge_cold(3), Some(1));
+        assert_eq!(ftl.merge_cold(3), None);
+        assert!(ftl.cold().is_empty());
         assert_eq!(ftl.take_events(), [Event::Merged(3, Why::WriteCold)]);
         assert!(ftl.is_delta(1) && !ftl.is_delta(2));
         ftl.check();
@@ -568,7 +573,9 @@ mod tests {
                 }
                 1 => ftl.scan(),
                 2 | 3 => {
-                    ftl.merge_cold();
+                    if let Some(&cold) = ftl.cold().first() {
+                        ftl.merge_cold(cold);
+                    }
                 }
                 4..7 => {
                     assert_eq!(ftl.read(lpn).map(|r| r.value), model.get(&lpn).copied());

@@ -115,7 +115,7 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length);
+        let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length, None);
         if self.delta.as_ref().is_some_and(|d| !fits(&d.packs)) {
             let own = core.geometry.plane_of_unit(unit.from);
             let when = When {

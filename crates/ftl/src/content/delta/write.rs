@@ -215,8 +215,13 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let packs = self.delta.as_ref().map(|delta| &delta.packs);
-        if packs.is_none_or(|packs| packs.fits(Filler::Host, length)) {
+        // The value that the page has now makes room if nobody else needs it.
+        let old = self.objects.object_of(lpn);
+        let leaving = old.filter(|&o| self.objects.references(o) == 1 && self.objects.kept(o) == 0);
+        let fits = |packs: &super::Packs<_>| {
+            packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
+        };
+        if self.delta.as_ref().is_none_or(|delta| fits(&delta.packs)) {
             return Ok(None);
         }
         self.program_pack(core, Filler::Host, when, lpn, tag)
@@ -235,6 +240,10 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
+        let packs = self.delta.as_ref().map(|delta| &delta.packs);
+        if packs.is_none_or(|packs| packs.full(filler).is_none()) {
+            return Ok(None);
+        }
         self.limit_packs(core, when.at)?;
         self.make_room(core, when.at)?;
         // The way to a lane may collect, and take values out of the page; from there on nothing does.
