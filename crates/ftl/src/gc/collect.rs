@@ -90,14 +90,18 @@ where
         stream: Stream,
     ) -> Result<(), FtlError<F::Error>> {
         self.begin_collection(victim, stream);
-        let before = self.counters.programs();
+        let before = (self.counters.programs(), self.counters.programs_merge);
+        let packed = self.options.log && self.holds_log(victim);
         if let Err(error) = self.empty(map, at, victim, stream) {
             self.blocks.abandon_collection(victim);
             return Err(error);
         }
-        // What is written anew in another form may take as much as it frees.
-        let written = self.counters.programs() - before;
-        self.gains_nothing = written >= u64::from(self.blocks.data_units());
+        if stream == Stream::Gc {
+            // What is written anew in another form may take as much as it frees.
+            let written = self.counters.programs() - before.0;
+            let other_form = packed || self.counters.programs_merge > before.1;
+            self.gains_nothing = other_form && written >= u64::from(self.blocks.data_units());
+        }
         self.finish_collection(map, at, victim, stream, Erase::Now)
     }
 
