@@ -47,14 +47,25 @@ fn fixed(bytes: u16) -> Lengths {
 
 /// A device with one plane of blocks of 16 pages and an index of so many entries; 0 for no deduplication.
 fn device(blocks: u32, pages: u32, delta: DeltaOptions, entries: u32, encoder: Lengths) -> Device {
+    let dedup = DedupOptions {
+        index_entries: Some(entries),
+        fingerprint_bits: 64,
+        verify: false,
+        bypass: None,
+        out_of_line: false,
+    };
+    device_with(blocks, pages, delta, dedup, encoder)
+}
+
+fn device_with(
+    blocks: u32,
+    pages: u32,
+    delta: DeltaOptions,
+    dedup: DedupOptions,
+    encoder: Lengths,
+) -> Device {
     let policies = Policies {
-        dedup: DedupOptions {
-            index_entries: Some(entries),
-            fingerprint_bits: 64,
-            verify: false,
-            bypass: None,
-            out_of_line: false,
-        },
+        dedup,
         delta: Some(delta),
         encoder,
     };
@@ -470,4 +481,139 @@ fn a_page_in_delta_form_may_go_back_to_its_base() {
     ftl.flush_packs(0).unwrap();
     assert_eq!(ftl.core().counters().programs_log, 0);
     ftl.check().unwrap();
+}
+
+#[test]
+fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
+    let dedup = DedupOptions {
+        index_entries: None,
+        fingerprint_bits: 64,
+        verify: true,
+        bypass: None,
+        out_of_line: false,
+    };
+    let mut ftl = device_with(30, 40, PAPER, dedup, fixed(1000));
+    write(&mut ftl, 0, 1);
+    write(&mut ftl, 0, 2);
+    write(&mut ftl, 3, 2);
+    read(&mut ftl, 0);
+    read(&mut ftl, 0);
+    // Nobody compares the two: the merge programs.
+    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
+    assert_eq!(ftl.core().counters().programs_merge, 1);
+    assert_eq!(write(&mut ftl, 4, 2), Outcome::Shared);
+    assert_eq!(ftl.objects().get(4), ftl.objects().get(3));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
+    let hot = |lambda: u32| DeltaOptions {
+        hot_writes: 1,
+        lambda,
+        ..PAPER
+    };
+    // 508 bytes programmed and 4096 kept, against 4096: as much at a weight of 3588 / 4096.
+    for (lambda, outcome) in [
+        (0, Outcome::Packed),
+        (875, Outcome::Packed),
+        (876, Outcome::Programmed),
+    ] {
+        let mut ftl = device(30, 40, hot(lambda), 0, fixed(500));
+        write(&mut ftl, 0, 1);
+        assert_eq!(write(&mut ftl, 0, 2), outcome, "{lambda} thousandths");
+    }
+    let mut ftl = device(30, 40, hot(1000), 100, fixed(500));
+    write(&mut ftl, 0, 1);
+    write(&mut ftl, 1, 1);
+    assert_eq!(
+        write(&mut ftl, 0, 2),
+        Outcome::Packed,
+        "page 1 keeps the base anyway"
+    );
+    assert_eq!(write(&mut ftl, 0, 3), Outcome::Packed);
+    ftl.trim(1).unwrap();
+    assert_eq!(
+        write(&mut ftl, 0, 4),
+        Outcome::Programmed,
+        "page 0 alone keeps it"
+    );
+    write(&mut ftl, 5, 9);
+    write(&mut ftl, 6, 9);
+    write(&mut ftl, 7, 9);
+    assert_eq!(write(&mut ftl, 5, 10), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 6, 11), Outcome::Packed);
+    ftl.trim(7).unwrap();
+    assert_eq!(
+        write(&mut ftl, 5, 12),
+        Outcome::Packed,
+        "page 6 keeps it, too"
+    );
+    ftl.check().unwrap();
+}
+
+#[test]
+fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
+    let budget = DeltaOptions {
+        most_pinned: 2,
+        ..PAPER
+    };
+    let mut ftl = device(30, 40, budget, 0, fixed(500));
+    for lpn in 0..5 {
+        write(&mut ftl, lpn, 10 * lpn);
+        write(&mut ftl, lpn, 10 * lpn + 1);
+        ftl.flush_packs(0).unwrap();
+        assert!(ftl.delta().unwrap().pinned <= 2);
+    }
+    let left: Vec<u32> = (0..5).filter(|&lpn| is_delta(&ftl, lpn)).collect();
+    assert_eq!(left, [3, 4]);
+    assert_eq!(counters(&ftl).merges_room, 3);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
+    let budget = DeltaOptions {
+        most_pinned: 1,
+        ..PAPER
+    };
+    let mut ftl = device(30, 40, budget, 0, fixed(3000));
+    for lpn in [0, 1] {
+        write(&mut ftl, lpn, 10 * lpn);
+        assert_eq!(write(&mut ftl, lpn, 10 * lpn + 1), Outcome::Packed);
+    }
+    let (base, _) = parts(&ftl, 0);
+    // The page in RAM must be programmed, before which the difference of page 0 is merged.
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Programmed);
+    assert_eq!(counters(&ftl).merges_room, 1);
+    assert!(!is_valid(&ftl, base));
+    assert_eq!(read(&mut ftl, 0), Some(2));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn collection_merges_what_is_not_written_often_while_it_has_room() {
+    for bytes in [205, 1229, 2867] {
+        let (blocks, pages) = (128, 128 * 16 * 100 / 107);
+        let mut ftl = device(blocks, pages, PAPER, 0, fixed(bytes));
+        let mut random = Random::new(3);
+        let mut values = vec![0; pages as usize];
+        for number in 0..8 * pages {
+            let lpn = if number < 2 * pages {
+                number % pages
+            } else {
+                random.below(pages)
+            };
+            write(&mut ftl, lpn, number);
+            values[lpn as usize] = number;
+            if number > 2 * pages && number % 500 == 0 {
+                ftl.begin_cold_scan();
+            }
+        }
+        assert!(counters(&ftl).merges_gc > 100, "{:?}", counters(&ftl));
+        ftl.check().unwrap();
+        for (lpn, value) in (0..).zip(values) {
+            assert_eq!(read(&mut ftl, lpn), Some(value));
+        }
+    }
 }
