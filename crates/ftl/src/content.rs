@@ -472,8 +472,6 @@ where
         self.store.dedup.counters.misses += 1;
         self.store.dedup.hashed(false);
         match taken {
-            // A packed object has no place in the index: it has no page to be shared.
-            _ if E::ON && self.store.objects.is_packed(object) => {}
             Some(before) => {
                 self.store.dedup.counters.collisions += 1;
                 let index = &mut self.store.dedup.index;
@@ -683,14 +681,14 @@ where
             done: [None, None],
             encoded: false,
         };
+        let Some(object) = object else {
+            return Ok(read);
+        };
         if let Some(delta) = &mut self.store.delta
             && cause == Cause::Host
         {
             delta.heat.read(lpn);
         }
-        let Some(object) = object else {
-            return Ok(read);
-        };
         read.encoded = self.store.objects.is_packed(object);
         read.done = self
             .store
@@ -901,6 +899,9 @@ where
         self.core.access_map(&mut self.store, now, lpn, Tag::NONE)?;
         if self.store.forget(&mut self.core, lpn) {
             self.core.counters.host_trims += 1;
+        }
+        if let Some(delta) = &mut self.store.delta {
+            delta.heat.forget(lpn);
         }
         Ok(())
     }

@@ -152,3 +152,19 @@ fn the_coldest_block_is_moved_when_the_wear_differs_by_more_than_the_gap() {
         }
     }
 }
+
+#[test]
+fn moving_cold_data_does_not_end_collection() {
+    // A wear victim is fully valid: it gains no page, and the device must go on collecting.
+    let mut random = Random::new(2);
+    let geometry = Geometry::single_plane(14, 4, 4096).unwrap();
+    let mut options = FtlOptions::new(28);
+    options.wear.static_gap = 3;
+    let mut ftl = PlainFtl::new(MemoryFlash::new(geometry), options).unwrap();
+    for number in 0..5000 {
+        let lpn = if number < 28 { number } else { random.below(7) };
+        let done = ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE);
+        assert!(done.is_ok(), "write {number}: {done:?}");
+    }
+    assert!(ftl.core().counters().wear_victims > 100);
+}

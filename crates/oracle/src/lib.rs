@@ -13,6 +13,8 @@ pub mod bus;
 pub mod ca_ftl;
 pub mod counts;
 pub mod curves;
+
+pub mod delta_ftl;
 pub mod des;
 pub mod history;
 pub mod index;

@@ -95,7 +95,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// Whether old versions are recorded.
     #[inline(always)]
-    fn records(&self) -> bool {
+    pub fn records(&self) -> bool {
         self.versions.as_ref().is_some_and(Versions::is_recording)
     }
 
@@ -163,12 +163,12 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         K: MapKeeper<P>,
     {
         let content = self.objects.content(object);
+        if self.objects.is_indexed(object) {
+            self.dedup.index.remove(&mut self.objects, object);
+        }
         if E::ON && self.objects.is_packed(object) {
             self.unpack(core, object);
         } else {
-            if self.objects.is_indexed(object) {
-                self.dedup.index.remove(&mut self.objects, object);
-            }
             core.invalidate(self.objects.at(object));
         }
         self.ledger.died(content);
@@ -265,15 +265,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         for &object in packed.clone() {
             let found = objects.packed(object);
             let slot = found.and_then(|(pack, _)| delta.packs.slot_of(pack, object));
-            let Some((_, slot)) = slot else {
+            if slot.is_none() {
                 return Err(format!("packed object {object} has no slot in {found:?}"));
-            };
-            if objects.references(object) > 0 && objects.get(slot.lpn) != object {
-                return Err(format!(
-                    "packed object {object} was written for page {}, which maps to {}",
-                    slot.lpn,
-                    objects.get(slot.lpn)
-                ));
             }
         }
         let pinned = alive.iter().filter(|&&o| objects.is_pinned_alone(o));

@@ -95,9 +95,11 @@ where
             self.blocks.abandon_collection(victim);
             return Err(error);
         }
-        // What is written anew in another form may take as much as it frees.
-        let written = self.counters.programs_by_collection() - before;
-        self.gains_nothing = self.options.log && written >= u64::from(self.blocks.data_units());
+        if self.options.log && stream == Stream::Gc {
+            // What is written anew in another form may take as much as it frees.
+            let written = self.counters.programs_by_collection() - before;
+            self.gains_nothing = written >= u64::from(self.blocks.data_units());
+        }
         self.finish_collection(map, at, victim, stream, Erase::Now)
     }
 

@@ -35,13 +35,13 @@ struct Object<C> {
     references: u32,
     content: C,
     /// Its last use in the fingerprint index, while that names it. Of an object that is to be hashed
-    /// in idle time the one logical page that refers to it. Of a packed object its base, or
-    /// [`NO_OBJECT`]. [`NO_PLACE`] otherwise.
+    /// in idle time the one logical page that refers to it. [`NO_PLACE`] otherwise.
     place: u32,
 }
 
-/// References that are not live.
-#[derive(Debug, Clone, Copy, Default)]
+/// What an object has where there are packed objects or old versions: references that are not live, and
+/// its base.
+#[derive(Debug, Clone, Copy)]
 struct Others {
     /// Of old versions.
     kept: u32,
@@ -49,6 +49,19 @@ struct Others {
     pins: u32,
     /// The exclusive or of the handles of these: with one pin, which it is.
     dependents: u32,
+    /// What it needs to be decoded if it is packed, or [`NO_OBJECT`].
+    base: u32,
+}
+
+impl Default for Others {
+    fn default() -> Self {
+        Others {
+            kept: 0,
+            pins: 0,
+            dependents: 0,
+            base: NO_OBJECT,
+        }
+    }
 }
 
 /// The map and the object table.
@@ -309,10 +322,9 @@ impl<C: Content> Objects<C> {
     /// An object lies in a packed page from now on.
     pub fn set_packed(&mut self, object: u32, pack: u32, base: u32) {
         let record = &mut self.table[object as usize];
-        debug_assert_eq!(record.references & INDEXED, 0);
         record.references |= PACKED;
         record.location = Ppn(pack);
-        record.place = base;
+        self.others[object as usize].base = base;
     }
 
     /// A packed object lies in another packed page from now on.
@@ -325,14 +337,14 @@ impl<C: Content> Objects<C> {
         let record = &mut self.table[object as usize];
         record.references &= !PACKED;
         record.location = ppn;
-        record.place = NO_PLACE;
     }
 
     /// The packed page and the base of an object that is packed; the base may be [`NO_OBJECT`].
     #[inline(always)]
     pub fn packed(&self, object: u32) -> Option<(u32, u32)> {
         let record = &self.table[object as usize];
-        (record.references & PACKED != 0).then_some((record.location.0, record.place))
+        (record.references & PACKED != 0)
+            .then(|| (record.location.0, self.others[object as usize].base))
     }
 
     /// Live references of an object.

@@ -44,8 +44,8 @@ impl Page {
 /// An encoded value, and what it is to be decoded with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded {
-    base: Option<V>,
-    value: V,
+    pub base: Option<V>,
+    pub value: V,
 }
 
 /// Lengths follow from the values: between `least` and `most` bytes.

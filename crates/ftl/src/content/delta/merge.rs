@@ -113,7 +113,8 @@ where
         K: MapKeeper<P>,
     {
         let content = self.objects.content(object);
-        let found = self.candidate(content).filter(|_| !self.dedup.verify);
+        let found = self.candidate(content);
+        let found = found.filter(|&o| o != object && !self.objects.is_packed(o));
         let Some(found) = found.filter(|_| self.objects.get(lpn) == object) else {
             return false;
         };

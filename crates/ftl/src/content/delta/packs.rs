@@ -150,20 +150,23 @@ impl<E: Clone> Packs<E> {
         self.live
     }
 
-    /// Whether a value of so many bytes fits into the page being filled.
-    pub fn fits(&self, filler: Filler, length: u16) -> bool {
+    /// Whether a value of so many bytes fits into the page being filled, in which the object `leaving`
+    /// has its slot no longer.
+    pub fn fits(&self, filler: Filler, length: u16, leaving: Option<u32>) -> bool {
         match &self.filling[filler as usize] {
             None => true,
             Some(filling) => {
-                let used = u32::from(self.packs[filling.pack as usize].written_bytes);
+                let slot = leaving.and_then(|object| self.slot_of(filling.pack, object));
+                let freed = slot.map_or(0, |(_, slot)| slot.bytes());
+                let used = u32::from(self.packs[filling.pack as usize].written_bytes - freed);
                 HEADER_BYTES + used + u32::from(length) + SLOT_BYTES <= UNIT_BYTES
             }
         }
     }
 
-    /// Adds a value to the page being filled, where it fits; answers the page.
+    /// Adds a value to the page being filled, where it fits, as soon as an object that is leaving has
+    /// left; answers the page.
     pub fn push(&mut self, filler: Filler, slot: Slot, live: bool, value: E) -> u32 {
-        debug_assert!(self.fits(filler, slot.length));
         let pack = match &self.filling[filler as usize] {
             Some(filling) => filling.pack,
             None => {

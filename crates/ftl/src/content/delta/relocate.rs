@@ -115,7 +115,7 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length);
+        let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length, None);
         if self.delta.as_ref().is_some_and(|d| !fits(&d.packs)) {
             let own = core.geometry.plane_of_unit(unit.from);
             let when = When {
@@ -184,7 +184,7 @@ where
         let target = core.target_stream(Stream::Gc);
         let busy = self.delta.as_ref().is_some_and(|d| d.busy == object);
         // An old version stays as it is: nobody reads or writes it.
-        let live = self.objects.get(lpn) == object;
+        let live = self.objects.references(object) > 0;
         if busy || !live || !core.has_block_to_spare(own, target) {
             return Ok(false);
         }

@@ -216,8 +216,13 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let packs = self.delta.as_ref().map(|delta| &delta.packs);
-        if packs.is_none_or(|packs| packs.fits(Filler::Host, length)) {
+        // The value that the page has now makes room if nobody else needs it.
+        let old = self.objects.object_of(lpn).filter(|_| !self.records());
+        let leaving = old.filter(|&o| self.objects.references(o) == 1 && self.objects.kept(o) == 0);
+        let fits = |packs: &super::Packs<_>| {
+            packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
+        };
+        if self.delta.as_ref().is_none_or(|delta| fits(&delta.packs)) {
             return Ok(None);
         }
         self.program_pack(core, Filler::Host, when, lpn, tag)
@@ -236,6 +241,10 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
+        let packs = self.delta.as_ref().map(|delta| &delta.packs);
+        if packs.is_none_or(|packs| packs.full(filler).is_none()) {
+            return Ok(None);
+        }
         self.limit_packs(core, when.at)?;
         self.make_room(core, when.at)?;
         // The way to a lane may collect, and take values out of the page; from there on nothing does.
@@ -305,8 +314,8 @@ where
         let mut merged = Ok(true);
         for Slot { object, lpn, .. } in slots {
             // What one merge does to the objects of others may have changed this one.
-            let alive = object != NO_OBJECT && self.objects.get(lpn) == object;
-            let here = alive && self.pack_of_difference(object) == Some(pack);
+            let live = object != NO_OBJECT && self.objects.references(object) > 0;
+            let here = live && self.pack_of_difference(object) == Some(pack);
             if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
                 merged = Err(error);
                 break;

@@ -1,0 +1,620 @@
+//! The vectors and invariants of DeltaFTL's specification (spec/delta-ftl.md), one by one, and what
+//! differences and deduplication do to each other (the conflicts of spec/matrix.md).
+
+mod common;
+
+use common::Random;
+use common::values::{Lengths, Page, V};
+use flashlore_content::{DedupOptions, NoCensus};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::delta::{DeltaCounters, DeltaOptions, NEVER};
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, Policies};
+
+type Device = DedupFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+
+/// The paper's settings: hot from two writes and from two reads on.
+const PAPER: DeltaOptions = DeltaOptions {
+    differences: true,
+    compress: false,
+    hot_writes: 2,
+    hot_reads: 2,
+    most_bytes: 4084,
+    viability: ViabilityOptions {
+        most_bytes: 4096,
+        window: 100,
+        probe: 1,
+    },
+    heat: HeatOptions {
+        entries: None,
+        protected: 0,
+    },
+    lambda: 0,
+    most_pinned: u32::MAX,
+};
+
+fn fixed(bytes: u16) -> Lengths {
+    Lengths {
+        least: bytes,
+        most: bytes,
+        alone: 0,
+    }
+}
+
+/// A device with one plane of blocks of 16 pages and an index of so many entries; 0 for no deduplication.
+fn device(blocks: u32, pages: u32, delta: DeltaOptions, entries: u32, encoder: Lengths) -> Device {
+    let dedup = DedupOptions {
+        index_entries: Some(entries),
+        fingerprint_bits: 64,
+        verify: false,
+        bypass: None,
+        out_of_line: false,
+    };
+    device_with(blocks, pages, delta, dedup, encoder)
+}
+
+fn device_with(
+    blocks: u32,
+    pages: u32,
+    delta: DeltaOptions,
+    dedup: DedupOptions,
+    encoder: Lengths,
+) -> Device {
+    let policies = Policies {
+        dedup,
+        delta: Some(delta),
+        versions: None,
+        encoder,
+    };
+    let geometry = Geometry::single_plane(blocks, 16, 4096).unwrap();
+    let medium = Checked::new(MemoryFlash::new(geometry));
+    let options = FtlOptions::new(pages);
+    DedupFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
+}
+
+fn write(ftl: &mut Device, lpn: u32, value: u32) -> Outcome {
+    let done = ftl.write(When::now(0), lpn, V(value), Tag::NONE);
+    done.unwrap().0
+}
+
+fn read(ftl: &mut Device, lpn: u32) -> Option<u32> {
+    let (page, _) = ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+    page.map(|page| page.value().0)
+}
+
+fn counters(ftl: &Device) -> DeltaCounters {
+    ftl.delta_counters().unwrap()
+}
+
+/// Flash pages programmed for what the host wrote.
+fn foreground(ftl: &Device) -> u64 {
+    ftl.core().counters().programs_host + ftl.core().counters().programs_log
+}
+
+/// Where the two parts of a page in delta form lie: its base, and its packed page.
+fn parts(ftl: &Device, lpn: u32) -> (Ppn, Ppn) {
+    let object = ftl.objects().object_of(lpn).unwrap();
+    let (pack, base) = ftl.objects().packed(object).unwrap();
+    (ftl.objects().at(base), ftl.delta().unwrap().packs.at(pack))
+}
+
+fn is_delta(ftl: &Device, lpn: u32) -> bool {
+    let object = ftl.objects().object_of(lpn);
+    object.is_some_and(|o| ftl.objects().packed(o).is_some())
+}
+
+fn is_valid(ftl: &Device, ppn: Ppn) -> bool {
+    ftl.core().blocks().is_valid(ppn)
+}
+
+/// A page in delta form, its delta on flash.
+fn one_delta(encoder: Lengths, delta: DeltaOptions) -> (Device, Ppn, Ppn) {
+    let mut ftl = device(30, 40, delta, 0, encoder);
+    assert_eq!(write(&mut ftl, 7, 1), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, 7, 2), Outcome::Packed);
+    ftl.flush_packs(0).unwrap();
+    let (base, pack) = parts(&ftl, 7);
+    assert!(is_valid(&ftl, base) && is_valid(&ftl, pack) && base != pack);
+    (ftl, base, pack)
+}
+
+#[test]
+fn the_first_write_is_whole_the_second_a_difference_and_two_reads_end_that() {
+    let (mut ftl, base, pack) = one_delta(fixed(500), PAPER);
+    assert_eq!(read(&mut ftl, 7), Some(2));
+    assert!(!ftl.merge_if_read_hot(When::now(0), 7).unwrap());
+    assert_eq!(read(&mut ftl, 7), Some(2));
+    assert_eq!(ftl.core().counters().page_reads_host, 4);
+    assert!(ftl.merge_if_read_hot(When::now(0), 7).unwrap());
+    // (c): a merge ends delta and base.
+    assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack) && !is_delta(&ftl, 7));
+    assert_eq!(write(&mut ftl, 7, 3), Outcome::Programmed);
+    ftl.begin_cold_scan();
+    assert_eq!(write(&mut ftl, 7, 4), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, 7, 5), Outcome::Packed);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_write_that_does_not_compress_ends_delta_and_base() {
+    let lengths = Lengths {
+        least: 100,
+        most: 4000,
+        alone: 0,
+    };
+    let short = |value: u32| lengths.of(Some(V(1)), V(value)) <= 1000;
+    assert!(short(2), "the second value's difference fits");
+    let most_bytes = DeltaOptions {
+        most_bytes: 1000,
+        ..PAPER
+    };
+    let (mut ftl, base, pack) = one_delta(lengths, most_bytes);
+    let long = (3..).find(|&value| !short(value)).unwrap();
+    assert_eq!(write(&mut ftl, 7, long), Outcome::Programmed);
+    assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_newer_delta_ends_the_older_and_keeps_the_base() {
+    let (mut ftl, base, pack) = one_delta(fixed(500), PAPER);
+    assert_eq!(write(&mut ftl, 7, 3), Outcome::Packed);
+    assert!(is_valid(&ftl, base) && !is_valid(&ftl, pack));
+    assert_eq!(parts(&ftl, 7), (base, Ppn::NONE));
+    ftl.flush_packs(0).unwrap();
+    assert_eq!((read(&mut ftl, 7), parts(&ftl, 7).0), (Some(3), base));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_trim_ends_delta_and_base_and_forgets_the_counts() {
+    let (mut ftl, base, pack) = one_delta(fixed(500), PAPER);
+    ftl.trim(7).unwrap();
+    assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
+    assert_eq!((read(&mut ftl, 7), ftl.objects().live()), (None, 0));
+    // Reads of nothing are not counted either: the page is as new.
+    assert_eq!(read(&mut ftl, 7), None);
+    assert_eq!(write(&mut ftl, 7, 3), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, 7, 4), Outcome::Packed);
+    ftl.trim(7).unwrap(); // in RAM still
+    ftl.flush_packs(0).unwrap();
+    assert_eq!(ftl.core().counters().programs_log, 1);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn overwriting_once_saves_three_quarters_of_a_page_and_four_times_three_pages() {
+    // D12: with their slots, four deltas of 1014 bytes fill a page but for four bytes.
+    let once = DeltaOptions {
+        hot_reads: NEVER,
+        ..PAPER
+    };
+    for (pages, updates) in [(4, 1), (8, 4)] {
+        let mut ftl = device(30, 40, once, 0, fixed(1014));
+        for value in 0..=updates {
+            for lpn in 0..pages {
+                write(&mut ftl, lpn, 100 * lpn + value);
+            }
+        }
+        ftl.flush_packs(0).unwrap();
+        let whole = u64::from(pages * (updates + 1));
+        let saved = whole - foreground(&ftl);
+        assert_eq!(
+            4 * saved,
+            u64::from(pages * updates * 3),
+            "{updates} updates"
+        );
+    }
+}
+
+#[test]
+fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
+    // D13 and invariant 7: of 100 pages written in turn some are read-hot, and so stored whole.
+    for whole_pages in [50, 20] {
+        for (bytes, fit) in [
+            (2048, 1),
+            (2038, 2),
+            (1434, 2),
+            (1356, 3),
+            (819, 4),
+            (810, 5),
+        ] {
+            let mut ftl = device(300, 100, PAPER, 0, fixed(bytes));
+            for lpn in 0..100 {
+                write(&mut ftl, lpn, lpn);
+                if lpn < whole_pages {
+                    read(&mut ftl, lpn);
+                    read(&mut ftl, lpn);
+                }
+            }
+            ftl.core_mut().restart_counters();
+            let requests = 3000;
+            for number in 0..requests {
+                write(&mut ftl, number % 100, 1000 + number);
+            }
+            ftl.flush_packs(0).unwrap();
+            let n = f64::from(requests);
+            let deltas = counters(&ftl).differences;
+            let pc = deltas as f64 / n;
+            let rc = counters(&ftl).difference_bytes as f64 / deltas as f64 / 4096.0;
+            assert_eq!(
+                (pc, rc),
+                (
+                    1.0 - f64::from(whole_pages) / 100.0,
+                    f64::from(bytes) / 4096.0
+                )
+            );
+            let written = foreground(&ftl);
+            assert_eq!(written, (requests as u64 - deltas) + deltas.div_ceil(fit));
+            // A page is flushed when the next delta does not fit: less than one of them is lost.
+            let payload = 4096.0 - 4.0 - f64::from(bytes + 8);
+            let slotted = f64::from(bytes + 8) * deltas as f64;
+            let least = (1.0 - pc + pc * rc) * n;
+            let most = (1.0 - pc) * n + (slotted / payload).ceil() + 1.0;
+            assert!(
+                (least..=most).contains(&(written as f64)),
+                "{least} {written} {most}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_base_that_collection_moves_goes_on_decoding() {
+    let mut ftl = device(12, 100, PAPER, 0, fixed(500));
+    let mut random = Random::new(1);
+    for lpn in 0..100 {
+        write(&mut ftl, lpn, lpn);
+        if lpn != 6 && lpn != 7 {
+            // Read-hot: never a difference.
+            read(&mut ftl, lpn);
+            read(&mut ftl, lpn);
+        }
+    }
+    write(&mut ftl, 7, 1000);
+    ftl.flush_packs(0).unwrap();
+    let mut last = parts(&ftl, 7);
+    let mut moves = (0, 0);
+    for number in 0..5000 {
+        write(&mut ftl, 8 + random.below(92), 2000 + number);
+        if number % 5 == 0 {
+            // Blocks of packed pages fill, too.
+            write(&mut ftl, 6, 10_000 + number);
+            ftl.flush_packs(0).unwrap();
+        }
+        let now = parts(&ftl, 7);
+        moves.0 += u32::from(now.0 != last.0);
+        moves.1 += u32::from(now.1 != last.1);
+        last = now;
+        let (page, _) = ftl.read(0, 7, Cause::Scan, Tag::NONE).unwrap();
+        assert_eq!(page.map(|page| page.value()), Some(V(1000)));
+        assert_eq!(
+            ftl.objects()
+                .packed(ftl.objects().get(7))
+                .map(|(_, b)| ftl.objects().content(b)),
+            Some(V(7))
+        );
+    }
+    assert!(moves.0 > 20 && moves.1 > 20, "{moves:?}");
+    assert_eq!(ftl.core().counters().programs_merge, 0);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
+    for most_pinned in [u32::MAX, 100] {
+        for bytes in [205, 1229, 2867] {
+            let options = DeltaOptions {
+                hot_reads: NEVER,
+                most_pinned,
+                ..PAPER
+            };
+            let blocks = 128;
+            let pages = blocks * 16 * 100 / 107;
+            let mut ftl = device(blocks, pages, options, 0, fixed(bytes));
+            for round in 0..2 {
+                for lpn in 0..pages {
+                    write(&mut ftl, lpn, 10_000 * round + lpn);
+                }
+            }
+            ftl.check().unwrap();
+            let erases = ftl.core().counters().erases;
+            let mut random = Random::new(u64::from(bytes));
+            let mut last = vec![None; pages as usize];
+            for number in 0..8 * pages {
+                let lpn = random.below(pages);
+                write(&mut ftl, lpn, 100_000 + number);
+                last[lpn as usize] = Some(100_000 + number);
+            }
+            ftl.check().unwrap();
+            let erases = ftl.core().counters().erases - erases;
+            let of_a_write = erases as f64 * 16.0 / f64::from(8 * pages);
+            println!("{bytes} bytes, {most_pinned} pinned: {of_a_write:.2} pages erased a write");
+            assert!(
+                of_a_write < 20.0,
+                "{bytes} bytes: {of_a_write:.1} pages erased a write"
+            );
+            for (lpn, value) in (0..).zip(&last) {
+                let found = read(&mut ftl, lpn);
+                assert!(value.is_none_or(|value| found == Some(value)));
+            }
+        }
+    }
+}
+
+/// Pages 0 and 1 share value 1; every write from there on is a difference, if it is not a duplicate.
+fn shared_base(entries: u32) -> Device {
+    let options = DeltaOptions {
+        hot_writes: 1,
+        ..PAPER
+    };
+    let mut ftl = device(30, 40, options, entries, fixed(1000));
+    assert_eq!(write(&mut ftl, 0, 1), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, 1, 1), Outcome::Shared);
+    ftl
+}
+
+/// Overwrites pages from 10 on until everything was collected.
+fn collect_all(ftl: &mut Device) {
+    let before = ftl.core().counters().erases;
+    for number in 0.. {
+        write(ftl, 10 + number % 30, 1_000_000 + number);
+        if number % 30 == 0 {
+            ftl.begin_cold_scan();
+        }
+        if ftl.core().counters().erases > before + 200 {
+            break;
+        }
+    }
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_shared_base_outlives_the_pages_that_held_it() {
+    let mut ftl = shared_base(100);
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    ftl.flush_packs(0).unwrap();
+    assert_eq!(ftl.delta().unwrap().pinned, 0);
+    let (base, _) = parts(&ftl, 0);
+    ftl.trim(1).unwrap();
+    assert!(is_valid(&ftl, base));
+    assert_eq!(ftl.delta().unwrap().pinned, 1);
+    assert_eq!(read(&mut ftl, 0), Some(2));
+    // The base is in the index still: a page that is written with its value shares it.
+    assert_eq!(write(&mut ftl, 2, 1), Outcome::Shared);
+    assert_eq!(ftl.delta().unwrap().pinned, 0);
+    ftl.check().unwrap();
+    ftl.trim(2).unwrap();
+    ftl.trim(0).unwrap();
+    assert!(!is_valid(&ftl, base));
+    assert_eq!((ftl.objects().live(), ftl.delta().unwrap().packed), (0, 0));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn two_pages_have_different_deltas_on_one_base() {
+    let mut ftl = shared_base(100);
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 1, 3), Outcome::Packed);
+    ftl.flush_packs(0).unwrap();
+    assert_eq!(parts(&ftl, 0).0, parts(&ftl, 1).0);
+    assert_eq!((read(&mut ftl, 0), read(&mut ftl, 1)), (Some(2), Some(3)));
+    ftl.check().unwrap();
+    // One of them leaves: the base stays for the other.
+    let (base, _) = parts(&ftl, 0);
+    ftl.trim(0).unwrap();
+    assert!(is_valid(&ftl, base));
+    assert_eq!(read(&mut ftl, 1), Some(3));
+    ftl.check().unwrap();
+    collect_all(&mut ftl);
+    let (page, _) = ftl.read(0, 1, Cause::Scan, Tag::NONE).unwrap();
+    assert_eq!(page.map(|p| p.value()), Some(V(3)));
+}
+
+#[test]
+fn both_of_two_deltas_on_one_base_survive_collection() {
+    let mut ftl = shared_base(100);
+    write(&mut ftl, 0, 2);
+    write(&mut ftl, 1, 3);
+    collect_all(&mut ftl);
+    for (lpn, value) in [(0, 2), (1, 3)] {
+        let (page, _) = ftl.read(0, lpn, Cause::Scan, Tag::NONE).unwrap();
+        assert_eq!(page.map(|p| p.value()), Some(V(value)));
+    }
+}
+
+#[test]
+fn a_base_may_have_left_the_index() {
+    let mut ftl = shared_base(1);
+    assert_eq!(write(&mut ftl, 5, 9), Outcome::Programmed); // takes the entry
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 1, 3), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 6, 1), Outcome::Programmed); // a second copy of the base's value
+    ftl.check().unwrap();
+    ftl.trim(0).unwrap();
+    ftl.trim(1).unwrap();
+    assert_eq!(write(&mut ftl, 7, 1), Outcome::Shared);
+    assert_eq!(ftl.objects().live(), 2);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_merge_shares_what_is_stored_already() {
+    let mut ftl = shared_base(100);
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    ftl.flush_packs(0).unwrap();
+    assert_eq!(write(&mut ftl, 3, 2), Outcome::Programmed); // a packed value is not indexed
+    ftl.trim(1).unwrap();
+    let (base, pack) = parts(&ftl, 0);
+    read(&mut ftl, 0);
+    read(&mut ftl, 0);
+    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
+    assert_eq!(ftl.objects().get(0), ftl.objects().get(3));
+    assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
+    assert_eq!(counters(&ftl).merges_shared, 1);
+    assert_eq!(ftl.core().counters().programs_merge, 0);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_merge_of_a_new_value_enters_the_index() {
+    let mut ftl = shared_base(100);
+    write(&mut ftl, 0, 2);
+    read(&mut ftl, 0);
+    read(&mut ftl, 0);
+    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
+    assert_eq!(write(&mut ftl, 3, 2), Outcome::Shared);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_page_in_delta_form_may_go_back_to_its_base() {
+    let mut ftl = shared_base(100);
+    write(&mut ftl, 0, 2);
+    assert_eq!(write(&mut ftl, 0, 1), Outcome::Shared);
+    assert_eq!(ftl.objects().get(0), ftl.objects().get(1));
+    assert!(!is_delta(&ftl, 0));
+    assert_eq!((ftl.objects().live(), ftl.delta().unwrap().packed), (1, 0));
+    ftl.flush_packs(0).unwrap();
+    assert_eq!(ftl.core().counters().programs_log, 0);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
+    let dedup = DedupOptions {
+        index_entries: None,
+        fingerprint_bits: 64,
+        verify: true,
+        bypass: None,
+        out_of_line: false,
+    };
+    let mut ftl = device_with(30, 40, PAPER, dedup, fixed(1000));
+    write(&mut ftl, 0, 1);
+    write(&mut ftl, 0, 2);
+    write(&mut ftl, 3, 2);
+    read(&mut ftl, 0);
+    read(&mut ftl, 0);
+    // Nobody compares the two: the merge programs.
+    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
+    assert_eq!(ftl.core().counters().programs_merge, 1);
+    assert_eq!(write(&mut ftl, 4, 2), Outcome::Shared);
+    assert_eq!(ftl.objects().get(4), ftl.objects().get(3));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
+    let hot = |lambda: u32| DeltaOptions {
+        hot_writes: 1,
+        lambda,
+        ..PAPER
+    };
+    // 508 bytes programmed and 4096 kept, against 4096: as much at a weight of 3588 / 4096.
+    for (lambda, outcome) in [
+        (0, Outcome::Packed),
+        (875, Outcome::Packed),
+        (876, Outcome::Programmed),
+    ] {
+        let mut ftl = device(30, 40, hot(lambda), 0, fixed(500));
+        write(&mut ftl, 0, 1);
+        assert_eq!(write(&mut ftl, 0, 2), outcome, "{lambda} thousandths");
+    }
+    let mut ftl = device(30, 40, hot(1000), 100, fixed(500));
+    write(&mut ftl, 0, 1);
+    write(&mut ftl, 1, 1);
+    assert_eq!(
+        write(&mut ftl, 0, 2),
+        Outcome::Packed,
+        "page 1 keeps the base anyway"
+    );
+    assert_eq!(write(&mut ftl, 0, 3), Outcome::Packed);
+    ftl.trim(1).unwrap();
+    assert_eq!(
+        write(&mut ftl, 0, 4),
+        Outcome::Programmed,
+        "page 0 alone keeps it"
+    );
+    write(&mut ftl, 5, 9);
+    write(&mut ftl, 6, 9);
+    write(&mut ftl, 7, 9);
+    assert_eq!(write(&mut ftl, 5, 10), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 6, 11), Outcome::Packed);
+    ftl.trim(7).unwrap();
+    assert_eq!(
+        write(&mut ftl, 5, 12),
+        Outcome::Packed,
+        "page 6 keeps it, too"
+    );
+    ftl.check().unwrap();
+}
+
+#[test]
+fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
+    let budget = DeltaOptions {
+        most_pinned: 2,
+        ..PAPER
+    };
+    let mut ftl = device(30, 40, budget, 0, fixed(500));
+    for lpn in 0..5 {
+        write(&mut ftl, lpn, 10 * lpn);
+        write(&mut ftl, lpn, 10 * lpn + 1);
+        ftl.flush_packs(0).unwrap();
+        assert!(ftl.delta().unwrap().pinned <= 2);
+    }
+    let left: Vec<u32> = (0..5).filter(|&lpn| is_delta(&ftl, lpn)).collect();
+    assert_eq!(left, [3, 4]);
+    assert_eq!(counters(&ftl).merges_room, 3);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
+    let budget = DeltaOptions {
+        most_pinned: 1,
+        ..PAPER
+    };
+    let mut ftl = device(30, 40, budget, 0, fixed(3000));
+    for lpn in [0, 1] {
+        write(&mut ftl, lpn, 10 * lpn);
+        assert_eq!(write(&mut ftl, lpn, 10 * lpn + 1), Outcome::Packed);
+    }
+    let (base, _) = parts(&ftl, 0);
+    // The page in RAM must be programmed, before which the difference of page 0 is merged.
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Programmed);
+    assert_eq!(counters(&ftl).merges_room, 1);
+    assert!(!is_valid(&ftl, base));
+    assert_eq!(read(&mut ftl, 0), Some(2));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn collection_merges_what_is_not_written_often_while_it_has_room() {
+    for bytes in [205, 1229, 2867] {
+        let (blocks, pages) = (128, 128 * 16 * 100 / 107);
+        let mut ftl = device(blocks, pages, PAPER, 0, fixed(bytes));
+        let mut random = Random::new(3);
+        let mut values = vec![0; pages as usize];
+        for number in 0..8 * pages {
+            let lpn = if number < 2 * pages {
+                number % pages
+            } else {
+                random.below(pages)
+            };
+            write(&mut ftl, lpn, number);
+            values[lpn as usize] = number;
+            if number > 2 * pages && number % 500 == 0 {
+                ftl.begin_cold_scan();
+            }
+        }
+        assert!(counters(&ftl).merges_gc > 100, "{:?}", counters(&ftl));
+        ftl.check().unwrap();
+        for (lpn, value) in (0..).zip(values) {
+            assert_eq!(read(&mut ftl, lpn), Some(value));
+        }
+    }
+}
