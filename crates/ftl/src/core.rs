@@ -458,7 +458,7 @@ where
     /// Nothing can be written and nothing collected.
     pub(crate) fn full(&self) -> FtlError<F::Error> {
         let retired = self.retired();
-        if retired > 0 {
+        if retired > 0 || self.options.wear.endurance > 0 {
             return FtlError::WornOut {
                 retired,
                 blocks: self.geometry.blocks(),

@@ -436,7 +436,7 @@ proptest! {
         // The open block for packed pages must fit, and nothing but the end of life may depend on it.
         options.wear.endurance = 0;
         // Packed pages have two blocks open in every plane, where there is one left over.
-        options.exported -= drawn.geometry().planes() * drawn.data_units();
+        options.exported -= drawn.geometry().planes() * (drawn.data_units() + 1);
         let pages = options.exported;
         // Pages are never hot, or the differences are all too long.
         let delta = match never_hot {

@@ -265,9 +265,9 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
 
 #[test]
 fn a_base_that_collection_moves_goes_on_decoding() {
-    let mut ftl = device(12, 100, PAPER, 0, fixed(500));
+    let mut ftl = device(13, 108, PAPER, 0, fixed(500));
     let mut random = Random::new(1);
-    for lpn in 0..100 {
+    for lpn in 0..108 {
         write(&mut ftl, lpn, lpn);
         if lpn != 6 && lpn != 7 {
             // Read-hot: never a difference.
@@ -280,7 +280,7 @@ fn a_base_that_collection_moves_goes_on_decoding() {
     let mut last = parts(&ftl, 7);
     let mut moves = (0, 0);
     for number in 0..5000 {
-        write(&mut ftl, 8 + random.below(92), 2000 + number);
+        write(&mut ftl, 8 + random.below(100), 2000 + number);
         if number % 5 == 0 {
             // Blocks of packed pages fill, too.
             write(&mut ftl, 6, 10_000 + number);
@@ -444,10 +444,11 @@ fn a_base_may_have_left_the_index() {
 
 #[test]
 fn a_merge_shares_what_is_stored_already() {
-    let mut ftl = shared_base(100);
+    let mut ftl = shared_base(1);
     assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
     ftl.flush_packs(0).unwrap();
-    assert_eq!(write(&mut ftl, 3, 2), Outcome::Programmed); // a packed value is not indexed
+    assert_eq!(write(&mut ftl, 5, 9), Outcome::Programmed); // takes the entry
+    assert_eq!(write(&mut ftl, 3, 2), Outcome::Programmed); // a second copy, and it is indexed
     ftl.trim(1).unwrap();
     let (base, pack) = parts(&ftl, 0);
     read(&mut ftl, 0);
@@ -457,6 +458,24 @@ fn a_merge_shares_what_is_stored_already() {
     assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
     assert_eq!(counters(&ftl).merges_shared, 1);
     assert_eq!(ftl.core().counters().programs_merge, 0);
+    ftl.check().unwrap();
+}
+
+#[test]
+fn a_packed_value_is_shared_by_its_duplicates_and_a_merge_serves_them_all() {
+    let mut ftl = shared_base(100);
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 3, 2), Outcome::Shared);
+    assert_eq!(ftl.objects().get(0), ftl.objects().get(3));
+    ftl.check().unwrap();
+    read(&mut ftl, 0);
+    read(&mut ftl, 0);
+    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
+    assert!(!ftl.objects().is_packed(ftl.objects().get(3)));
+    for lpn in [0, 3] {
+        let (page, _) = ftl.read(0, lpn, Cause::Scan, Tag::NONE).unwrap();
+        assert_eq!(page.map(|p| p.value()), Some(V(2)));
+    }
     ftl.check().unwrap();
 }
 

@@ -140,6 +140,10 @@ where
     fn is_kept_for(&self, lpn: u32, base: u32) -> bool {
         let objects = &self.objects;
         let old = objects.get(lpn);
+        if self.records() {
+            // What the page holds now becomes an old version, which needs the base, too.
+            return false;
+        }
         if old == base {
             return objects.references(base) == 1
                 && objects.kept(base) == 0
