@@ -43,6 +43,14 @@ use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::options::FtlOptions;
 
+/// What a write brings that is not stored yet.
+struct Fresh<C, P> {
+    content: C,
+    page: P,
+    /// Whether it is to be encoded.
+    encode: bool,
+}
+
 /// How a write was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -428,7 +436,12 @@ where
             return Ok((self.hit(lpn, object), done));
         }
         let when = self.core.after_map(&mut self.store, when, lpn)?;
-        let (object, done) = self.miss(when, lpn, content, content.into(), encode, found, tag)?;
+        let new = Fresh {
+            content,
+            page: content.into(),
+            encode,
+        };
+        let (object, done) = self.miss(when, lpn, new, found, tag)?;
         Ok((self.outcome(object), done))
     }
 
@@ -462,13 +475,11 @@ where
         &mut self,
         when: When,
         lpn: u32,
-        content: C,
-        page: F::Page,
-        encode: bool,
+        new: Fresh<C, F::Page>,
         taken: Option<u32>,
         tag: Tag,
     ) -> Result<(u32, Completion), FtlError<F::Error>> {
-        let (object, done) = self.store(when, lpn, content, page, encode, tag)?;
+        let (object, done) = self.store(when, lpn, new, tag)?;
         self.store.dedup.counters.misses += 1;
         self.store.dedup.hashed(false);
         match taken {
@@ -522,7 +533,12 @@ where
     {
         self.core.check_range(lpn)?;
         let when = self.core.after_map(&mut self.store, when, lpn)?;
-        let (object, done) = self.store(when, lpn, content, content.into(), encode, tag)?;
+        let new = Fresh {
+            content,
+            page: content.into(),
+            encode,
+        };
+        let (object, done) = self.store(when, lpn, new, tag)?;
         let count = match why {
             Unhashed::Off | Unhashed::Foreign => &mut self.store.dedup.counters.unhashed,
             Unhashed::Unsampled => &mut self.store.dedup.counters.unsampled,
@@ -545,11 +561,14 @@ where
         &mut self,
         when: When,
         lpn: u32,
-        content: C,
-        page: F::Page,
-        encode: bool,
+        new: Fresh<C, F::Page>,
         tag: Tag,
     ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let Fresh {
+            content,
+            page,
+            encode,
+        } = new;
         if E::ON
             && encode
             && let Some(stored) = self.store_encoded(when, lpn, content, &page, tag)?

@@ -16,7 +16,7 @@ use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
-use flashlore_sim::engine::driver::{Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::front::FrontOptions;
 use flashlore_sim::engine::system::{Deduplicating, Plain, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -140,6 +140,9 @@ fn host(front: Option<FrontOptions>) -> Host {
         out_of_line: false,
         flush_after: 1_000_000,
         front,
+        needs_content: true,
+        codec: CodecTimes::default(),
+        record: 0,
     }
 }
 
@@ -308,7 +311,7 @@ fn memory() {
     let mut system = Deduplicating::new(flash, options, policy, NoCensus).expect("valid options");
     for lpn in 0..1 << 20 {
         system
-            .write(When::now(0), lpn, PageTag(lpn), None, Tag::NONE)
+            .write(When::now(0), lpn, PageTag(lpn), None, false, Tag::NONE)
             .expect("the device has room");
     }
     let tables = system.heap_bytes() as f64 - 16.0 * f64::from(1 << 20);

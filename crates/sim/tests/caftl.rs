@@ -15,7 +15,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_ftl::{FtlOptions, Mode, Watermarks};
 use flashlore_sim::config::Load;
-use flashlore_sim::engine::driver::{Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, System};
 use flashlore_sim::engine::{Measured, RunOptions, simulate};
 use flashlore_sim::results::LatencyByKind;
@@ -103,6 +103,9 @@ fn host(setup: Setup) -> Host {
         out_of_line: setup.out_of_line,
         flush_after: 1000,
         front: None,
+        needs_content: true,
+        codec: CodecTimes::default(),
+        record: 0,
     }
 }
 

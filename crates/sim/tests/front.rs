@@ -13,7 +13,7 @@ use flashlore_flash::{Cause, Tag};
 use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
-use flashlore_sim::engine::driver::{Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::front::{FrontOptions, Traffic};
 use flashlore_sim::engine::system::{Deduplicating, Plain, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
@@ -82,6 +82,9 @@ fn host(front: FrontOptions) -> Host {
         out_of_line: false,
         flush_after: 1000,
         front: Some(front),
+        needs_content: true,
+        codec: CodecTimes::default(),
+        record: 0,
     }
 }
 

@@ -15,7 +15,7 @@ use flashlore_ftl::FtlOptions;
 use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
 use flashlore_sim::config::Load;
-use flashlore_sim::engine::driver::{Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -80,7 +80,14 @@ fn system(setup: Setup) -> Deduplicating<NoCensus> {
     let mut system = Deduplicating::new(flash, options, dedup, NoCensus).unwrap();
     for lpn in 0..READ_PAGES {
         system
-            .write(When::now(0), lpn, PageTag(1_000_000 + lpn), None, Tag::NONE)
+            .write(
+                When::now(0),
+                lpn,
+                PageTag(1_000_000 + lpn),
+                None,
+                false,
+                Tag::NONE,
+            )
             .unwrap();
     }
     system.restart_counters();
@@ -148,6 +155,9 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
         out_of_line: false,
         flush_after: 1_000_000,
         front: None,
+        needs_content: true,
+        codec: CodecTimes::default(),
+        record: 0,
     };
     let log = Shared::default();
     let measured = Measured::new(MeasureOptions {

@@ -11,7 +11,7 @@ use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
-use flashlore_sim::engine::driver::{Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Plain, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use proptest::prelude::*;
@@ -62,6 +62,13 @@ const HOST: Host = Host {
     out_of_line: false,
     flush_after: 1000,
     front: None,
+    needs_content: true,
+    codec: CodecTimes {
+        encode: 0,
+        decode: 0,
+        scan_period: 0,
+    },
+    record: 0,
 };
 
 /// Replays a trace to its end; every request is answered.

@@ -7,9 +7,10 @@ use flashlore_sim::config::{
     RunConfig, Settings, config_hash, load_device, load_host, load_system,
 };
 use flashlore_sim::results::{
-    BufferTraffic, Dedup, EraseSpread, Flash, Gc, Host, LatencyByKind, MapTraffic, Programs,
-    QueueTraffic, ResponseByKind, ResultsFile, RunOutput, RunResult, RunSpeed, TableStyle,
-    Timeline, TraceFile, Utilization, compare_table, differences, write_directory,
+    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host, LatencyByKind,
+    MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile, RunOutput, RunResult,
+    RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table, differences,
+    write_directory,
 };
 use flashlore_trace::{ContentModel, Format, WorkloadOptions};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -76,6 +77,9 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
         map: MapTraffic::default(),
         buffer: BufferTraffic::default(),
         queue: QueueTraffic::default(),
+        history: History::default(),
+        delta: Delta::default(),
+        compress: Compress::default(),
         dedup: if dedup {
             Dedup {
                 hits: 750,
@@ -103,6 +107,7 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
         result,
         response,
         timeline: Some(timeline),
+        recovered: None,
     }
 }
 
@@ -114,7 +119,7 @@ fn result(system: &str, device: &str, seed: u64, scale: u64) -> RunResult {
 fn documented_names_are_there() {
     let names = "system, device, trace, seed, config_hash, host.requests, host.read_pages, host.write_pages, \
         host.trim_pages, host.bytes, flash.page_reads, flash.page_programs, flash.block_erases, flash.retired_blocks, programs.unique, \
-        programs.duplicate, programs.reborn, programs.delta_log, programs.compressed_log, programs.merge, programs.gc, \
+        programs.duplicate, programs.reborn, programs.packed, programs.merge, programs.gc, \
         programs.wear, programs.map, programs.padding, waf_total, waf_gc, gc.victims, gc.valid_units_moved, \
         gc.mean_valid_per_victim, map.hits, map.misses, map.reads, map.programs, buffer.read_hits, buffer.write_hits, buffer.evictions, buffer.trimmed, buffer.pages_begin, \
         buffer.pages_end, queue.read_hits, queue.flushes, queue.flushed, queue.requests_per_flush, queue.changes_begin, queue.changes_end, dedup.hits, dedup.misses, dedup.silent, dedup.evictions, dedup.entries, \
@@ -122,7 +127,8 @@ fn documented_names_are_there() {
         response_us.all.p95, response_us.all.p99, response_us.all.p999, response_us.all.p9999, response_us.all.max, \
         service_us.read.count, service_us.write.max, service_us.all.p50, erases.min, erases.mean, erases.max, \
         erases.std, utilization.channel, utilization.die, energy_uj, run.wall_s, run.requests_per_s, run.simulated_s, \
-        run.peak_rss_bytes";
+        run.peak_rss_bytes, delta.candidates, delta.bypassed, delta.encoded, delta.mean_rc, delta.reads, delta.double_reads, delta.merges.read_hot, delta.merges.write_cold, delta.merges.gc, delta.merges.room, delta.merges.shared, delta.log_pages, delta.repacked, \
+        delta.values_end, delta.packs_end, delta.pinned_bytes, compress.encoded, compress.mean_ratio, history.entries, history.window_s, history.historical_units, history.copied_live, history.copied_historical, history.recorded, history.dropped, history.paper_bytes, gc.log_victims";
     let file = ResultsFile::new(vec![result("plain", "ca-ssd-4g", 1, 2)]);
     let json: Value = serde_json::from_str(&file.to_json()).unwrap();
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));

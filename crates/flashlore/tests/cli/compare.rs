@@ -8,8 +8,8 @@ use crate::program::{Place, fiu, fiu_of, msr, runs};
 /// The names that are documented and stay.
 const NAMES: &str = "system device trace seed config_hash host.requests host.read_pages \
     host.write_pages host.trim_pages host.bytes flash.page_reads flash.page_programs \
-    flash.block_erases flash.retired_blocks programs.unique programs.duplicate programs.reborn programs.delta_log \
-    programs.compressed_log programs.merge programs.gc programs.wear programs.map \
+    flash.block_erases flash.retired_blocks programs.unique programs.duplicate programs.reborn programs.packed \
+    programs.merge programs.gc programs.wear programs.map \
     programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
     map.hits map.misses map.reads map.programs buffer.read_hits buffer.write_hits buffer.evictions buffer.trimmed \
     buffer.pages_begin buffer.pages_end queue.read_hits queue.flushes queue.flushed queue.requests_per_flush \
@@ -19,7 +19,9 @@ const NAMES: &str = "system device trace seed config_hash host.requests host.rea
     response_us.all.p95 response_us.all.p99 response_us.all.p999 response_us.all.p9999 \
     response_us.all.max service_us.read.mean service_us.write.p99 service_us.all.count erases.min \
     erases.mean erases.max erases.std utilization.die energy_uj run.wall_s run.requests_per_s \
-    run.simulated_s run.peak_rss_bytes workload.compact workload.content workload.read.lenient";
+    run.simulated_s run.peak_rss_bytes workload.compact workload.content workload.read.lenient \
+    delta.candidates delta.bypassed delta.encoded delta.mean_rc delta.reads delta.double_reads delta.merges.read_hot delta.merges.write_cold delta.merges.gc delta.merges.room delta.merges.shared delta.log_pages delta.repacked \
+    delta.values_end delta.packs_end delta.pinned_bytes compress.encoded compress.mean_ratio history.entries history.window_s history.historical_units history.copied_live history.copied_historical history.recorded history.dropped history.paper_bytes gc.log_victims";
 
 #[test]
 fn json_has_the_promised_names() {

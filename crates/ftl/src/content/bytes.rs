@@ -9,7 +9,7 @@ use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use super::store::Store;
-use super::{DedupFtl, Outcome};
+use super::{DedupFtl, Fresh, Outcome};
 use crate::core::Core;
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::objects::Objects;
@@ -117,7 +117,12 @@ where
         candidate: Option<u32>,
     ) -> Result<u32, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
-        let (object, _) = self.miss(when, lpn, content, page, false, candidate, Tag::NONE)?;
+        let new = Fresh {
+            content,
+            page,
+            encode: false,
+        };
+        let (object, _) = self.miss(when, lpn, new, candidate, Tag::NONE)?;
         Ok(object)
     }
 

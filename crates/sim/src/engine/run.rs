@@ -399,7 +399,6 @@ fn report<S: System>(
         wear: c.programs_wear,
         map: c.programs_summary + c.programs_map,
         padding: c.programs_padding,
-        ..Programs::default()
     };
     let digest = config.system.dedup.digest.bytes();
     let dedup = system
