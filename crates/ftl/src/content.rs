@@ -1,7 +1,7 @@
 //! A device that looks at content: CA-SSD, a page per distinct value (FAST 2011, sections 4.1-4.3), and the
 //! policies that can stand beside that.
 //!
-//! * [`store`] — map, objects and policies; references
+//! * `store` — map, objects and policies; references
 //! * [`delta`] — values in fewer bytes than a page
 //! * [`history`] — old versions, and the way back to them
 //! * [`out_of_line`] — pages that are hashed in idle time

@@ -1,6 +1,6 @@
 //! The parts of the translation layer in one place: flash, blocks, lanes and pools.
 //!
-//! It knows owners, not logical pages: whoever maps addresses ([`crate::plain`], [`crate::dedup`])
+//! It knows owners, not logical pages: whoever maps addresses ([`crate::plain`], [`crate::content`])
 //! appends units under an owner and invalidates them, and is told when a unit moves
 //! ([`crate::mapping::Mapping::relocate`]).
 //!

@@ -359,3 +359,27 @@ fn a_reader_that_leaves_is_no_failure() {
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty());
 }
+
+#[test]
+fn a_run_with_history_is_compared_with_what_was_written() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    for system in ["bvssd", "combined"] {
+        let run = place.run(&[
+            "simulate",
+            "t.fiu",
+            "--system",
+            system,
+            "--recovery-check",
+            "10",
+            "--device",
+            "ca-ssd-4g",
+        ]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let told = run.stderr;
+        assert!(told.contains("compared at 10 instants"), "{told}");
+    }
+    let refused = place.run(&["simulate", "t.fiu", "--system", "plain", "--recovery-check"]);
+    let told = refused.fails(2);
+    assert!(told.contains("history.enabled"), "{told}");
+}
