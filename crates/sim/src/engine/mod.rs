@@ -22,7 +22,7 @@ pub mod measure;
 pub mod order;
 pub mod precondition;
 pub mod recovery;
-mod requests;
+pub mod requests;
 pub mod run;
 pub mod system;
 

@@ -3,12 +3,12 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`buffer`] | writes are taken in RAM; what has to make room goes on |
-//! | [`queue`] | writes and trims wait, and go on sorted by address |
+//! | `buffer` | writes are taken in RAM; what has to make room goes on |
+//! | `queue` | writes and trims wait, and go on sorted by address |
 //!
-//! A front decides and does not act: it writes down [`Step`]s, and the driver takes them in their
+//! A front decides and does not act: it writes down `Step`s, and the driver takes them in their
 //! order. What goes on to the translation layer is a change like any other. Its place is free when it
-//! is done, of which the driver tells ([`Front::left`]).
+//! is done, of which the driver tells (`Front::left`).
 
 mod buffer;
 mod queue;
