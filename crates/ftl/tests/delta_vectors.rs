@@ -637,3 +637,36 @@ fn collection_merges_what_is_not_written_often_while_it_has_room() {
         }
     }
 }
+
+#[test]
+fn a_difference_may_stand_on_a_value_compressed_by_itself() {
+    let delta = DeltaOptions {
+        compress: true,
+        ..PAPER
+    };
+    let lengths = Lengths {
+        least: 400,
+        most: 400,
+        alone: 100,
+    };
+    let mut ftl = device(16, 100, delta, 0, lengths);
+    assert_eq!(write(&mut ftl, 0, 1), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    let (counted, object) = (counters(&ftl), ftl.objects().get(0));
+    assert_eq!((counted.compressed, counted.differences), (1, 1));
+    let (pack, base) = ftl.objects().packed(object).unwrap();
+    assert_eq!(ftl.objects().packed(base), Some((pack, u32::MAX)));
+    ftl.flush_packs(0).unwrap();
+    ftl.check().unwrap();
+    // Both lie in one flash page.
+    let parts = ftl.read_parts(0, 0, Cause::Scan, Tag::NONE).unwrap();
+    assert_eq!(parts.done.iter().flatten().count(), 1);
+    let (page, _) = ftl.read(0, 0, Cause::Scan, Tag::NONE).unwrap();
+    assert_eq!(page.map(|p| p.value()), Some(V(2)));
+    ftl.trim(0).unwrap();
+    assert_eq!(
+        (ftl.objects().live(), ftl.core().blocks().valid_units()),
+        (0, 0)
+    );
+    ftl.check().unwrap();
+}

@@ -5,12 +5,12 @@
 //! the object's death.
 //!
 //! Objects are held whole, in a unit of their own, or *packed*: encoded, in a slot of a packed page. A
-//! packed object may need a *base* to be decoded, an object that is held whole and that it pins. Where
+//! packed object may need a *base* to be decoded, which it pins; a base has none itself. Where
 //! there are packed objects or old versions, references are of three kinds, counted apart: live ones of
 //! logical pages, *kept* ones of old versions, and *pins*.
 //!
 //! Invariants: the counts are the references there are; an object without references is on the free list
-//! and maps nowhere; a base is whole; an object that is to be hashed in idle time has one reference, of
+//! and maps nowhere; a base is no difference; an object that is to be hashed in idle time has one reference, of
 //! the logical page that it names.
 
 use flashlore_content::Content;
@@ -439,9 +439,10 @@ impl<C: Content> Objects<C> {
                 && let Some((_, base)) = self.packed(handle as u32)
                 && base != NO_OBJECT
             {
-                if !self.is_alive(base) || self.is_packed(base) {
+                let is_difference = |o| self.packed(o).is_some_and(|(_, b)| b != NO_OBJECT);
+                if !self.is_alive(base) || is_difference(base) {
                     return Err(format!(
-                        "object {handle} needs object {base}, which is dead or packed"
+                        "object {handle} needs object {base}, which is dead or a difference"
                     ));
                 }
                 others[base as usize].pins += 1;

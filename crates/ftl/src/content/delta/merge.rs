@@ -22,13 +22,24 @@ where
     E: Encoder<C, P>,
     P: Clone,
 {
-    /// The flash pages that hold a packed object: its base, and its packed page unless that is in RAM.
+    /// The flash pages that hold an object: that of its base, if it has one, and its own; without those in
+    /// RAM, and one page once.
     pub fn places(&self, object: u32) -> [Option<Ppn>; 2] {
-        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.delta) else {
-            return [Some(self.objects.at(object)), None];
+        let own = self.place(object);
+        let base = match self.objects.packed(object) {
+            Some((_, base)) if base != NO_OBJECT => self.place(base),
+            _ => None,
         };
-        let base = (base != NO_OBJECT).then(|| self.objects.at(base));
-        [base, Some(delta.packs.at(pack)).filter(|ppn| ppn.is_some())]
+        [base, own.filter(|_| own != base)]
+    }
+
+    /// The flash page that holds an object, unless that is in RAM.
+    fn place(&self, object: u32) -> Option<Ppn> {
+        let ppn = match (self.objects.packed(object), &self.delta) {
+            (Some((pack, _)), Some(delta)) => delta.packs.at(pack),
+            _ => self.objects.at(object),
+        };
+        ppn.is_some().then_some(ppn)
     }
 
     /// What a packed object holds; nothing is counted.
@@ -56,7 +67,8 @@ where
         };
         let base = match base {
             NO_OBJECT => None,
-            base => Some(core.content(self.objects.at(base))?),
+            // One step: a base has none itself.
+            base => Some(self.decode(core, base)?),
         };
         Ok(self.encoder.decode(base.as_ref(), &encoded))
     }

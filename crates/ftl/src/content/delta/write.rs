@@ -3,7 +3,8 @@
 //! A write is a *candidate* for a difference when its page is write-hot and not read-hot, and always for
 //! compression. It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times
 //! the bytes that it alone keeps alive (the base, unless something else refers to that). A difference is
-//! always taken from the base, never from another difference, so a read needs two pages at most.
+//! always taken from the base, never from another difference, so a read needs two pages at most. A base is
+//! whole or compressed by itself.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
@@ -73,8 +74,7 @@ where
         }
         let old = self.objects.object_of(lpn)?;
         match self.objects.packed(old) {
-            None => Some(old),
-            Some((_, NO_OBJECT)) => None,
+            None | Some((_, NO_OBJECT)) => Some(old),
             Some((_, base)) => Some(base),
         }
     }
@@ -98,10 +98,9 @@ where
         let longest = MOST_BYTES as u16;
         let mut observed = None;
         let mut best = (u64::from(UNIT_BYTES) * 1000, None);
-        let mut consider = |length: u16, kept: bool, base: u32, value: E::Encoded| {
+        let mut consider = |length: u16, kept: u32, base: u32, value: E::Encoded| {
             let programmed = (u64::from(length) + u64::from(SLOT_BYTES)) * 1000;
-            let pinned = u64::from(options.lambda) * u64::from(UNIT_BYTES) * u64::from(kept);
-            let cost = programmed + pinned;
+            let cost = programmed + u64::from(options.lambda) * u64::from(kept);
             if length <= options.most_bytes && cost < best.0 {
                 let encoding = Encoding {
                     length,
@@ -112,8 +111,8 @@ where
             }
         };
         if let Some(base) = self.base_of(lpn) {
-            let kept = self.is_kept_for(lpn, base);
-            let old = core.content(self.objects.at(base))?;
+            let kept = self.bytes_kept_for(lpn, base);
+            let old = self.decode(core, base)?;
             let base_value = Value {
                 content: self.objects.content(base),
                 page: &old,
@@ -128,12 +127,22 @@ where
             && let Some((length, value)) = self.encoder.alone(new, longest)
         {
             observed = Some(observed.map_or(length, |other| other.min(length)));
-            consider(length, false, NO_OBJECT, value);
+            consider(length, 0, NO_OBJECT, value);
         }
         if let Some(delta) = &mut self.delta {
             delta.viability.observe(observed);
         }
         Ok(best.1)
+    }
+
+    /// Bytes of a base that nothing but the next difference of a page would keep alive.
+    fn bytes_kept_for(&self, lpn: u32, base: u32) -> u32 {
+        if !self.is_kept_for(lpn, base) {
+            return 0;
+        }
+        let packed = self.objects.packed(base).zip(self.delta.as_ref());
+        let slot = packed.and_then(|((pack, _), delta)| delta.packs.slot_of(pack, base));
+        slot.map_or(UNIT_BYTES, |(_, slot)| u32::from(slot.length) + SLOT_BYTES)
     }
 
     /// Whether nothing but the next difference of a page would keep its base alive.
@@ -222,7 +231,10 @@ where
     {
         // The value that the page has now makes room if nobody else needs it.
         let old = self.objects.object_of(lpn).filter(|_| !self.records());
-        let leaving = old.filter(|&o| self.objects.references(o) == 1 && self.objects.kept(o) == 0);
+        let objects = &self.objects;
+        let dies =
+            |&o: &u32| objects.references(o) == 1 && objects.kept(o) == 0 && objects.pins(o) == 0;
+        let leaving = old.filter(dies);
         let fits = |packs: &super::Packs<_>| {
             packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
         };
@@ -412,8 +424,12 @@ where
         };
         let content = self.objects.content(object);
         let candidate = Candidate { object, content };
-        let ppn = self.objects.at(object);
-        if read == Some(candidate) || core.buffered(ppn).is_some() {
+        // Whole or compressed by itself, it lies in one page, if not in RAM.
+        let place = self.places(object).into_iter().flatten().next();
+        let Some(ppn) = place.filter(|&ppn| core.buffered(ppn).is_none()) else {
+            return Ok(None);
+        };
+        if read == Some(candidate) {
             return Ok(None);
         }
         let (_, done) = core.read(Ready::At(at), ppn, Cause::Delta, tag)?;
