@@ -28,14 +28,19 @@ impl PageTag {
 impl Content for PageTag {
     #[inline(always)]
     fn fingerprint(self, bits: u32) -> u64 {
-        // A bijection on 64 bits (the finaliser of SplitMix64; Steele, Lea, Flood, OOPSLA 2014),
-        // so that whole fingerprints never collide and cut ones collide evenly.
-        let mut x = u64::from(self.0).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^= x >> 31;
+        // Whole fingerprints never collide and cut ones collide evenly.
+        let x = spread(u64::from(self.0));
         if bits >= 64 { x } else { x & ((1 << bits) - 1) }
     }
+}
+
+/// A bijection on 64 bits that spreads its argument: a step of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+#[inline(always)]
+pub(crate) fn spread(x: u64) -> u64 {
+    let mut x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
 }
 
 /// In simulated time the device keeps no content.

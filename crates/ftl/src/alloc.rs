@@ -32,8 +32,20 @@ pub enum Stream {
     LogGc = 5,
 }
 
+impl Stream {
+    /// Every stream, by number.
+    pub const ALL: [Stream; 6] = [
+        Stream::Host,
+        Stream::Gc,
+        Stream::Wear,
+        Stream::Map,
+        Stream::Log,
+        Stream::LogGc,
+    ];
+}
+
 /// Number of streams.
-pub const STREAMS: usize = 6;
+pub const STREAMS: usize = Stream::ALL.len();
 
 /// The free blocks of a plane.
 #[derive(Debug, Clone, Default)]

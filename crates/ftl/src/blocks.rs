@@ -66,6 +66,14 @@ pub struct Block {
 
 const _: () = assert!(size_of::<Block>() == 32);
 
+impl Block {
+    /// Its valid units less the whole units of its slack, in which a unit has so many grains.
+    #[inline(always)]
+    fn weight(&self, grain_bits: u32) -> u32 {
+        u32::from(self.valid) - u32::from(self.slack >> grain_bits)
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     head: u32,
@@ -165,12 +173,7 @@ impl Blocks {
     /// referred to.
     #[inline(always)]
     pub fn weight(&self, block: BlockId) -> u32 {
-        self.weight_of(self.record(block))
-    }
-
-    #[inline(always)]
-    fn weight_of(&self, record: &Block) -> u32 {
-        u32::from(record.valid) - u32::from(record.slack >> self.grain_bits)
+        self.record(block).weight(self.grain_bits)
     }
 
     /// Grains for so many bytes of a unit.
@@ -190,11 +193,11 @@ impl Blocks {
     /// Changes what a block weighs, in its bucket.
     #[inline(always)]
     fn reweigh(&mut self, block: BlockId, change: impl FnOnce(&mut Block)) {
-        let before = self.weight(block);
+        let bits = self.grain_bits;
         let record = &mut self.records[block.index()];
+        let before = record.weight(bits);
         change(record);
-        let (state, pool) = (record.state, record.pool);
-        let after = self.weight(block);
+        let (state, pool, after) = (record.state, record.pool, record.weight(bits));
         if state == State::Sealed && before != after {
             self.unlink(block.0, before);
             self.link(block.0, pool, after);
@@ -535,7 +538,7 @@ impl Blocks {
                 ));
             }
             let expected = (record.state == State::Sealed)
-                .then_some((usize::from(record.pool), self.weight_of(record)));
+                .then_some((usize::from(record.pool), record.weight(self.grain_bits)));
             if bucketed[number] != expected {
                 return Err(format!(
                     "block {number} ({:?}, {} valid) is in bucket {:?}",

@@ -153,18 +153,10 @@ where
 
     /// Programs by cause and slots of programmed pages are the same number.
     fn check_programs(&self) -> Result<(), String> {
-        let streams = [
-            Stream::Host,
-            Stream::Gc,
-            Stream::Wear,
-            Stream::Map,
-            Stream::Log,
-            Stream::LogGc,
-        ];
         let waiting: u64 = self
             .planes
             .iter()
-            .flat_map(|p| streams.map(|s| p.buffers[s as usize].units.len() as u64))
+            .flat_map(|p| Stream::ALL.map(|s| p.buffers[s as usize].units.len() as u64))
             .sum();
         let slots = self.counters.page_programs * u64::from(self.units_per_page);
         let appended = self.counters.programs();

@@ -25,10 +25,10 @@ pub mod history;
 pub mod out_of_line;
 mod store;
 
-use flashlore_content::dedup::DedupCounters;
-use flashlore_content::history::TooOld;
 use std::marker::PhantomData;
 
+use flashlore_content::dedup::DedupCounters;
+use flashlore_content::history::TooOld;
 use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
@@ -40,7 +40,7 @@ use self::store::Store;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::{MapKeeper, Resident};
-use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
 
 /// What a write brings that is not stored yet.
@@ -747,8 +747,7 @@ where
     /// The object of a logical page that is stored as a difference.
     fn difference_of(&self, lpn: u32) -> Option<u32> {
         let object = self.store.objects.object_of(lpn)?;
-        let (_, base) = self.store.objects.packed(object)?;
-        (base != NO_OBJECT).then_some(object)
+        self.store.objects.is_difference(object).then_some(object)
     }
 
     /// The periodic scan: notes the pages stored as differences that are not written often any more, and

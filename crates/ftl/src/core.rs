@@ -217,16 +217,7 @@ where
 
     /// The stream that has a block open.
     pub fn stream_of(&self, block: u32) -> Option<Stream> {
-        [
-            Stream::Host,
-            Stream::Gc,
-            Stream::Wear,
-            Stream::Map,
-            Stream::Log,
-            Stream::LogGc,
-        ]
-        .into_iter()
-        .find(|&s| {
+        Stream::ALL.into_iter().find(|&s| {
             self.planes
                 .iter()
                 .any(|p| p.open[s as usize].block == block)
@@ -548,8 +539,8 @@ where
         let blocks = &self.blocks;
         let free = &mut self.planes[plane.index()].free;
         let taken = match stream {
-            Stream::Host | Stream::Gc | Stream::Map | Stream::Log | Stream::LogGc => free.pop(),
             Stream::Wear => free.pop_highest(|b| blocks.record(b).erases),
+            _ => free.pop(),
         };
         let Some(block) = taken else {
             unreachable!("a block is opened only where one is free")

@@ -15,6 +15,7 @@
 //! | [`core`] | the parts above in one place: append, invalidate, pass time |
 //! | [`plain`] | a page-mapped device |
 //! | [`content`] | a device that looks at content: a page per distinct value, differences |
+//! | `list` | places in an order, linked |
 //! | [`restore`] | the core as a recovery found it |
 //! | [`check`] | recounts every invariant from scratch |
 //! | [`counters`] | what is counted |
@@ -31,6 +32,7 @@ pub mod endurance;
 pub mod error;
 pub mod gc;
 pub mod layout;
+mod list;
 pub mod map_cache;
 pub mod mapping;
 pub mod options;

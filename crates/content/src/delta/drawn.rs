@@ -5,7 +5,7 @@
 //! nothing else, so that it does not matter in which order writes are encoded, or how often.
 
 use super::{Encoder, Value};
-use crate::page::PageTag;
+use crate::page::{PageTag, spread};
 
 /// Bytes of a page.
 const PAGE_BYTES: f64 = 4096.0;
@@ -77,19 +77,10 @@ impl Encoder<PageTag, ()> for Drawn {
 
 /// A number of the standard normal distribution for a seed and a key (Box and Muller, 1958).
 fn normal(seed: u64, key: u64) -> f64 {
-    let first = mix(seed ^ mix(key));
-    let second = mix(first);
+    let first = spread(seed ^ spread(key));
+    let second = spread(first);
     let unit = |bits: u64| ((bits >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     (-2.0 * unit(first).ln()).sqrt() * (std::f64::consts::TAU * unit(second)).cos()
-}
-
-/// A bijection on 64 bits that spreads its argument (the finaliser of SplitMix64; Steele, Lea, Flood,
-/// OOPSLA 2014).
-fn mix(x: u64) -> u64 {
-    let mut x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

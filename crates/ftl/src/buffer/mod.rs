@@ -5,12 +5,10 @@
 //! |---|---|
 //! | [`write_buffer`] | pages, each in its newest version; the victim makes room |
 //! | [`write_queue`] | changes in all their versions, sorted by address into buckets |
-//! | `list` | pages in an order, linked |
 //!
 //! Both know neither time nor flash. Each page or change has a *place*. It is *held* until it is
 //! handed to the translation layer, *leaves* until that is done, and only then its place is free.
 
-mod list;
 pub mod write_buffer;
 pub mod write_queue;
 

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use super::list::{Links, List};
+use crate::list::{Links, List};
 
 /// Which page makes room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

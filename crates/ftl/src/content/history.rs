@@ -101,11 +101,6 @@ impl Versions {
         self.now = stamp;
     }
 
-    /// The instant that is the present.
-    pub fn now(&self) -> u64 {
-        self.now
-    }
-
     /// Whether changes are recorded.
     #[inline(always)]
     pub fn is_recording(&self) -> bool {
@@ -119,28 +114,30 @@ impl Versions {
         self.history.record(lpn, object, self.now);
     }
 
-    /// Gives up the oldest instant that only the schedule keeps; whether there was one.
-    fn expire_oldest(&mut self) -> bool {
+    /// Shortens the window so that an entry goes, if that is stamped `latest` or before; without entries that
+    /// could, unpins the oldest instant that only the schedule keeps. Whether anything was done.
+    fn drop_oldest(&mut self, latest: u64) -> bool {
         let Versions {
             history, dropped, ..
         } = self;
-        history
-            .expire_oldest(&mut |object| dropped.push(object))
-            .is_some()
+        let mut drop = |object| dropped.push(object);
+        match history.stamp_to_drop(1) {
+            Some(to) if to > latest => false,
+            Some(to) => {
+                history.advance(to, &mut drop);
+                true
+            }
+            None => history.expire_oldest(&mut drop).is_some(),
+        }
     }
 
-    /// Shortens the window so that entries go, if it may be shortened for room; whether it was.
+    /// The same, as far as the window may be shortened for room.
     pub(super) fn shrink(&mut self) -> bool {
-        let Some(to) = self.history.stamp_to_drop(1) else {
-            return self.expire_oldest();
+        let latest = match self.options.on_pressure {
+            OnPressure::Shrink => u64::MAX,
+            OnPressure::Refuse => self.now.saturating_sub(self.options.least_window),
         };
-        let least = self.now.saturating_sub(self.options.least_window);
-        if to > least && self.options.on_pressure == OnPressure::Refuse {
-            return false;
-        }
-        self.history
-            .advance(to, &mut |object| self.dropped.push(object));
-        true
+        self.drop_oldest(latest)
     }
 }
 
@@ -177,18 +174,8 @@ where
     {
         while let Some(versions) = &mut self.versions
             && versions.history.is_full()
+            && versions.drop_oldest(u64::MAX)
         {
-            let Some(to) = versions.history.stamp_to_drop(1) else {
-                if versions.expire_oldest() {
-                    self.release_dropped(core);
-                    continue;
-                }
-                return;
-            };
-            let Versions {
-                history, dropped, ..
-            } = versions;
-            history.advance(to, &mut |object| dropped.push(object));
             self.release_dropped(core);
         }
     }

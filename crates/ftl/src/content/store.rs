@@ -210,17 +210,10 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         answer
     }
 
-    /// The packed page of an object that is a difference.
-    #[inline(always)]
-    pub fn pack_of_difference(&self, object: u32) -> Option<u32> {
-        let (pack, base) = self.objects.packed(object)?;
-        (base != NO_OBJECT).then_some(pack)
-    }
-
     /// A logical page has come to refer to an object: if it is the first, its slot is live now.
     #[inline(always)]
     fn live_gained(&mut self, object: u32) {
-        if let Some(pack) = self.pack_of_difference(object)
+        if let Some(pack) = self.objects.pack_of_difference(object)
             && self.objects.references(object) == 1
             && let Some(delta) = &mut self.delta
         {
@@ -231,7 +224,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// A logical page has ceased to refer to an object: if it was the last, its slot is not live any more.
     #[inline(always)]
     fn live_lost(&mut self, object: u32) {
-        if let Some(pack) = self.pack_of_difference(object)
+        if let Some(pack) = self.objects.pack_of_difference(object)
             && self.objects.references(object) == 0
             && let Some(delta) = &mut self.delta
         {
@@ -303,7 +296,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// Whether a logical page refers to an object, and that is a difference.
     pub fn is_live_difference(&self, object: u32) -> bool {
-        self.objects.references(object) > 0 && self.pack_of_difference(object).is_some()
+        self.objects.references(object) > 0 && self.objects.is_difference(object)
     }
 
     /// Units on flash that hold anything.

@@ -347,6 +347,18 @@ impl<C: Content> Objects<C> {
             .then(|| (record.location.0, self.others[object as usize].base))
     }
 
+    /// The packed page of an object that is a difference.
+    #[inline(always)]
+    pub fn pack_of_difference(&self, object: u32) -> Option<u32> {
+        let (pack, base) = self.packed(object)?;
+        (base != NO_OBJECT).then_some(pack)
+    }
+
+    /// Whether an object is a difference.
+    pub fn is_difference(&self, object: u32) -> bool {
+        self.pack_of_difference(object).is_some()
+    }
+
     /// Live references of an object.
     pub fn references(&self, object: u32) -> u32 {
         self.table[object as usize].references & !FLAGS
@@ -439,8 +451,7 @@ impl<C: Content> Objects<C> {
                 && let Some((_, base)) = self.packed(handle as u32)
                 && base != NO_OBJECT
             {
-                let is_difference = |o| self.packed(o).is_some_and(|(_, b)| b != NO_OBJECT);
-                if !self.is_alive(base) || is_difference(base) {
+                if !self.is_alive(base) || self.is_difference(base) {
                     return Err(format!(
                         "object {handle} needs object {base}, which is dead or a difference"
                     ));

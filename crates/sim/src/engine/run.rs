@@ -276,12 +276,7 @@ fn replay<S: System>(
         .last_end()
         .max(driver.now())
         .saturating_sub(base.time);
-    let mut recovered = None;
-    if let (Some(truth), Some(instants)) = (driver.take_truth(), options.recovery_check) {
-        let (now, seed) = (driver.now(), config.host.seed);
-        let checked = truth.verify(driver.system(), now, instants, seed);
-        recovered = Some(checked.map_err(|source| RunError::Recovery { source })?);
-    }
+    let (truth, now) = (driver.take_truth(), driver.now());
     let replay_s = replaying.elapsed().as_secs_f64();
     let front = AtTheFront {
         writes: driver.host_writes(),
@@ -298,7 +293,11 @@ fn replay<S: System>(
     };
     let counted = (measured, front);
     let mut output = report(config, source, system, counted, &base, span, speed);
-    output.recovered = recovered;
+    // The returns are not part of the run.
+    if let (Some(truth), Some(instants)) = (truth, options.recovery_check) {
+        let checked = truth.verify(system, now, instants, config.host.seed);
+        output.recovered = Some(checked.map_err(|source| RunError::Recovery { source })?);
+    }
     Ok(output)
 }
 

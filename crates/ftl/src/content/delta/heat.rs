@@ -10,11 +10,10 @@
 
 use flashlore_flash::hints::on_large_pages;
 
+use crate::list::{Links, List};
+
 /// The most that is counted.
 const MOST: u8 = 15;
-
-/// No entry.
-const NONE: u32 = u32::MAX;
 
 /// How many entries the cache has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +101,9 @@ impl Heat {
 /// A segmented LRU list of logical pages.
 #[derive(Debug, Clone)]
 struct Segments {
-    links: Vec<Link>,
+    links: Links,
+    /// By logical page: the segment, or [`NEITHER`].
+    segment: Vec<u8>,
     lists: [List; 2],
     entries: u32,
     protected: u32,
@@ -110,37 +111,14 @@ struct Segments {
 
 const PROBATION: usize = 0;
 const PROTECTED: usize = 1;
-
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    next: u32,
-    prev: u32,
-    /// The segment, or 2 for neither.
-    segment: u8,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct List {
-    head: u32,
-    tail: u32,
-    len: u32,
-}
+const NEITHER: u8 = 2;
 
 impl Segments {
     fn new(pages: u32, entries: u32, protected: u32) -> Self {
-        let link = Link {
-            next: NONE,
-            prev: NONE,
-            segment: 2,
-        };
-        let list = List {
-            head: NONE,
-            tail: NONE,
-            len: 0,
-        };
         Segments {
-            links: vec![link; pages as usize],
-            lists: [list; 2],
+            links: Links::new(pages),
+            segment: vec![NEITHER; pages as usize],
+            lists: Default::default(),
             entries: entries.max(1),
             protected: protected.min(entries.saturating_sub(1)),
         }
@@ -148,77 +126,56 @@ impl Segments {
 
     /// An entry is used; answers the one that leaves to make room.
     fn touch(&mut self, lpn: u32) -> Option<u32> {
-        let segment = usize::from(self.links[lpn as usize].segment);
-        match segment {
+        match usize::from(self.segment[lpn as usize]) {
             PROBATION if self.protected > 0 => {
-                self.unlink(lpn);
+                self.remove(lpn);
                 self.push(lpn, PROTECTED);
-                if self.lists[PROTECTED].len > self.protected {
-                    let last = self.lists[PROTECTED].tail;
-                    self.unlink(last);
-                    self.push(last, PROBATION);
+                if self.lists[PROTECTED].len() > self.protected {
+                    self.fall_back();
                 }
                 None
             }
-            PROBATION | PROTECTED => {
-                self.unlink(lpn);
+            segment @ (PROBATION | PROTECTED) => {
+                self.remove(lpn);
                 self.push(lpn, segment);
                 None
             }
             _ => {
-                let full = self.lists[PROBATION].len + self.lists[PROTECTED].len == self.entries;
-                let last = self.lists[PROBATION].tail;
-                if full {
-                    self.unlink(last);
+                let held = self.lists[PROBATION].len() + self.lists[PROTECTED].len();
+                let last = self.lists[PROBATION].tail();
+                let leaves = last.filter(|_| held == self.entries);
+                if let Some(last) = leaves {
+                    self.remove(last);
                 }
                 self.push(lpn, PROBATION);
-                full.then_some(last)
+                leaves
             }
         }
     }
 
-    fn remove(&mut self, lpn: u32) {
-        if self.links[lpn as usize].segment < 2 {
-            self.unlink(lpn);
+    /// The last of the protected segment goes to the head of the probationary one.
+    fn fall_back(&mut self) {
+        if let Some(last) = self.lists[PROTECTED].tail() {
+            self.remove(last);
+            self.push(last, PROBATION);
         }
     }
 
-    fn unlink(&mut self, lpn: u32) {
-        let Link {
-            next,
-            prev,
-            segment,
-        } = self.links[lpn as usize];
-        let list = &mut self.lists[usize::from(segment)];
-        list.len -= 1;
-        match self.links.get_mut(prev as usize) {
-            Some(link) => link.next = next,
-            None => list.head = next,
+    /// An entry leaves its segment, if it is in one.
+    fn remove(&mut self, lpn: u32) {
+        let segment = std::mem::replace(&mut self.segment[lpn as usize], NEITHER);
+        if let Some(list) = self.lists.get_mut(usize::from(segment)) {
+            list.remove(&mut self.links, lpn);
         }
-        match self.links.get_mut(next as usize) {
-            Some(link) => link.prev = prev,
-            None => list.tail = prev,
-        }
-        self.links[lpn as usize].segment = 2;
     }
 
     fn push(&mut self, lpn: u32, segment: usize) {
-        let list = &mut self.lists[segment];
-        let head = std::mem::replace(&mut list.head, lpn);
-        list.len += 1;
-        match self.links.get_mut(head as usize) {
-            Some(link) => link.prev = lpn,
-            None => list.tail = lpn,
-        }
-        self.links[lpn as usize] = Link {
-            next: head,
-            prev: NONE,
-            segment: segment as u8,
-        };
+        self.lists[segment].push_head(&mut self.links, lpn);
+        self.segment[lpn as usize] = segment as u8;
     }
 
     fn heap_bytes(&self) -> usize {
-        self.links.capacity() * size_of::<Link>()
+        self.links.heap_bytes() + self.segment.capacity()
     }
 }
 

@@ -146,12 +146,10 @@ where
         K: MapKeeper<P>,
     {
         core.counters.programs_merge += 1;
+        let pack = self.objects.pack_of_difference(object);
         if let Some(delta) = &mut self.delta {
             delta.count_merge(why);
-            if let Some((pack, base)) = self.objects.packed(object)
-                && base != NO_OBJECT
-                && self.objects.references(object) > 0
-            {
+            if let Some(pack) = pack.filter(|_| self.objects.references(object) > 0) {
                 delta.packs.lose_live(pack);
             }
         }
@@ -196,8 +194,7 @@ where
         for pack in packs {
             for slot in delta.packs.slots(pack) {
                 let live = slot.object != NO_OBJECT && self.objects.get(slot.lpn) == slot.object;
-                let is_difference =
-                    live && (self.objects.packed(slot.object)).is_some_and(|(_, b)| b != NO_OBJECT);
+                let is_difference = live && self.objects.is_difference(slot.object);
                 if is_difference && !delta.is_write_hot(slot.lpn) {
                     delta.cold.push_back(slot.lpn);
                 }
@@ -211,9 +208,7 @@ where
         let delta = self.delta.as_mut()?;
         while let Some(&lpn) = delta.cold.front() {
             let object = self.objects.object_of(lpn);
-            let packed = object.and_then(|o| Some((o, self.objects.packed(o)?.1)));
-            if let Some((object, base)) = packed
-                && base != NO_OBJECT
+            if let Some(object) = object.filter(|&o| self.objects.is_difference(o))
                 && !delta.is_write_hot(lpn)
             {
                 return Some((object, lpn));

@@ -13,6 +13,7 @@ use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag,
 use super::Why;
 use super::packs::{Filler, Slot};
 use crate::alloc::Stream;
+use crate::content::later;
 use crate::content::store::{Store, note_removed};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
@@ -80,12 +81,8 @@ where
                 continue;
             }
             let merges = self.delta.as_ref().is_some_and(|d| d.is_to_merge(slot.lpn));
-            let has_base = self
-                .objects
-                .packed(slot.object)
-                .is_some_and(|(_, b)| b != NO_OBJECT);
             let merged = merges
-                && has_base
+                && self.objects.is_difference(slot.object)
                 && self.merge_in_collection(core, unit, slot.object, slot.lpn)?;
             if merged && !self.is_here(pack, slot.object) {
                 continue;
@@ -224,12 +221,6 @@ where
         };
         let ready = Ready::At(unit.at);
         let (_, done) = core.read(ready, ppn, Cause::Merge, Tag::NONE)?;
-        Ok(match (unit.read, done) {
-            (Completion::At { start, end }, Completion::At { end: last, .. }) => Completion::At {
-                start,
-                end: end.max(last),
-            },
-            _ => done,
-        })
+        Ok(later(unit.read, done))
     }
 }

@@ -331,7 +331,7 @@ where
         for Slot { object, lpn, .. } in slots {
             // What one merge does to the objects of others may have changed this one.
             let live = object != NO_OBJECT && self.objects.references(object) > 0;
-            let here = live && self.pack_of_difference(object) == Some(pack);
+            let here = live && self.objects.pack_of_difference(object) == Some(pack);
             if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
                 merged = Err(error);
                 break;

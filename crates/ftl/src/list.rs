@@ -7,9 +7,19 @@ const NONE: u32 = u32::MAX;
 
 /// The neighbours of every place: the one towards the head, the one towards the tail.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Links(Vec<[u32; 2]>);
+pub(crate) struct Links(Vec<[u32; 2]>);
 
 impl Links {
+    /// So many places.
+    pub fn new(places: u32) -> Self {
+        Links(vec![[NONE; 2]; places as usize])
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<[u32; 2]>()
+    }
+
     /// Makes room for one more place.
     pub fn grow(&mut self) {
         self.0.push([NONE; 2]);
@@ -18,7 +28,7 @@ impl Links {
 
 /// A list.
 #[derive(Debug, Clone)]
-pub(super) struct List {
+pub(crate) struct List {
     head: u32,
     tail: u32,
     len: u32,
