@@ -127,6 +127,10 @@ impl<F: Flash> Flash for Faulty<F> {
         Ok(self.inner.barrier()?)
     }
 
+    fn window_begins(&mut self, instant: u64) {
+        self.inner.window_begins(instant);
+    }
+
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
         self.inner.advance(until, done);
     }

@@ -246,6 +246,10 @@ pub trait Flash {
         Ok(())
     }
 
+    /// Old versions that ended at this instant or before are given up, and what holds them may be erased: a
+    /// device that outlives its memory remembers that with the next barrier.
+    fn window_begins(&mut self, _instant: u64) {}
+
     /// Lets time pass to `until` and appends what has been decided meanwhile to `done`.
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>);
 

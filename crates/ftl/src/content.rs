@@ -232,14 +232,18 @@ where
             encoder,
             delta: delta.map(|options| Delta::new(options, exported, most_packs)),
             versions: versions.map(|options| Versions::new(exported, options)),
+            referenced: 0,
             page: PhantomData,
         };
         Ok(DedupFtl { core, store })
     }
 
-    /// A write has its new object before it releases the old one.
+    /// A write has its new object before it releases the old one; what is encoded, or old, comes on top.
     fn most_objects(flash: &F, options: &FtlOptions) -> u32 {
         let units = flash.geometry().units();
+        if E::ON {
+            return units;
+        }
         options.exported.saturating_add(1).min(units)
     }
 
@@ -872,6 +876,25 @@ where
     /// written.
     pub fn purge(&mut self, pages: std::ops::Range<u32>) {
         self.store.purge(&mut self.core, pages);
+    }
+
+    /// Objects that logical pages refer to, where there are packed objects or old versions.
+    pub fn referenced_objects(&self) -> u32 {
+        self.store.referenced
+    }
+
+    /// Gets the history ready to be stored: its entries in order, without gaps.
+    pub fn tidy_history(&mut self) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.history.tidy();
+        }
+    }
+
+    /// The history has been stored as it is.
+    pub fn note_history_stored(&mut self) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.history.note_stored();
+        }
     }
 
     /// Objects that old versions alone keep alive. It looks at every object.

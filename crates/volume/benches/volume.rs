@@ -21,6 +21,7 @@ fn identity(policy: Policy, exported: u32, spare: u32) -> Identity {
     let block_units = 64 * 16;
     Identity {
         policy,
+        history: None,
         uuid: [7; 16],
         key: VolumeKey([3; 32]),
         created: 0,

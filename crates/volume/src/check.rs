@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flashlore_content::history::History;
 use flashlore_flash::Ppn;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::findings::Finding;
+use crate::format::Superblock;
 use crate::format::superblock::SUPERBLOCK_BYTES;
-use crate::format::{Policy, Superblock};
 use crate::nand::NandError;
 use crate::open::{Image, Recovery, read_image};
 use crate::unit::Units;
@@ -74,7 +75,7 @@ fn intact_superblocks<M: Medium>(medium: &M) -> u32 {
 
 /// Counts addresses and units; a unit must belong to one object alone. Answers the addresses by unit.
 fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Vec<u32>> {
-    let plain = image.superblock.identity.policy == Policy::Plain;
+    let plain = !image.superblock.identity.has_objects();
     let mut owners: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut object_at: HashMap<u32, u32> = HashMap::new();
     for (lpn, &row) in image.state.map.iter().enumerate() {
@@ -96,6 +97,16 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Vec<u32>> {
         }
         owners.entry(unit).or_default().push(lpn as u32);
     }
+    for object in image.state.history.iter().flat_map(History::objects) {
+        let unit = image.state.objects[object as usize].location.0;
+        let first = *object_at.entry(unit).or_insert(object);
+        if first != object {
+            report
+                .errors
+                .push(format!("unit {unit} is owned by both {first} and {object}"));
+        }
+        owners.entry(unit).or_default();
+    }
     report.stored = owners.len() as u64;
     owners
 }
@@ -111,7 +122,7 @@ fn read_all<M: Medium>(
         areas: &image.areas,
         id: &image.superblock.identity,
     };
-    let plain = image.superblock.identity.policy == Policy::Plain;
+    let plain = !image.superblock.identity.has_objects();
     for (&unit, addresses) in owners {
         let ppn = Ppn(unit);
         let block = image.geometry.block_of(ppn);

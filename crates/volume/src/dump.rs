@@ -4,12 +4,13 @@
 use std::io::{self, Write};
 
 use flashlore_flash::{BlockId, PageId, Ppn};
+use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
-use crate::format::{Areas, AreasError, Entry, Identity, Kind, Policy, Root, Slot, Superblock};
+use crate::format::{Areas, AreasError, Change, Entry, Identity, Kind, Root, Slot, Superblock};
 use crate::load::{self, BlockState, Tables};
 use crate::unit::read_slot;
 
@@ -104,7 +105,8 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
     writeln!(
         out,
         "superblock {copy}: write {} epoch {} policy {:?} uuid {uuid} created {} exported {} \
-         blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {}",
+         blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {} \
+         history {:?}",
         found.write,
         found.epoch,
         id.policy,
@@ -116,6 +118,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         id.alignment,
         id.index_entries,
         id.journal_bytes,
+        id.history,
     )?;
     for start in &found.epochs {
         writeln!(
@@ -138,6 +141,18 @@ impl std::fmt::Display for Event {
     }
 }
 
+/// An object of the history.
+struct Handle(u32);
+
+impl std::fmt::Display for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            NO_OBJECT => f.write_str("nothing"),
+            object => write!(f, "object {object}"),
+        }
+    }
+}
+
 fn roots<M: Medium>(
     medium: &M,
     id: &Identity,
@@ -154,11 +169,15 @@ fn roots<M: Medium>(
         match Root::decode(&bytes, &id.key, at, areas.directories) {
             Some(root) => writeln!(
                 out,
-                "root {parity}: checkpoint {} epoch {} event {} stamp {} directories {:?}",
+                "root {parity}: checkpoint {} epoch {} event {} stamp {} oldest {} entries {} pins {} \
+                 directories {:?}",
                 root.checkpoint,
                 root.epoch,
                 Event(root.sequence),
                 root.stamp,
+                root.history.oldest,
+                root.history.entries,
+                root.history.pins,
                 root.directories,
             )?,
             None => writeln!(out, "root {parity}: does not hold")?,
@@ -170,11 +189,7 @@ fn roots<M: Medium>(
 fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> {
     for (lpn, &row) in tables.map.iter().enumerate() {
         if row != u32::MAX {
-            let what = if id.policy == Policy::Plain {
-                "unit"
-            } else {
-                "object"
-            };
+            let what = if id.has_objects() { "object" } else { "unit" };
             writeln!(out, "map: page {lpn} {what} {row}")?;
         }
     }
@@ -187,6 +202,23 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
                 Event(object.birth),
                 object.digest.0,
             )?;
+        }
+    }
+    for &(lpn, object, stamp) in &tables.versions {
+        let object = Handle(object);
+        writeln!(
+            out,
+            "version: page {lpn} referred to {object} until {stamp}"
+        )?;
+    }
+    for pin in &tables.pins {
+        writeln!(
+            out,
+            "pin: instant {} snapshot {}",
+            pin.instant, pin.snapshot
+        )?;
+        for &(lpn, object) in &pin.kept {
+            writeln!(out, "  page {lpn} referred to {}", Handle(object))?;
         }
     }
     for (block, row) in tables.blocks.iter().enumerate() {
@@ -228,18 +260,26 @@ fn journal<M: Medium>(
         )?;
         for entry in &batch.entries {
             match *entry {
-                Entry::Share {
-                    lpn,
+                Entry::Event {
                     sequence,
-                    birth,
-                } => writeln!(
-                    out,
-                    "  event {}: page {lpn} shares birth {}",
-                    Event(sequence),
-                    Event(birth)
-                )?,
-                Entry::Trim { lpn, sequence } => {
-                    writeln!(out, "  event {}: page {lpn} trimmed", Event(sequence))?;
+                    stamp,
+                    change,
+                } => {
+                    write!(out, "  event {} stamp {stamp}: ", Event(sequence))?;
+                    match change {
+                        Change::Share { lpn, birth } => {
+                            writeln!(out, "page {lpn} shares birth {}", Event(birth))?;
+                        }
+                        Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
+                        Change::Return { instant } => writeln!(out, "return to {instant}")?,
+                        Change::Snapshot { instant } => writeln!(out, "snapshot of {instant}")?,
+                        Change::DeleteSnapshot { instant } => {
+                            writeln!(out, "snapshot of {instant} deleted")?;
+                        }
+                        Change::Purge { first, end } => {
+                            writeln!(out, "old versions of pages {first} to {end} purged")?;
+                        }
+                    }
                 }
                 Entry::Open {
                     block,
@@ -251,9 +291,12 @@ fn journal<M: Medium>(
                     "  block {block} opened for {stream:?}: opening {} erases {erases}",
                     Event(opening)
                 )?,
-                Entry::Dead { lpn, birth } => {
-                    writeln!(out, "  birth {} of page {lpn} may be erased", Event(birth))?;
-                }
+                Entry::Dead { lpn, birth, stamp } => writeln!(
+                    out,
+                    "  birth {} of page {lpn} stamp {stamp} may be erased",
+                    Event(birth)
+                )?,
+                Entry::Window { oldest } => writeln!(out, "  the window begins at {oldest}")?,
             }
         }
     }

@@ -1,12 +1,16 @@
 //! The translation layers a volume can have, seen alike: what a write changed, and the rows of the
 //! checkpoint tables.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Content, Digest, DigestTag, NoCensus};
+use flashlore_content::delta::{Never, Value};
+use flashlore_content::history::{History, TooOld};
+use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::core::Core;
+use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{DedupFtl, FtlError, Outcome, PlainFtl};
 use flashlore_medium::Medium;
@@ -18,7 +22,7 @@ pub(crate) type LayerError = FtlError<NandError>;
 
 /// What a write changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum Written {
     /// Nothing: the address held this content already.
     Nothing,
     /// A page is stored.
@@ -50,7 +54,7 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn core_mut(&mut self) -> &mut Core<Nand<M>>;
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError>;
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
     /// Forgets a page; whether there was one.
@@ -69,8 +73,38 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
     fn object_row(&self, handle: u32) -> ObjectRow;
+    /// Old versions, if they are kept.
+    fn history(&self) -> Option<&History>;
+    /// Changes the history, which exists: what it gives up is released.
+    fn versioned(&mut self) -> Option<&mut dyn Versioned>;
     /// Recounts every invariant.
     fn check(&self) -> Result<(), String>;
+}
+
+/// A translation layer that keeps old versions.
+pub(crate) trait Versioned {
+    /// What happens next happens at this instant.
+    fn set_instant(&mut self, stamp: u64);
+    /// Every address holds again what it held at an instant; answers how many changed.
+    fn return_to(&mut self, instant: u64) -> Result<u64, TooOld>;
+    /// Keeps an instant.
+    fn snapshot(&mut self, instant: u64) -> Result<(), TooOld>;
+    /// Ends that; whether it was kept.
+    fn delete_snapshot(&mut self, instant: u64) -> bool;
+    /// Forgets old versions of addresses.
+    fn purge(&mut self, pages: Range<u32>);
+    /// Moves the start of the window on.
+    fn advance(&mut self, to: u64);
+    /// What an address held at an instant: an object, if any.
+    fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld>;
+    /// Reads what an object holds.
+    fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
+    /// Where an object lies.
+    fn location_of(&self, object: u32) -> Ppn;
+    /// Gets the history ready to be stored.
+    fn tidy(&mut self);
+    /// It has been stored.
+    fn note_stored(&mut self);
 }
 
 /// The volume says how much is stored and how much fits.
@@ -93,14 +127,14 @@ impl<M: Medium> Layer<M> for Plain<M> {
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         let new = self.location(lpn).is_none();
         if new && !room {
             return Err(no_room());
         }
         self.ftl.write(When::now(0), lpn, unit, Tag::NONE)?;
         self.stored += u64::from(new);
-        Ok(Change::Stored)
+        Ok(Written::Stored)
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
@@ -145,6 +179,14 @@ impl<M: Medium> Layer<M> for Plain<M> {
         unreachable!("a plain volume has no objects")
     }
 
+    fn history(&self) -> Option<&History> {
+        None
+    }
+
+    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
+        None
+    }
+
     fn check(&self) -> Result<(), String> {
         self.ftl.check()
     }
@@ -178,9 +220,9 @@ impl Kept for Digest {
     }
 }
 
-/// With deduplication.
-pub(crate) struct Deduplicating<C, M: Medium> {
-    pub ftl: DedupFtl<C, Nand<M>, NoCensus>,
+/// With objects: deduplication, old versions, or both.
+pub(crate) struct WithObjects<C, M: Medium, E: Encoder<C, StoredUnit>> {
+    pub ftl: DedupFtl<C, Nand<M>, NoCensus, Resident, E>,
 }
 
 /// What reading the candidate of a write told.
@@ -191,12 +233,12 @@ enum Verdict {
     Rotten,
 }
 
-impl<C: Kept, M: Medium> Deduplicating<C, M> {
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> WithObjects<C, M, E> {
     /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
     /// compared there. What is known to be unreadable is not trusted.
     fn judge(&mut self, object: u32, unit: &StoredUnit) -> Result<Verdict, LayerError> {
         let ppn = self.ftl.objects().at(object);
-        if !C::VERIFY && !self.core().flash().is_bad(ppn) {
+        if !C::VERIFY && !self.ftl.core().flash().is_bad(ppn) {
             return Ok(Verdict::Same);
         }
         match self.ftl.read_object(object) {
@@ -232,7 +274,10 @@ impl<C: Kept, M: Medium> Deduplicating<C, M> {
     }
 }
 
-impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Layer<M> for WithObjects<C, M, E>
+where
+    E::Encoded: Send,
+{
     fn core(&self) -> &Core<Nand<M>> {
         self.ftl.core()
     }
@@ -241,7 +286,7 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         let content = C::of(unit.record.digest);
         let candidate = self.ftl.candidate(content);
         if let Some(object) = candidate {
@@ -252,8 +297,8 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
             if matches!(verdict, Verdict::Same | Verdict::Rotten) {
                 let shared = self.ftl.write_shared(lpn, object)?;
                 return Ok(match shared {
-                    Outcome::Silent => Change::Nothing,
-                    _ => Change::Shared {
+                    Outcome::Silent => Written::Nothing,
+                    _ => Written::Shared {
                         birth: self.core().flash().births[object as usize],
                     },
                 });
@@ -273,7 +318,7 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
             births.resize(object as usize + 1, 0);
         }
         births[object as usize] = birth;
-        Ok(Change::Stored)
+        Ok(Written::Stored)
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
@@ -291,7 +336,11 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
     }
 
     fn stored(&self) -> u64 {
-        u64::from(self.ftl.objects().live())
+        u64::from(match self.ftl.versions() {
+            // What old versions need gives way.
+            Some(_) => self.ftl.referenced_objects(),
+            None => self.ftl.objects().live(),
+        })
     }
 
     fn dedup_counters(&self) -> Option<DedupCounters> {
@@ -334,7 +383,95 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         }
     }
 
+    fn history(&self) -> Option<&History> {
+        Some(&self.ftl.versions()?.history)
+    }
+
+    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
+        self.ftl.versions()?;
+        Some(self)
+    }
+
     fn check(&self) -> Result<(), String> {
         self.ftl.check()
+    }
+}
+
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> Versioned for WithObjects<C, M, E> {
+    fn set_instant(&mut self, stamp: u64) {
+        self.ftl.set_instant(stamp);
+    }
+
+    fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {
+        self.ftl.return_to(instant)
+    }
+
+    fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
+        self.ftl.snapshot(instant)
+    }
+
+    fn delete_snapshot(&mut self, instant: u64) -> bool {
+        self.ftl.delete_snapshot(instant)
+    }
+
+    fn purge(&mut self, pages: Range<u32>) {
+        self.ftl.purge(pages);
+    }
+
+    fn advance(&mut self, to: u64) {
+        self.ftl.advance_window(to);
+    }
+
+    fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
+        self.ftl.version_at(lpn, instant)
+    }
+
+    fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {
+        self.ftl.read_version(object)
+    }
+
+    fn location_of(&self, object: u32) -> Ppn {
+        self.ftl.objects().at(object)
+    }
+
+    fn tidy(&mut self) {
+        self.ftl.tidy_history();
+    }
+
+    fn note_stored(&mut self) {
+        self.ftl.note_history_stored();
+    }
+}
+
+/// Old versions are kept and nothing is encoded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeepsWhole;
+
+impl<C> Encoder<C, StoredUnit> for KeepsWhole {
+    type Encoded = Never;
+
+    fn difference(
+        &mut self,
+        _: Value<'_, C, StoredUnit>,
+        _: Value<'_, C, StoredUnit>,
+        _: u16,
+    ) -> Option<(u16, Never)> {
+        None
+    }
+
+    fn alone(&mut self, _: Value<'_, C, StoredUnit>, _: u16) -> Option<(u16, Never)> {
+        None
+    }
+
+    fn decode(&mut self, _: Option<&StoredUnit>, encoded: &Never) -> StoredUnit {
+        match *encoded {}
+    }
+
+    fn pack(&mut self, values: &[Never]) -> StoredUnit {
+        match values[0] {}
+    }
+
+    fn unpack(&mut self, _: &StoredUnit, _: usize) -> Never {
+        unreachable!("nothing was packed")
     }
 }

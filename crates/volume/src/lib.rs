@@ -5,6 +5,7 @@
 //! | [`mod@format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
+//! | [`history`] | instants: reading them, returning to them, snapshots, purges |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
 //! | [`load`] | what the last checkpoint holds |
@@ -20,6 +21,7 @@ pub mod dump;
 pub mod error;
 pub mod findings;
 pub mod format;
+pub mod history;
 pub mod load;
 pub mod nand;
 pub mod open;
@@ -38,7 +40,8 @@ pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
 pub use findings::{Finding, ScrubProgress};
-pub use format::{Identity, Policy};
+pub use format::{HistoryIdentity, Identity, Policy};
+pub use history::HistoryStatus;
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
 pub use volume::{Status, Volume};

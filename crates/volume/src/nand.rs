@@ -21,7 +21,7 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::dirty::DirtyPages;
 use crate::format::record::RECORD_BYTES;
-use crate::format::{Areas, Entry, Identity, Kind, PlacedRecord, Record, Slot};
+use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Slot};
 use crate::journal::{Journal, JournalError, Position};
 use crate::unit::{Units, read_slot};
 
@@ -79,6 +79,14 @@ pub(crate) struct BlockLife {
 /// system and coming again.
 const KEPT_BLOCKS: usize = 8;
 
+/// A write since the checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Young {
+    pub birth: u64,
+    pub lpn: u32,
+    pub stamp: u64,
+}
+
 /// A unit in one opening of its block: never the same again once the block is erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
@@ -106,8 +114,8 @@ pub struct Nand<M> {
     pending: Vec<BlockId>,
     /// Erased and not given back.
     kept: Vec<BlockId>,
-    /// Births newer than the checkpoint, by block, with their addresses.
-    young: HashMap<u32, Vec<(u64, u32)>>,
+    /// Births newer than the checkpoint, by block.
+    young: HashMap<u32, Vec<Young>>,
     young_count: u64,
     dead: HashSet<u64>,
     /// Pages read for copying.
@@ -124,6 +132,10 @@ pub struct Nand<M> {
     pub(crate) lost: Vec<u32>,
     /// Units that are known to be unreadable.
     bad: HashSet<Place>,
+    /// Old versions that ended at this instant or before are given up; and the same as far as the journal,
+    /// or the checkpoint, says it.
+    window: u64,
+    window_noted: u64,
     failed: Option<String>,
 }
 
@@ -135,7 +147,10 @@ pub(crate) struct Found {
     pub position: Position,
     pub lives: Vec<BlockLife>,
     pub births: Vec<u64>,
-    pub young: HashMap<u32, Vec<(u64, u32)>>,
+    pub young: HashMap<u32, Vec<Young>>,
+    /// The oldest instant that can be returned to, and the same as far as it is durable.
+    pub window: u64,
+    pub window_noted: u64,
     pub located: DirtyPages,
     pub programmed: DirtyPages,
 }
@@ -184,6 +199,8 @@ impl<M: Medium> Nand<M> {
             blank,
             lost: Vec::new(),
             bad: HashSet::new(),
+            window: found.window,
+            window_noted: found.window_noted,
             failed: None,
         }
     }
@@ -197,9 +214,22 @@ impl<M: Medium> Nand<M> {
         }
     }
 
-    /// The next event has happened.
-    pub(crate) fn take_sequence(&mut self) {
+    /// The next event has happened; a change that programs no page goes into the journal.
+    pub(crate) fn take_event(
+        &mut self,
+        stamp: u64,
+        change: Option<Change>,
+    ) -> Result<(), NandError> {
         self.sequence = self.next_sequence();
+        let sequence = self.sequence;
+        match change {
+            None => Ok(()),
+            Some(change) => self.note(Entry::Event {
+                sequence,
+                stamp,
+                change,
+            }),
+        }
     }
 
     /// Events that programmed a page since the checkpoint.
@@ -235,6 +265,12 @@ impl<M: Medium> Nand<M> {
 
     pub(crate) fn write_journal(&mut self) -> Result<(), NandError> {
         self.writable()?;
+        if self.window > self.window_noted {
+            self.window_noted = self.window;
+            self.journal.push(Entry::Window {
+                oldest: self.window,
+            });
+        }
         let durable = self.durable;
         let written = self
             .journal
@@ -295,6 +331,7 @@ impl<M: Medium> Nand<M> {
         self.young.clear();
         self.young_count = 0;
         self.dead.clear();
+        self.window_noted = self.window;
         self.journal.restart(checkpoint);
         self.write_journal()
     }
@@ -352,7 +389,11 @@ impl<M: Medium> Nand<M> {
         if record.birth > self.since {
             let block = self.geometry.block_of(ppn);
             let young = self.young.entry(block.0).or_default();
-            young.push((record.birth, record.lpn));
+            young.push(Young {
+                birth: record.birth,
+                lpn: record.lpn,
+                stamp: record.stamp,
+            });
             self.young_count += u64::from(matches!(unit, Unit::New { .. }));
         }
         Ok(())
@@ -402,14 +443,15 @@ impl<M: Medium> Nand<M> {
         let (birth, lpn) = match self.births.get(owner as usize) {
             Some(&birth) => (birth, 0),
             None => {
-                let last = young.iter().rev().find(|&&(_, lpn)| lpn == owner);
-                (last.map_or(0, |&(birth, _)| birth), owner)
+                let last = young.iter().rev().find(|y| y.lpn == owner);
+                (last.map_or(0, |y| y.birth), owner)
             }
         };
-        let born = young.iter().find(|&&(b, _)| b == birth);
+        let born = young.iter().find(|y| y.birth == birth);
         Record {
-            lpn: born.map_or(lpn, |&(_, lpn)| lpn),
+            lpn: born.map_or(lpn, |y| y.lpn),
             birth,
+            stamp: born.map_or(0, |y| y.stamp),
             ..self.blank.record
         }
     }
@@ -551,9 +593,9 @@ impl<M: Medium> Flash for Nand<M> {
         _tag: Tag,
     ) -> Result<Completion, NandError> {
         self.writable()?;
-        for (birth, lpn) in self.young.remove(&block.0).unwrap_or_default() {
+        for Young { birth, lpn, stamp } in self.young.remove(&block.0).unwrap_or_default() {
             if self.dead.insert(birth) {
-                self.note(Entry::Dead { lpn, birth })?;
+                self.note(Entry::Dead { lpn, birth, stamp })?;
             }
         }
         self.copying.clear();
@@ -564,7 +606,7 @@ impl<M: Medium> Flash for Nand<M> {
     }
 
     fn barrier(&mut self) -> Result<(), NandError> {
-        if !self.journal.is_empty() {
+        if !self.journal.is_empty() || self.window > self.window_noted {
             self.write_journal()?;
         }
         self.sync()?;
@@ -575,6 +617,10 @@ impl<M: Medium> Flash for Nand<M> {
             self.write_journal()?;
         }
         self.erase_pending()
+    }
+
+    fn window_begins(&mut self, instant: u64) {
+        self.window = self.window.max(instant);
     }
 
     fn advance(&mut self, _until: Time, _done: &mut Vec<Finished>) {}

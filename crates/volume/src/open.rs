@@ -1,9 +1,13 @@
 //! Making a volume, and opening one: load, scan, replay, and the durable opening of an epoch.
 
-use flashlore_content::{DedupOptions, NoCensus};
+use flashlore_content::history::{History, HistoryOptions};
+use flashlore_content::{DedupOptions, Digest, DigestTag, Encoder, NoCensus, NoEncoder};
 use flashlore_flash::{BlockId, Geometry, Ppn};
-use flashlore_ftl::content::bytes::RestoredObject;
+use flashlore_ftl::content::Policies;
+use flashlore_ftl::content::bytes::{Restored, RestoredObject};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::mapping::direct::Direct;
+use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::options::{FtlOptions, Watermarks};
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::{DedupFtl, PlainFtl};
@@ -14,10 +18,10 @@ use crate::error::VolumeError;
 use crate::format::areas::geometry;
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES};
 use crate::format::tables::NO_SLOT;
-use crate::format::{Areas, EpochStart, Identity, Policy, Root, Superblock, Table};
-use crate::layer::{Deduplicating, Kept, Layer, ObjectRow, Plain};
+use crate::format::{Areas, EpochStart, HistoryRoot, Identity, Policy, Root, Superblock, Table};
+use crate::layer::{KeepsWhole, Kept, Layer, ObjectRow, Plain, WithObjects};
 use crate::load::{self, BlockState, Tables};
-use crate::nand::{BlockLife, Found, Nand};
+use crate::nand::{BlockLife, Found, Nand, StoredUnit};
 use crate::replay::{Replayed, replay};
 use crate::scan::{ActiveBlock, active_blocks, scan};
 use crate::tables::TableStore;
@@ -62,14 +66,38 @@ pub fn ftl_options(id: &Identity) -> FtlOptions {
 
 /// How a deduplicating volume looks for duplicates.
 pub fn dedup_options(id: &Identity) -> DedupOptions {
-    let trusted = id.policy == Policy::DedupTrusted;
+    let trusted = id.trusts_digests();
+    let dedups = id.policy != Policy::Plain;
     DedupOptions {
-        index_entries: Some(id.index_entries),
+        index_entries: Some(if dedups { id.index_entries } else { 0 }),
         fingerprint_bits: if trusted { 64 } else { 32 },
         verify: !trusted,
         bypass: None,
         out_of_line: false,
     }
+}
+
+/// How many old versions there may be.
+pub(crate) fn history_options(id: &Identity) -> Option<HistoryOptions> {
+    let history = id.history?;
+    Some(HistoryOptions {
+        max_entries: Some(history.entries),
+        schedule: None,
+    })
+}
+
+/// How old versions are kept.
+fn versions_options(id: &Identity) -> Option<VersionsOptions> {
+    let history = id.history?;
+    Some(VersionsOptions {
+        history: history_options(id)?,
+        least_window: history.least_window,
+        on_pressure: match history.protected {
+            true => OnPressure::Refuse,
+            false => OnPressure::Shrink,
+        },
+        reserve: 0,
+    })
 }
 
 /// Makes an empty volume; what the medium held is lost.
@@ -96,6 +124,10 @@ pub fn create<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeError> {
         epoch: 0,
         sequence: 0,
         stamp: id.created,
+        history: HistoryRoot {
+            oldest: id.created,
+            ..HistoryRoot::default()
+        },
         directories: vec![NO_SLOT; areas.directories as usize],
     };
     let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
@@ -216,7 +248,7 @@ impl<M: Medium + 'static> Volume<M> {
         for &lpn in &image.state.changed_pages {
             mapped.mark(lpn);
         }
-        let tables = TableStore::new(&image.root, slots, image.areas.slots, mapped);
+        let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
         let stamp = image.state.stamp;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let layer = layer(medium, image, epoch)?;
@@ -270,18 +302,15 @@ fn layer<M: Medium + 'static>(
     for &block in image.active.keys() {
         programmed.mark(block);
     }
-    let (located_table, rows) = match id.policy {
-        Policy::Plain => (Table::Map, &image.state.changed_pages),
-        _ => (Table::Objects, &image.state.changed_objects),
+    let (located_table, rows) = match id.has_objects() {
+        false => (Table::Map, &image.state.changed_pages),
+        true => (Table::Objects, &image.state.changed_objects),
     };
     let mut located = dirty(&id, located_table);
     for &row in rows {
         located.mark(row);
     }
-    let births = match id.policy {
-        Policy::Plain => Vec::new(),
-        _ => image.state.objects.iter().map(|o| o.birth).collect(),
-    };
+    let births = image.state.objects.iter().map(|o| o.birth).collect();
     let found = Found {
         epoch,
         sequence: image.state.sequence,
@@ -290,39 +319,67 @@ fn layer<M: Medium + 'static>(
         lives: lives(&image),
         births,
         young: image.state.young,
+        window: image.state.history.as_ref().map_or(0, History::oldest),
+        window_noted: image.state.window,
         located,
         programmed,
     };
     let nand = Nand::new(medium, id.clone(), image.areas, image.geometry, found);
     let options = ftl_options(&id);
-    let (map, objects) = (image.state.map, image.state.objects);
-    Ok(match id.policy {
-        Policy::Plain => {
-            let stored = map.iter().filter(|&&ppn| ppn != Ppn::NONE.0).count() as u64;
-            let map = Direct::restore(map.into_iter().map(Ppn).collect());
-            let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
-            Box::new(Plain { ftl, stored })
-        }
-        Policy::Dedup => deduplicating::<flashlore_content::DigestTag, M>(
-            nand, options, &id, map, &objects, &blocks,
-        )?,
-        Policy::DedupTrusted => deduplicating::<flashlore_content::Digest, M>(
-            nand, options, &id, map, &objects, &blocks,
-        )?,
+    let Replayed {
+        map,
+        objects,
+        history,
+        ..
+    } = image.state;
+    if !id.has_objects() {
+        let stored = map.iter().filter(|&&ppn| ppn != Ppn::NONE.0).count() as u64;
+        let map = Direct::restore(map.into_iter().map(Ppn).collect());
+        let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
+        return Ok(Box::new(Plain { ftl, stored }));
+    }
+    let found = FoundObjects {
+        map,
+        objects,
+        history,
+        blocks,
+    };
+    let trusted = id.trusts_digests();
+    Ok(match (trusted, id.history.is_some()) {
+        (false, false) => with_objects::<DigestTag, _, _>(nand, &id, found, NoEncoder)?,
+        (true, false) => with_objects::<Digest, _, _>(nand, &id, found, NoEncoder)?,
+        (false, true) => with_objects::<DigestTag, _, _>(nand, &id, found, KeepsWhole)?,
+        (true, true) => with_objects::<Digest, _, _>(nand, &id, found, KeepsWhole)?,
     })
 }
 
-fn deduplicating<C: Kept + 'static, M: Medium + 'static>(
-    nand: Nand<M>,
-    options: FtlOptions,
-    id: &Identity,
+/// What a recovery found of a volume with objects.
+struct FoundObjects {
     map: Vec<u32>,
-    rows: &[ObjectRow],
-    blocks: &RestoredBlocks,
-) -> Result<Box<dyn Layer<M>>, VolumeError> {
+    objects: Vec<ObjectRow>,
+    history: Option<History>,
+    blocks: RestoredBlocks,
+}
+
+fn with_objects<C, M, E>(
+    nand: Nand<M>,
+    id: &Identity,
+    found: FoundObjects,
+    encoder: E,
+) -> Result<Box<dyn Layer<M>>, VolumeError>
+where
+    C: Kept + 'static,
+    M: Medium + 'static,
+    E: Encoder<C, StoredUnit> + Send + 'static,
+    E::Encoded: Send,
+{
+    let rows = &found.objects;
     let mut alive = vec![false; rows.len()];
-    for &handle in map.iter().filter(|&&h| h != u32::MAX) {
-        alive[handle as usize] = true;
+    let kept = found.history.iter().flat_map(History::objects);
+    for handle in found.map.iter().copied().chain(kept) {
+        if handle != NO_OBJECT {
+            alive[handle as usize] = true;
+        }
     }
     let mut objects: Vec<RestoredObject<C>> = (0..rows.len())
         .filter(|&handle| alive[handle])
@@ -334,16 +391,20 @@ fn deduplicating<C: Kept + 'static, M: Medium + 'static>(
         .collect();
     // The index keeps the youngest.
     objects.sort_by_key(|o| rows[o.handle as usize].birth);
-    let ftl = DedupFtl::restore(
-        nand,
-        options,
-        dedup_options(id),
-        NoCensus,
-        &map,
-        &objects,
-        blocks,
-    )?;
-    Ok(Box::new(Deduplicating { ftl }))
+    let policies = Policies {
+        dedup: dedup_options(id),
+        delta: None,
+        versions: versions_options(id),
+        encoder,
+    };
+    let restored = Restored {
+        map: &found.map,
+        objects: &objects,
+        history: found.history,
+        blocks: &found.blocks,
+    };
+    let ftl = DedupFtl::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
+    Ok(Box::new(WithObjects { ftl }))
 }
 
 /// The blocks that go on: of each stream the one opened last.

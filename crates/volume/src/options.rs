@@ -2,13 +2,16 @@
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 
-use crate::format::{Identity, Policy};
+use crate::format::{HistoryIdentity, Identity, Policy};
 
 /// What a user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreateOptions {
     /// What the content is used for.
     pub policy: Policy,
+    /// Whether old versions are kept, and how. Without a number of entries (0) there are as many as pages that
+    /// can be stored.
+    pub history: Option<HistoryIdentity>,
     /// Bytes the volume shows.
     pub size: u64,
     /// Bytes of distinct content it can hold; with deduplication it may be less than the size.
@@ -73,6 +76,13 @@ impl CreateOptions {
         key.copy_from_slice(&self.seed[16..]);
         Ok(Identity {
             policy: self.policy,
+            history: self.history.map(|history| HistoryIdentity {
+                entries: match history.entries {
+                    0 => stored,
+                    entries => entries,
+                },
+                ..history
+            }),
             uuid,
             key: VolumeKey(key),
             created: self.now,
@@ -108,6 +118,7 @@ mod tests {
     fn identity(size: u64, capacity: u64) -> Result<Identity, SizeError> {
         CreateOptions {
             policy: Policy::Dedup,
+            history: None,
             size,
             capacity,
             now: 0,

@@ -19,8 +19,8 @@ use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
 use crate::findings::Finding;
-use crate::format::{Entry, Identity, Kind, Record};
-use crate::layer::{Change, Layer};
+use crate::format::{Change, Identity, Kind, Record};
+use crate::layer::{Layer, Written};
 use crate::nand::{NandError, Place, StoredUnit};
 use crate::tables::TableStore;
 
@@ -101,7 +101,7 @@ impl<M: Medium> Volume<M> {
         self.layer.core().flash().failure()
     }
 
-    fn check_range(&self, lpn: u32) -> Result<(), VolumeError> {
+    pub(crate) fn check_range(&self, lpn: u32) -> Result<(), VolumeError> {
         let exported = self.exported();
         if lpn < exported {
             Ok(())
@@ -116,8 +116,8 @@ impl<M: Medium> Volume<M> {
     /// Out of range, no space, or the store failed. Nothing has changed then.
     pub fn write(&mut self, now: u64, lpn: u32, page: &PageBytes) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        self.before_change()?;
-        let unit = self.unit(now, lpn, page);
+        self.begin_change(now)?;
+        let unit = self.unit(lpn, page);
         let stored = self.layer.stored();
         let most = self.layer.core().most_live();
         match self.layer.write(lpn, unit, stored < most) {
@@ -127,9 +127,7 @@ impl<M: Medium> Volume<M> {
         }
     }
 
-    fn unit(&mut self, now: u64, lpn: u32, page: &PageBytes) -> StoredUnit {
-        // Strictly later than everything before, whatever the clock does.
-        self.stamp = now.max(self.stamp.saturating_add(1));
+    fn unit(&self, lpn: u32, page: &PageBytes) -> StoredUnit {
         let nand = self.layer.core().flash();
         StoredUnit {
             record: Record {
@@ -143,22 +141,19 @@ impl<M: Medium> Volume<M> {
         }
     }
 
-    fn note(&mut self, lpn: u32, change: Change) -> Result<(), NandError> {
-        if change == Change::Nothing {
-            return Ok(());
-        }
+    fn note(&mut self, lpn: u32, written: Written) -> Result<(), NandError> {
+        let change = match written {
+            Written::Nothing => return Ok(()),
+            Written::Stored => None,
+            Written::Shared { birth } => Some(Change::Share { lpn, birth }),
+        };
         self.tables.mapped.mark(lpn);
+        self.take_event(change)
+    }
+
+    pub(crate) fn take_event(&mut self, change: Option<Change>) -> Result<(), NandError> {
         let nand = self.layer.core_mut().flash_mut();
-        nand.take_sequence();
-        let sequence = nand.sequence;
-        match change {
-            Change::Shared { birth } => nand.note(Entry::Share {
-                lpn,
-                sequence,
-                birth,
-            }),
-            Change::Stored | Change::Nothing => Ok(()),
-        }
+        nand.take_event(self.stamp, change)
     }
 
     /// Reads a page; zeros if nothing was written there.
@@ -181,20 +176,17 @@ impl<M: Medium> Volume<M> {
         Ok(())
     }
 
-    /// Forgets a page.
+    /// Forgets a page at the time `now`, in nanoseconds since 1970.
     ///
     /// # Errors
-    /// Out of range, or the store failed.
-    pub fn trim(&mut self, lpn: u32) -> Result<(), VolumeError> {
+    /// Out of range, no space for the old version, or the store failed.
+    pub fn trim(&mut self, now: u64, lpn: u32) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        self.before_change()?;
+        self.begin_change(now)?;
         let held = self.layer.trim(lpn);
         if held.map_err(|error| VolumeError::of(error, lpn))? {
             self.tables.mapped.mark(lpn);
-            let nand = self.layer.core_mut().flash_mut();
-            nand.take_sequence();
-            let sequence = nand.sequence;
-            nand.note(Entry::Trim { lpn, sequence })?;
+            self.take_event(Some(Change::Trim { lpn }))?;
         }
         Ok(())
     }
@@ -232,13 +224,25 @@ impl<M: Medium> Volume<M> {
         self.flush()
     }
 
-    /// Refuses changes once the store has failed; takes a checkpoint if one is due.
-    fn before_change(&mut self) -> Result<(), VolumeError> {
+    /// As [`Volume::begin_release`], and refuses changes while there is no room for one more old version.
+    pub(crate) fn begin_change(&mut self, now: u64) -> Result<(), VolumeError> {
+        self.refuse_full_history()?;
+        self.begin_release(now)
+    }
+
+    /// Refuses changes once the store has failed; takes a checkpoint if one is due. What happens next happens
+    /// at `now`, or a moment after what was before, whatever the clock does.
+    pub(crate) fn begin_release(&mut self, now: u64) -> Result<(), VolumeError> {
         let nand = self.layer.core().flash();
         nand.writable()?;
         let long = nand.young_count() >= self.checkpoint_after;
         if long || nand.journal.is_half_full() {
             self.checkpoint()?;
+        }
+        self.stamp = now.max(self.stamp.saturating_add(1));
+        let stamp = self.stamp;
+        if let Some(versioned) = self.layer.versioned() {
+            versioned.set_instant(stamp);
         }
         Ok(())
     }

@@ -15,7 +15,8 @@ const PAGES: u32 = 48;
 fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
-        uuid: *b"golden image v1.",
+        history: None,
+        uuid: *b"golden image v2.",
         key: VolumeKey(*b"a key that everybody may know...".first_chunk().unwrap()),
         created: 1_700_000_000_000_000_000,
         exported: PAGES,
@@ -64,7 +65,7 @@ fn write(policy: Policy) -> Vec<u8> {
     for lpn in 30..40 {
         volume.write(id.created, lpn, &page(1000 + lpn)).unwrap();
     }
-    volume.trim(3).unwrap();
+    volume.trim(0, 3).unwrap();
     volume.write(id.created, 4, &page(7)).unwrap();
     volume.flush().unwrap();
     drop(volume);
@@ -72,7 +73,7 @@ fn write(policy: Policy) -> Vec<u8> {
 }
 
 fn file(policy: Policy) -> PathBuf {
-    let name = format!("v1-{policy:?}.image.zst").to_lowercase();
+    let name = format!("v2-{policy:?}.image.zst").to_lowercase();
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name)

@@ -11,6 +11,7 @@ use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
 fn identity() -> Identity {
     Identity {
         policy: Policy::Plain,
+        history: None,
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,

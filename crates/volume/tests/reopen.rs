@@ -9,6 +9,7 @@ use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
 fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
+        history: None,
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,
@@ -57,7 +58,7 @@ fn contents_survive_many_openings() {
             for _ in 0..100 {
                 let (lpn, value) = (next() % 64, next() % 40);
                 if next() % 8 == 0 {
-                    volume.trim(lpn).unwrap();
+                    volume.trim(0, lpn).unwrap();
                     model[lpn as usize] = None;
                 } else {
                     volume.write(u64::from(round), lpn, &page(value)).unwrap();

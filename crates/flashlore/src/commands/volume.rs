@@ -128,7 +128,7 @@ pub fn import(args: &ImageArgs) -> Result<(), CliError> {
             break;
         }
         let done = if page == [0; PAGE] {
-            volume.trim(lpn)
+            volume.trim(now(), lpn)
         } else {
             volume.write(now(), lpn, &page)
         };

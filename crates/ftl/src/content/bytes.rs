@@ -5,13 +5,16 @@
 
 use std::marker::PhantomData;
 
-use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
+use flashlore_content::history::History;
+use flashlore_content::{Content, Dedup, Encoder, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
+use super::history::Versions;
 use super::store::Store;
-use super::{DedupFtl, Fresh, Outcome};
+use super::{DedupFtl, Fresh, Outcome, Policies};
 use crate::core::Core;
 use crate::error::{FtlError, OptionsError};
+use crate::map_cache::Resident;
 use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
 use crate::restore::RestoredBlocks;
@@ -27,41 +30,64 @@ pub struct RestoredObject<C> {
     pub content: C,
 }
 
-impl<C, F, L> DedupFtl<C, F, L>
+/// What a recovery found.
+#[derive(Debug)]
+pub struct Restored<'a, C> {
+    /// An object handle, or [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page.
+    pub map: &'a [u32],
+    /// The objects that something refers to, the first to be forgotten by the index at the front.
+    pub objects: &'a [RestoredObject<C>],
+    /// Old versions, where they are kept.
+    pub history: Option<History>,
+    /// The blocks.
+    pub blocks: &'a RestoredBlocks,
+}
+
+impl<C, F, L, E> DedupFtl<C, F, L, Resident, E>
 where
     C: Content,
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
+    E: Encoder<C, F::Page>,
 {
-    /// A device with content: `map` has an object handle, or
-    /// [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page; `objects` are those
-    /// that are mapped, the first to be forgotten by the index at the front. Nothing is hashed in idle
-    /// time.
+    /// A device with content. Nothing is hashed in idle time; without a history nothing becomes one.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn restore(
         flash: F,
         options: FtlOptions,
-        dedup: DedupOptions,
+        policies: Policies<E>,
         ledger: L,
-        map: &[u32],
-        objects: &[RestoredObject<C>],
-        blocks: &RestoredBlocks,
+        found: Restored<'_, C>,
     ) -> Result<Self, OptionsError> {
+        let Restored {
+            map,
+            objects,
+            history,
+            blocks,
+        } = found;
+        let dedup = policies.dedup;
         let owners = objects.iter().map(|o| (o.location, o.handle));
         let most = Self::most_objects(&flash, &options);
         let core = Core::restore(flash, options, blocks, owners)?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
+        let kept = history.iter().flat_map(History::objects);
+        let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept, E::ON);
+        let alive = |o: &&RestoredObject<C>| restored.references(o.handle) > 0;
         let store = Store {
-            objects: Objects::restore(map, most, dedup.fingerprint_bits, placed),
+            referenced: objects.iter().filter(alive).count() as u32,
+            objects: restored,
             dedup: Dedup::new(Self::bounded(dedup, most)),
             scan: None,
             ledger,
-            encoder: NoEncoder,
+            encoder: policies.encoder,
             delta: None,
-            versions: None,
+            versions: policies
+                .versions
+                .zip(history)
+                .map(|(options, history)| Versions::restore(history, options)),
             page: PhantomData,
         };
         let mut ftl = DedupFtl { core, store };

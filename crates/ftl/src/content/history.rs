@@ -90,6 +90,15 @@ impl Versions {
         }
     }
 
+    /// A history that is there already; changes are recorded.
+    pub fn restore(history: History, options: VersionsOptions) -> Self {
+        Versions {
+            history,
+            recording: true,
+            ..Versions::new(0, options)
+        }
+    }
+
     /// From now on changes are recorded.
     pub fn begin(&mut self) {
         self.recording = true;
@@ -186,6 +195,9 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
+        if let Some(versions) = &self.versions {
+            core.flash.window_begins(versions.history.oldest());
+        }
         while let Some(versions) = &mut self.versions
             && let Some(object) = versions.dropped.pop()
         {

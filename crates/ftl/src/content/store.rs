@@ -32,6 +32,8 @@ pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
     pub encoder: E,
     pub delta: Option<Delta<E::Encoded>>,
     pub versions: Option<Versions>,
+    /// Objects that logical pages refer to; counted where there are packed objects or old versions.
+    pub referenced: u32,
     pub page: PhantomData<fn() -> P>,
 }
 
@@ -213,8 +215,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// A logical page has come to refer to an object: if it is the first, its slot is live now.
     #[inline(always)]
     fn live_gained(&mut self, object: u32) {
+        if self.objects.references(object) != 1 {
+            return;
+        }
+        self.referenced += 1;
         if let Some(pack) = self.objects.pack_of_difference(object)
-            && self.objects.references(object) == 1
             && let Some(delta) = &mut self.delta
         {
             delta.packs.gain_live(pack);
@@ -224,8 +229,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// A logical page has ceased to refer to an object: if it was the last, its slot is not live any more.
     #[inline(always)]
     fn live_lost(&mut self, object: u32) {
+        if self.objects.references(object) != 0 {
+            return;
+        }
+        self.referenced -= 1;
         if let Some(pack) = self.objects.pack_of_difference(object)
-            && self.objects.references(object) == 0
             && let Some(delta) = &mut self.delta
         {
             delta.packs.lose_live(pack);
@@ -246,6 +254,13 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         let alive = objects.check(kept)?;
         if let Some(versions) = &self.versions {
             versions.history.check()?;
+        }
+        let referenced = alive.iter().filter(|&&o| objects.references(o) > 0).count();
+        if E::ON && referenced != self.referenced as usize {
+            return Err(format!(
+                "logical pages refer to {referenced} objects, {} are counted",
+                self.referenced
+            ));
         }
         let Some(delta) = &self.delta else {
             core.check(self, alive.iter().copied())?;

@@ -1,6 +1,6 @@
 //! The journal: what changes the volume and programs no page, in batches of whole sectors.
 //!
-//! A segment holds batches from its start. A batch is a header of 64 bytes and records of 24 bytes,
+//! A segment holds batches from its start. A batch is a header of 64 bytes and records of 32 bytes,
 //! padded with zeros to the alignment of the medium.
 //!
 //! | offset | bytes | field of the header |
@@ -16,12 +16,25 @@
 //!
 //! | offset | bytes | field of a record |
 //! |---:|---:|---|
-//! | 0 | 1 | kind: 1 share, 2 trim, 3 open, 4 dead |
+//! | 0 | 1 | kind |
 //! | 1 | 1 | open: stream (0 host, 1 collection, 2 wear levelling) |
 //! | 2 | 2 | zero |
-//! | 4 | 4 | LPN; open: block |
-//! | 8 | 8 | share, trim: sequence number; open: opening; dead: birth |
-//! | 16 | 8 | share: birth of the object; open: erases of the block |
+//! | 4 | 4 | a |
+//! | 8 | 8 | b; of an event its sequence number |
+//! | 16 | 8 | c |
+//! | 24 | 8 | of an event, and of a dead page, its stamp |
+//!
+//! | kind | what | a | b | c |
+//! |---:|---|---|---|---|
+//! | 1 | event, share | LPN | sequence | birth of the object |
+//! | 2 | event, trim | LPN | sequence | 0 |
+//! | 3 | open | block | opening | erases |
+//! | 4 | dead | LPN | birth | 0 |
+//! | 5 | event, return to an instant | 0 | sequence | instant |
+//! | 6 | event, snapshot | 0 | sequence | instant |
+//! | 7 | event, end of a snapshot | 0 | sequence | instant |
+//! | 8 | event, purge | first LPN | sequence | LPN behind the last |
+//! | 9 | window | 0 | its start | 0 |
 
 use flashlore_content::VolumeKey;
 use flashlore_ftl::alloc::Stream;
@@ -31,18 +44,16 @@ use super::cursor::{Reader, Writer};
 /// Bytes of a batch's header.
 pub const HEADER_BYTES: usize = 64;
 /// Bytes of a record.
-pub const ENTRY_BYTES: usize = 24;
+pub const ENTRY_BYTES: usize = 32;
 const MAGIC: [u8; 4] = *b"FLJB";
 
-/// One record of the journal.
+/// A change of the volume that programs no page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum Change {
     /// An address refers to an object that is stored already.
     Share {
         /// The address.
         lpn: u32,
-        /// Sequence number of the event.
-        sequence: u64,
         /// Birth of the object.
         birth: u64,
     },
@@ -50,8 +61,42 @@ pub enum Entry {
     Trim {
         /// The address.
         lpn: u32,
+    },
+    /// All addresses hold again what they held at an instant.
+    Return {
+        /// The instant.
+        instant: u64,
+    },
+    /// An instant is kept.
+    Snapshot {
+        /// The instant.
+        instant: u64,
+    },
+    /// It is not kept any more.
+    DeleteSnapshot {
+        /// The instant.
+        instant: u64,
+    },
+    /// Old versions of addresses are forgotten.
+    Purge {
+        /// The first address.
+        first: u32,
+        /// The address behind the last.
+        end: u32,
+    },
+}
+
+/// One record of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Something changed.
+    Event {
         /// Sequence number of the event.
         sequence: u64,
+        /// When it was acknowledged.
+        stamp: u64,
+        /// What changed.
+        change: Change,
     },
     /// A free block begins to take pages.
     Open {
@@ -71,49 +116,92 @@ pub enum Entry {
         lpn: u32,
         /// Its birth.
         birth: u64,
+        /// When it was written.
+        stamp: u64,
     },
+    /// Old versions that ended at this instant or before may have been erased.
+    Window {
+        /// The oldest instant that can be returned to.
+        oldest: u64,
+    },
+}
+
+impl Change {
+    fn fields(self) -> (u8, u32, u64) {
+        match self {
+            Change::Share { lpn, birth } => (1, lpn, birth),
+            Change::Trim { lpn } => (2, lpn, 0),
+            Change::Return { instant } => (5, 0, instant),
+            Change::Snapshot { instant } => (6, 0, instant),
+            Change::DeleteSnapshot { instant } => (7, 0, instant),
+            Change::Purge { first, end } => (8, first, u64::from(end)),
+        }
+    }
+
+    fn of(kind: u8, a: u32, c: u64) -> Option<Change> {
+        Some(match kind {
+            1 => Change::Share { lpn: a, birth: c },
+            2 => Change::Trim { lpn: a },
+            5 => Change::Return { instant: c },
+            6 => Change::Snapshot { instant: c },
+            7 => Change::DeleteSnapshot { instant: c },
+            8 => Change::Purge {
+                first: a,
+                end: u32::try_from(c).ok()?,
+            },
+            _ => return None,
+        })
+    }
 }
 
 impl Entry {
     fn encode(self, out: &mut Writer<'_>) {
-        let (kind, stream, lpn, a, b) = match self {
-            Entry::Share {
-                lpn,
+        let (kind, stream, a, b, c, stamp) = match self {
+            Entry::Event {
                 sequence,
-                birth,
-            } => (1, 0, lpn, sequence, birth),
-            Entry::Trim { lpn, sequence } => (2, 0, lpn, sequence, 0),
+                stamp,
+                change,
+            } => {
+                let (kind, a, c) = change.fields();
+                (kind, 0, a, sequence, c, stamp)
+            }
             Entry::Open {
                 block,
                 stream,
                 opening,
                 erases,
-            } => (3, stream as u8, block, opening, u64::from(erases)),
-            Entry::Dead { lpn, birth } => (4, 0, lpn, birth, 0),
+            } => (3, stream as u8, block, opening, u64::from(erases), 0),
+            Entry::Dead { lpn, birth, stamp } => (4, 0, lpn, birth, 0, stamp),
+            Entry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
         };
-        out.u8(kind).u8(stream).u16(0).u32(lpn).u64(a).u64(b);
+        out.u8(kind).u8(stream).u16(0).u32(a);
+        out.u64(b).u64(c).u64(stamp);
     }
 
     fn decode(bytes: &[u8]) -> Option<Entry> {
         let mut fields = Reader::new(bytes);
         let (kind, stream) = (fields.u8(), fields.u8());
         fields.u16();
-        let (lpn, a, b) = (fields.u32(), fields.u64(), fields.u64());
+        let (a, b, c) = (fields.u32(), fields.u64(), fields.u64());
+        let stamp = fields.u64();
         Some(match kind {
-            1 => Entry::Share {
-                lpn,
-                sequence: a,
-                birth: b,
-            },
-            2 => Entry::Trim { lpn, sequence: a },
             3 => Entry::Open {
-                block: lpn,
+                block: a,
                 stream: stream_of(stream)?,
-                opening: a,
-                erases: u32::try_from(b).ok()?,
+                opening: b,
+                erases: u32::try_from(c).ok()?,
             },
-            4 => Entry::Dead { lpn, birth: a },
-            _ => return None,
+            4 => Entry::Dead {
+                lpn: a,
+                birth: b,
+                stamp,
+            },
+            9 => Entry::Window { oldest: b },
+            kind => Entry::Event {
+                sequence: b,
+                stamp,
+                change: Change::of(kind, a, c)?,
+            },
         })
     }
 }

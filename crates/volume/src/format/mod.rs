@@ -14,8 +14,8 @@ pub mod tables;
 mod tests;
 
 pub use areas::{Areas, AreasError};
-pub use journal::{Batch, Entry};
+pub use journal::{Batch, Change, Entry};
 pub use record::{Kind, PlacedRecord, Record, Slot};
-pub use root::Root;
-pub use superblock::{EpochStart, Identity, Policy, Superblock};
+pub use root::{HistoryRoot, Root};
+pub use superblock::{EpochStart, HistoryIdentity, Identity, Policy, Superblock};
 pub use tables::Table;

@@ -6,6 +6,9 @@
 //! | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
 //! | objects | unit (4), digest tag (4), birth (8); trusted digests: unit (4), zero (4), birth (8), digest (16), zero if it cannot be read |
 //! | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), opening (8), pages taken (4), zero (4) |
+//! | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
+//! | pins | instant (8), whether it is a snapshot (4), rows of it among those kept (4) |
+//! | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |
 //!
 //! | offset | bytes | field of a page |
 //! |---:|---:|---|
@@ -19,7 +22,7 @@
 use flashlore_content::VolumeKey;
 
 use super::cursor::{Reader, Writer};
-use super::superblock::{Identity, Policy};
+use super::superblock::Identity;
 
 /// Bytes of a table page.
 pub const TABLE_PAGE_BYTES: usize = 4096;
@@ -42,19 +45,36 @@ pub enum Table {
     Objects,
     /// Blocks.
     Blocks,
+    /// Entries of the history, in a ring.
+    Versions,
+    /// Pinned instants.
+    Pins,
+    /// What they keep behind the window.
+    Kept,
 }
+
+/// The most instants that can be pinned.
+pub const MOST_PINS: u32 = 1016;
 
 impl Table {
     /// All tables, in the order in which their pages are numbered.
-    pub const ALL: [Table; 3] = [Table::Map, Table::Objects, Table::Blocks];
+    pub const ALL: [Table; 6] = [
+        Table::Map,
+        Table::Objects,
+        Table::Blocks,
+        Table::Versions,
+        Table::Pins,
+        Table::Kept,
+    ];
 
     /// Bytes of a row.
     pub fn row_bytes(self, id: &Identity) -> usize {
-        match (self, id.policy) {
-            (Table::Map, _) => 4,
-            (Table::Objects, Policy::DedupTrusted) => 32,
-            (Table::Objects, _) => 16,
-            (Table::Blocks, _) => 24,
+        match self {
+            Table::Map => 4,
+            Table::Objects if id.trusts_digests() => 32,
+            Table::Objects | Table::Versions | Table::Pins => 16,
+            Table::Blocks => 24,
+            Table::Kept => 8,
         }
     }
 
@@ -62,11 +82,15 @@ impl Table {
     pub fn rows(self, id: &Identity) -> u32 {
         let units =
             u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
-        match (self, id.policy) {
-            (Table::Map, _) => id.exported,
-            (Table::Objects, Policy::Plain) => 0,
-            (Table::Objects, _) => units.min(u64::from(id.exported) + 1) as u32,
-            (Table::Blocks, _) => id.blocks,
+        let entries = id.history.map(|history| history.entries);
+        match self {
+            Table::Map => id.exported,
+            Table::Objects if !id.has_objects() => 0,
+            Table::Objects if id.history.is_some() => units as u32,
+            Table::Objects => units.min(u64::from(id.exported) + 1) as u32,
+            Table::Blocks => id.blocks,
+            Table::Versions | Table::Kept => entries.unwrap_or(0),
+            Table::Pins => entries.map_or(0, |_| MOST_PINS),
         }
     }
 

@@ -5,10 +5,12 @@ use flashlore_flash::Ppn;
 use flashlore_ftl::alloc::Stream;
 use proptest::prelude::*;
 
-use super::journal::{Batch, Entry};
+use super::journal::{Batch, Change, Entry};
 use super::record::{Kind, PlacedRecord, RECORD_BYTES, Record, Slot};
-use super::root::{FIXED_BYTES, Root};
-use super::superblock::{EpochStart, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES, Superblock};
+use super::root::{FIXED_BYTES, HistoryRoot, Root};
+use super::superblock::{
+    EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES, Superblock,
+};
 use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
 use super::{Areas, Table};
 
@@ -26,8 +28,18 @@ fn policy() -> impl Strategy<Value = Policy> {
 
 fn identity() -> impl Strategy<Value = Identity> {
     let sizes = (any::<[u32; 6]>(), any::<[u64; 2]>());
-    (policy(), any::<[u8; 16]>(), key(), sizes).prop_map(|(policy, uuid, key, (a, b))| Identity {
+    let history = prop::option::of(any::<(u32, u64, bool)>().prop_map(
+        |(entries, least_window, protected)| HistoryIdentity {
+            entries,
+            least_window,
+            protected,
+        },
+    ));
+    let policies = (policy(), history);
+    let all = (policies, any::<[u8; 16]>(), key(), sizes);
+    all.prop_map(|((policy, history), uuid, key, (a, b))| Identity {
         policy,
+        history,
         uuid,
         key,
         created: b[0],
@@ -48,14 +60,22 @@ fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
 
 fn entry() -> impl Strategy<Value = Entry> {
     let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
+    let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 6 {
+        0 => Change::Share { lpn, birth: number },
+        1 => Change::Trim { lpn },
+        2 => Change::Return { instant: number },
+        3 => Change::Snapshot { instant: number },
+        4 => Change::DeleteSnapshot { instant: number },
+        _ => Change::Purge { first: lpn, end },
+    });
     prop_oneof![
-        any::<(u32, u64, u64)>().prop_map(|(lpn, sequence, birth)| Entry::Share {
-            lpn,
+        (any::<(u64, u64)>(), change).prop_map(|((sequence, stamp), change)| Entry::Event {
             sequence,
-            birth
+            stamp,
+            change,
         }),
-        any::<(u32, u64)>().prop_map(|(lpn, sequence)| Entry::Trim { lpn, sequence }),
-        any::<(u32, u64)>().prop_map(|(lpn, birth)| Entry::Dead { lpn, birth }),
+        any::<(u32, u64, u64)>().prop_map(|(lpn, birth, stamp)| Entry::Dead { lpn, birth, stamp }),
+        any::<u64>().prop_map(|oldest| Entry::Window { oldest }),
         (any::<(u32, u64, u32)>(), stream).prop_map(|((block, opening, erases), stream)| {
             Entry::Open {
                 block,
@@ -116,11 +136,13 @@ proptest! {
 
     #[test]
     fn roots_come_back_at_their_place_alone(
-        key in key(), numbers: (u64, u32, u64, u64), offset: u64,
+        key in key(), numbers: (u64, u32, u64, u64), places: (u64, u32, u32, u32), offset: u64,
         directories in prop::collection::vec(any::<u32>(), 0..300), bit: usize,
     ) {
         let (checkpoint, epoch, sequence, stamp) = numbers;
-        let root = Root { checkpoint, epoch, sequence, stamp, directories };
+        let (oldest, first, entries, pins) = places;
+        let history = HistoryRoot { oldest, first, entries, pins };
+        let root = Root { checkpoint, epoch, sequence, stamp, history, directories };
         let count = root.directories.len();
         let mut bytes = vec![0; FIXED_BYTES + 4 * count];
         root.encode(&key, offset, &mut bytes);

@@ -11,6 +11,9 @@ pub type Value = u32;
 /// What a page that stands for no value is taken for. No history writes it.
 pub const NO_VALUE: Value = Value::MAX;
 
+/// What a page held is not known to the oracle.
+pub const UNKNOWN: Value = Value::MAX - 1;
+
 /// The page of a value.
 pub fn page(value: Value) -> PageBytes {
     let mut page = [0; PAGE_BYTES];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashlore_medium::Style;
-use flashlore_volume::Policy;
+use flashlore_volume::{HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::Oracle;
@@ -16,6 +16,7 @@ const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTruste
 fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
     Setup {
         policy,
+        history: None,
         exported: 7,
         blocks: 7,
         pages_per_block,
@@ -113,5 +114,32 @@ fn a_process_goes_on_after_a_failed_sync() {
                 }
             }
         }
+    }
+}
+
+/// Old versions of values that were written twice.
+#[test]
+fn values_alternate_and_are_cut() {
+    let history = HistoryIdentity {
+        entries: 30,
+        least_window: 5,
+        protected: false,
+    };
+    for policy in POLICIES {
+        let ops = [
+            write(0, 10),
+            write(0, 9),
+            write(3, 7),
+            write(0, 8),
+            Op::Flush,
+            write(0, 1),
+            write(0, 8),
+            fua(0, 1),
+        ];
+        let setup = Setup {
+            history: Some(history),
+            ..setup(policy, 4, 2)
+        };
+        every_cut(&setup, &ops);
     }
 }

@@ -31,6 +31,7 @@ enum Part {
 fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
+        history: None,
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,
@@ -57,7 +58,7 @@ fn image(policy: Policy) -> &'static (Areas, Vec<u8>) {
                 let lpn = (n * 7 + life) % 20;
                 volume.write(1, lpn, &[(n % 9) as u8; PAGE_BYTES]).unwrap();
                 if n % 6 == 0 {
-                    volume.trim((lpn + 3) % 20).unwrap();
+                    volume.trim(0, (lpn + 3) % 20).unwrap();
                     volume.flush().unwrap();
                 }
                 if life == 1 && n == 15 {

@@ -25,6 +25,7 @@ impl Shape {
     pub fn identity(self, policy: Policy) -> Identity {
         Identity {
             policy,
+            history: None,
             uuid: [1; 16],
             key: VolumeKey([9; 32]),
             created: 5,
@@ -91,7 +92,7 @@ impl Step {
     pub fn run<M: Medium>(self, volume: &mut Volume<M>) -> Result<(), VolumeError> {
         match self {
             Step::Write { lpn, value } => volume.write(100, lpn, &page(value)),
-            Step::Trim { lpn } => volume.trim(lpn),
+            Step::Trim { lpn } => volume.trim(100, lpn),
             Step::Flush => volume.flush(),
             Step::Checkpoint => volume.checkpoint(),
         }
