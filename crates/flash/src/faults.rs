@@ -78,6 +78,10 @@ impl<F: Flash> Flash for Faulty<F> {
         }
     }
 
+    fn is_loss(error: &Self::Error) -> bool {
+        matches!(error, FaultError::Device(error) if F::is_loss(error))
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }

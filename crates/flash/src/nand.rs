@@ -186,6 +186,12 @@ pub trait Flash {
         false
     }
 
+    /// Whether an error of a read means that what lies there cannot be read any more; anything else is the
+    /// device's.
+    fn is_loss(_error: &Self::Error) -> bool {
+        false
+    }
+
     /// How the device is built.
     fn geometry(&self) -> &Geometry;
 

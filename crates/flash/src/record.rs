@@ -70,6 +70,10 @@ impl<F: Flash> Flash for Recorded<F> {
         F::is_block_failure(error)
     }
 
+    fn is_loss(error: &F::Error) -> bool {
+        F::is_loss(error)
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }

@@ -133,6 +133,10 @@ impl<F: Flash> Flash for Checked<F> {
         matches!(error, RuleError::Device(error) if F::is_block_failure(error))
     }
 
+    fn is_loss(error: &Self::Error) -> bool {
+        matches!(error, RuleError::Device(error) if F::is_loss(error))
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }

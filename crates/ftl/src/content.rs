@@ -222,8 +222,7 @@ where
         if E::ON {
             objects.count_others();
         }
-        let most_packs = core.most_live().saturating_sub(u64::from(exported));
-        let most_packs = u32::try_from(most_packs).unwrap_or(u32::MAX);
+        let most_packs = Self::most_packs(&core);
         let store = Store {
             objects,
             dedup: Dedup::new(Self::bounded(dedup, most_objects)),
@@ -245,6 +244,17 @@ where
             return units;
         }
         options.exported.saturating_add(1).min(units)
+    }
+
+    /// Packed pages with live differences that there may be. Where fewer units can be stored than pages are
+    /// exported, it depends on how many are.
+    fn most_packs(core: &Core<F, K>) -> u32 {
+        let exported = match core.options().thin {
+            true => 0,
+            false => u64::from(core.options().exported),
+        };
+        let most = core.most_live().saturating_sub(exported);
+        u32::try_from(most).unwrap_or(u32::MAX)
     }
 
     /// An entry names a living object: a larger index is never full, and must not be allocated.

@@ -3,14 +3,18 @@
 
 use std::io::{self, Write};
 
+use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{BlockId, PageId, Ppn};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
+use crate::format::journal::JournalValue;
+use crate::format::packed::{self, Head};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
 use crate::format::{Areas, AreasError, Change, Entry, Identity, Kind, Root, Slot, Superblock};
+use crate::layer::PackedRow;
 use crate::load::{self, BlockState, Tables};
 use crate::unit::read_slot;
 
@@ -106,7 +110,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         out,
         "superblock {copy}: write {} epoch {} policy {:?} uuid {uuid} created {} exported {} \
          blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {} \
-         history {:?}",
+         history {:?} encoding {:?}",
         found.write,
         found.epoch,
         id.policy,
@@ -119,6 +123,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         id.index_entries,
         id.journal_bytes,
         id.history,
+        id.encoding,
     )?;
     for start in &found.epochs {
         writeln!(
@@ -197,10 +202,29 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
         if object.location != Ppn::NONE {
             writeln!(
                 out,
-                "object {handle}: unit {} birth {} digest {:x}",
+                "object {handle}: {} {} birth {} digest {:x}",
+                if object.packed.is_some() {
+                    "packed page"
+                } else {
+                    "unit"
+                },
                 object.location.0,
                 Event(object.birth),
                 object.digest.0,
+            )?;
+        }
+        if let Some(packed) = object.packed {
+            let base = Handle(packed.base);
+            let PackedRow { slot, length, .. } = packed;
+            writeln!(out, "  slot {slot} bytes {length} base {base}")?;
+        }
+    }
+    for (pack, row) in tables.packs.iter().enumerate() {
+        if row.slots > 0 {
+            writeln!(
+                out,
+                "packed page {pack}: unit {} slots {} bytes {}",
+                row.unit.0, row.slots, row.bytes
             )?;
         }
     }
@@ -258,6 +282,9 @@ fn journal<M: Medium>(
             Event(batch.durable),
             batch.entries.len(),
         )?;
+        for JournalValue { head, .. } in &batch.values {
+            value(head, out)?;
+        }
         for entry in &batch.entries {
             match *entry {
                 Entry::Event {
@@ -303,6 +330,21 @@ fn journal<M: Medium>(
     writeln!(out, "journal: {} bytes used", tail.position.offset)
 }
 
+/// What is known of an encoded value.
+fn value(head: &Head, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "  {} of page {} birth {} base {} stamp {} bytes {} digest {:032x}",
+        if head.lost { "lost value" } else { "value" },
+        head.lpn,
+        Event(head.birth),
+        Event(head.base),
+        head.stamp,
+        head.length,
+        head.digest.0,
+    )
+}
+
 fn records<M: Medium>(
     medium: &M,
     id: &Identity,
@@ -322,12 +364,28 @@ fn records<M: Medium>(
             match read_slot(&bytes, areas, slot as usize, id, ppn) {
                 Slot::Empty => {}
                 Slot::Broken => writeln!(out, "unit {}: record does not hold", ppn.0)?,
+                Slot::Record(placed) if placed.record.kind == Kind::Packed => {
+                    writeln!(
+                        out,
+                        "unit {}: packed block {} opening {} epoch {} digest {:032x}",
+                        ppn.0,
+                        block.0,
+                        Event(placed.opening),
+                        placed.epoch,
+                        placed.record.digest.0,
+                    )?;
+                    let data = &bytes[slot as usize * PAGE_BYTES..][..PAGE_BYTES];
+                    match packed::heads(&id.key, data, placed.record.birth) {
+                        Some(heads) => heads.iter().try_for_each(|head| value(head, out))?,
+                        None => writeln!(out, "  the heads of its values do not hold")?,
+                    }
+                }
                 Slot::Record(placed) => writeln!(
                     out,
                     "unit {}: {} page {} birth {} block {} opening {} epoch {} stamp {} digest {:032x}",
                     ppn.0,
                     match placed.record.kind {
-                        Kind::Data => "data of",
+                        Kind::Data | Kind::Packed => "data of",
                         Kind::Lost => "lost data of",
                     },
                     placed.record.lpn,

@@ -91,8 +91,7 @@ impl<M: Medium> Volume<M> {
         match versioned.read_object(object) {
             Ok(unit) => *page = *unit.bytes,
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
-                let unit = versioned.location_of(object);
-                self.note_finding(unit, &source);
+                self.note_unreadable(&source);
                 return Err(VolumeError::Unreadable { lpn, source });
             }
             Err(error) => return Err(VolumeError::of(error, lpn)),

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::delta::{Never, Value};
 use flashlore_content::history::{History, TooOld};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
+use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
@@ -43,6 +43,40 @@ pub struct ObjectRow {
     pub birth: u64,
     /// Its digest, or as much of it as the policy keeps.
     pub digest: Digest,
+    /// If it is packed; its location is the number of its packed page then.
+    pub packed: Option<PackedRow>,
+}
+
+impl ObjectRow {
+    /// No object.
+    pub const NONE: ObjectRow = ObjectRow {
+        location: Ppn::NONE,
+        birth: 0,
+        digest: Digest(0),
+        packed: None,
+    };
+}
+
+/// What is stored of a packed object besides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PackedRow {
+    /// The row of what it is a difference from; all ones for none.
+    pub base: u32,
+    /// Bytes of its slot, as the translation layer counts them.
+    pub length: u16,
+    /// Which slot it has.
+    pub slot: u16,
+}
+
+/// A row of the table of packed pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackRow {
+    /// Where it lies.
+    pub unit: Ppn,
+    /// Bytes of all its slots, as the translation layer counts them.
+    pub bytes: u16,
+    /// Slots.
+    pub slots: u16,
 }
 
 /// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
@@ -65,6 +99,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn stored(&self) -> u64;
     /// What deduplication counted.
     fn dedup_counters(&self) -> Option<DedupCounters>;
+    /// What encoding counted.
+    fn encoding_counters(&self) -> Option<DeltaCounters>;
     /// Where an address lies.
     fn location(&self, lpn: u32) -> Option<Ppn>;
     /// Where what an owner holds lies.
@@ -73,6 +109,12 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
     fn object_row(&self, handle: u32) -> ObjectRow;
+    /// A row of the table of packed pages.
+    fn pack_row(&self, pack: u32) -> PackRow;
+    /// Programs what waits to be packed, and what a recovery found waiting.
+    fn flush_packs(&mut self) -> Result<(), LayerError>;
+    /// The units that an address needs.
+    fn places(&self, lpn: u32) -> [Option<Ppn>; 2];
     /// Old versions, if they are kept.
     fn history(&self) -> Option<&History>;
     /// Changes the history, which exists: what it gives up is released.
@@ -99,8 +141,6 @@ pub(crate) trait Versioned {
     fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld>;
     /// Reads what an object holds.
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
-    /// Where an object lies.
-    fn location_of(&self, object: u32) -> Ppn;
     /// Gets the history ready to be stored.
     fn tidy(&mut self);
     /// It has been stored.
@@ -160,6 +200,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
         None
     }
 
+    fn encoding_counters(&self) -> Option<DeltaCounters> {
+        None
+    }
+
     fn location(&self, lpn: u32) -> Option<Ppn> {
         let map = self.ftl.map();
         (lpn < map.len())
@@ -177,6 +221,18 @@ impl<M: Medium> Layer<M> for Plain<M> {
 
     fn object_row(&self, _handle: u32) -> ObjectRow {
         unreachable!("a plain volume has no objects")
+    }
+
+    fn pack_row(&self, _pack: u32) -> PackRow {
+        unreachable!("a plain volume has no packed pages")
+    }
+
+    fn flush_packs(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
+        [self.location(lpn), None]
     }
 
     fn history(&self) -> Option<&History> {
@@ -233,18 +289,26 @@ enum Verdict {
     Rotten,
 }
 
-impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> WithObjects<C, M, E> {
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> WithObjects<C, M, E>
+where
+    E::Encoded: Send,
+{
     /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
     /// compared there. What is known to be unreadable is not trusted.
     fn judge(&mut self, object: u32, unit: &StoredUnit) -> Result<Verdict, LayerError> {
-        let ppn = self.ftl.objects().at(object);
-        if !C::VERIFY && !self.ftl.core().flash().is_bad(ppn) {
+        let mut places = self.ftl.places(object).into_iter().flatten();
+        let known_bad = places.any(|ppn| self.ftl.core().flash().is_bad(ppn));
+        if !C::VERIFY && !known_bad {
             return Ok(Verdict::Same);
         }
         match self.ftl.read_object(object) {
+            Ok(stored) if stored.record.kind == Kind::Lost => Ok(Verdict::Different),
             Ok(stored) if stored.bytes == unit.bytes => Ok(Verdict::Same),
             Ok(_) => Ok(Verdict::Different),
+            // Which of the values of a packed page it was is not known.
+            Err(_) if self.ftl.objects().is_packed(object) => Ok(Verdict::Different),
             Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
+                let ppn = self.ftl.objects().at(object);
                 let record = self.ftl.core().flash().read_record(ppn);
                 let same = matches!(record, Ok(Slot::Record(placed))
                     if placed.record.digest == unit.record.digest
@@ -259,6 +323,15 @@ impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> WithObjects<C, M, E> {
         }
     }
 
+    /// The error of an address whose content is lost.
+    fn lost(&self, lpn: u32) -> LayerError {
+        let ppn = self.location(lpn);
+        FtlError::Device(NandError::Rot {
+            ppn: ppn.unwrap_or(Ppn::NONE).0,
+            why: "its content was lost before it was copied here",
+        })
+    }
+
     /// Writes the content of an object anew under its old birth, for all who share it.
     fn repair(&mut self, lpn: u32, object: u32, unit: &StoredUnit) -> Result<(), LayerError> {
         let ppn = self.ftl.objects().at(object);
@@ -268,6 +341,7 @@ impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> WithObjects<C, M, E> {
         let anew = StoredUnit {
             record: placed.record,
             bytes: Arc::clone(&unit.bytes),
+            values: None,
         };
         self.ftl.rewrite(When::now(0), lpn, object, anew)?;
         Ok(())
@@ -288,6 +362,7 @@ where
 
     fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         let content = C::of(unit.record.digest);
+        let encode = self.ftl.begin_write(lpn);
         let candidate = self.ftl.candidate(content);
         if let Some(object) = candidate {
             let verdict = self.judge(object, &unit)?;
@@ -312,7 +387,7 @@ where
         let birth = unit.record.birth;
         let object = self
             .ftl
-            .write_new(When::now(0), lpn, content, unit, candidate)?;
+            .write_new(When::now(0), lpn, content, unit, encode, candidate)?;
         let births = &mut self.core_mut().flash_mut().births;
         if births.len() <= object as usize {
             births.resize(object as usize + 1, 0);
@@ -322,11 +397,15 @@ where
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
-        Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
+        let read = self.ftl.read_untimed(lpn)?;
+        match read {
+            Some(unit) if unit.record.kind == Kind::Lost => Err(self.lost(lpn)),
+            read => Ok(read),
+        }
     }
 
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
-        let held = self.location(lpn).is_some();
+        let held = self.ftl.objects().object_of(lpn).is_some();
         self.ftl.trim(lpn)?;
         Ok(held)
     }
@@ -347,14 +426,22 @@ where
         Some(self.ftl.dedup_counters())
     }
 
+    fn encoding_counters(&self) -> Option<DeltaCounters> {
+        self.ftl.delta_counters()
+    }
+
     fn location(&self, lpn: u32) -> Option<Ppn> {
-        let objects = self.ftl.objects();
-        objects.object_of(lpn).map(|o| objects.at(o))
+        let object = self.ftl.objects().object_of(lpn)?;
+        self.unit_of_owner(object)
     }
 
     fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
         let objects = self.ftl.objects();
-        objects.is_alive(owner).then(|| objects.at(owner))
+        if !objects.is_alive(owner) {
+            return None;
+        }
+        let [base, own] = self.ftl.places(owner);
+        own.or(base)
     }
 
     fn map_row(&self, lpn: u32) -> u32 {
@@ -365,22 +452,54 @@ where
         let objects = self.ftl.objects();
         let births = &self.core().flash().births;
         if !objects.is_alive(handle) {
-            return ObjectRow {
-                location: Ppn::NONE,
-                birth: 0,
-                digest: Digest(0),
-            };
+            return ObjectRow::NONE;
         }
-        let location = objects.at(handle);
-        let shareable = C::VERIFY || !self.core().flash().is_bad(location);
+        let mut places = self.ftl.places(handle).into_iter().flatten();
+        let is_bad = places.any(|ppn| self.core().flash().is_bad(ppn));
+        let shareable = C::VERIFY || !is_bad;
+        let packed = objects.packed(handle).and_then(|(pack, base)| {
+            let (slot, found) = self.ftl.delta()?.packs.slot_of(pack, handle)?;
+            Some(PackedRow {
+                base,
+                length: found.length,
+                slot: slot as u16,
+            })
+        });
         ObjectRow {
-            location,
+            packed,
+            location: objects.at(handle),
             birth: births.get(handle as usize).copied().unwrap_or(0),
             digest: match shareable {
                 true => objects.content(handle).digest(),
                 false => UNSHAREABLE,
             },
         }
+    }
+
+    fn pack_row(&self, pack: u32) -> PackRow {
+        let packs = self.ftl.delta().map(|delta| &delta.packs);
+        let none = PackRow {
+            unit: Ppn::NONE,
+            bytes: 0,
+            slots: 0,
+        };
+        packs
+            .filter(|packs| pack < packs.numbers())
+            .map_or(none, |packs| PackRow {
+                unit: packs.at(pack),
+                bytes: packs.written_bytes(pack),
+                slots: packs.slots(pack).len() as u16,
+            })
+    }
+
+    fn flush_packs(&mut self) -> Result<(), LayerError> {
+        self.ftl.flush_packs(0)?;
+        self.ftl.program_restored()
+    }
+
+    fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
+        let object = self.ftl.objects().object_of(lpn);
+        object.map_or([None, None], |object| self.ftl.places(object))
     }
 
     fn history(&self) -> Option<&History> {
@@ -397,7 +516,10 @@ where
     }
 }
 
-impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> Versioned for WithObjects<C, M, E> {
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Versioned for WithObjects<C, M, E>
+where
+    E::Encoded: Send,
+{
     fn set_instant(&mut self, stamp: u64) {
         self.ftl.set_instant(stamp);
     }
@@ -427,11 +549,15 @@ impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> Versioned for WithObjects<C,
     }
 
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {
-        self.ftl.read_version(object)
-    }
-
-    fn location_of(&self, object: u32) -> Ppn {
-        self.ftl.objects().at(object)
+        let unit = self.ftl.read_version(object)?;
+        if unit.record.kind == Kind::Lost {
+            let unit = self.unit_of_owner(object);
+            return Err(FtlError::Device(NandError::Rot {
+                ppn: unit.unwrap_or(Ppn::NONE).0,
+                why: "its content was lost before it was copied here",
+            }));
+        }
+        Ok(unit)
     }
 
     fn tidy(&mut self) {
@@ -440,38 +566,5 @@ impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit>> Versioned for WithObjects<C,
 
     fn note_stored(&mut self) {
         self.ftl.note_history_stored();
-    }
-}
-
-/// Old versions are kept and nothing is encoded.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KeepsWhole;
-
-impl<C> Encoder<C, StoredUnit> for KeepsWhole {
-    type Encoded = Never;
-
-    fn difference(
-        &mut self,
-        _: Value<'_, C, StoredUnit>,
-        _: Value<'_, C, StoredUnit>,
-        _: u16,
-    ) -> Option<(u16, Never)> {
-        None
-    }
-
-    fn alone(&mut self, _: Value<'_, C, StoredUnit>, _: u16) -> Option<(u16, Never)> {
-        None
-    }
-
-    fn decode(&mut self, _: Option<&StoredUnit>, encoded: &Never) -> StoredUnit {
-        match *encoded {}
-    }
-
-    fn pack(&mut self, values: &[Never]) -> StoredUnit {
-        match values[0] {}
-    }
-
-    fn unpack(&mut self, _: &StoredUnit, _: usize) -> Never {
-        unreachable!("nothing was packed")
     }
 }

@@ -14,7 +14,7 @@
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan` and `replay` recover, `layer` hides which policy is on.
+//! Inside: `journal` and `tables` write, `scan`, `replay` and `place` recover, `layer` hides which policy is on.
 
 pub mod check;
 pub mod dump;
@@ -29,8 +29,10 @@ pub mod options;
 pub mod volume;
 
 mod dirty;
+mod encoder;
 mod journal;
 mod layer;
+mod place;
 mod replay;
 mod scan;
 mod tables;
@@ -40,7 +42,7 @@ pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
 pub use findings::{Finding, ScrubProgress};
-pub use format::{HistoryIdentity, Identity, Policy};
+pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use history::HistoryStatus;
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;

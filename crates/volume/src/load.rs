@@ -13,7 +13,7 @@ use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
 use crate::format::tables::{NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, decode_page};
 use crate::format::{Areas, Batch, Entry, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::journal::{MOST_ENTRIES, Position};
-use crate::layer::ObjectRow;
+use crate::layer::{ObjectRow, PackRow, PackedRow};
 use crate::nand::EPOCH_SHIFT;
 
 /// Numbers beyond this are not reached by counting.
@@ -52,6 +52,8 @@ pub struct Tables {
     pub map: Vec<u32>,
     /// Objects by handle; rows of free handles mean nothing.
     pub objects: Vec<ObjectRow>,
+    /// Packed pages by number; rows of free numbers mean nothing.
+    pub packs: Vec<PackRow>,
     /// Blocks.
     pub blocks: Vec<BlockRow>,
     /// Old versions, oldest first: page, object and stamp.
@@ -173,12 +175,13 @@ pub fn tables<M: Medium>(
     let mut loaded = Tables {
         map: Vec::with_capacity(id.exported as usize),
         objects: Vec::new(),
+        packs: Vec::new(),
         blocks: Vec::new(),
         versions: Vec::new(),
         pins: Vec::new(),
         slots,
     };
-    for table in [Table::Map, Table::Objects, Table::Blocks] {
+    for table in [Table::Map, Table::Objects, Table::Packs, Table::Blocks] {
         let first = table.first_page(id);
         let mut left = table.rows(id);
         for number in first..first + table.pages(id) {
@@ -367,6 +370,7 @@ impl Tables {
             match table {
                 Table::Map => self.map.push(row(i).map_or(u32::MAX, |mut r| r.u32())),
                 Table::Objects => self.objects.push(object_row(id, row(i))),
+                Table::Packs => self.packs.push(pack_row(row(i))),
                 _ => self.blocks.push(block_row(row(i))),
             }
         }
@@ -375,21 +379,32 @@ impl Tables {
 
 fn object_row(id: &Identity, row: Option<Reader<'_>>) -> ObjectRow {
     let Some(mut row) = row else {
-        return ObjectRow {
-            location: Ppn::NONE,
-            birth: 0,
-            digest: Digest(0),
-        };
+        return ObjectRow::NONE;
     };
     let (location, tag, birth) = (Ppn(row.u32()), row.u32(), row.u64());
     let digest = match id.trusts_digests() {
         true => Digest(row.u128()),
         false => Digest(u128::from(tag)),
     };
+    let packed = id.encoding.is_on().then(|| PackedRow {
+        base: row.u32(),
+        length: row.u16(),
+        slot: row.u16(),
+    });
     ObjectRow {
         location,
         birth,
         digest,
+        packed: packed.filter(|packed| packed.length > 0),
+    }
+}
+
+fn pack_row(row: Option<Reader<'_>>) -> PackRow {
+    let mut fields = row.unwrap_or_else(|| Reader::new(&[]));
+    PackRow {
+        unit: Ppn(fields.u32()),
+        bytes: fields.u16(),
+        slots: fields.u16(),
     }
 }
 
@@ -446,7 +461,11 @@ pub fn journal<M: Medium>(
             }
         }
         tail.durable = tail.durable.max(batch.durable);
-        let length = Batch::bytes(batch.entries.len(), id.alignment as usize);
+        let length = Batch::bytes(
+            batch.entries.len(),
+            batch.value_bytes(),
+            id.alignment as usize,
+        );
         tail.position.offset += length as u64;
         tail.position.chain = check;
         tail.batches.push(batch);

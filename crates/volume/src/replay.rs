@@ -7,17 +7,17 @@
 //! Invariants: the state is that after event `sequence`; an event that was durable once is never
 //! missing without an error; every address maps to content with that birth, in the best copy found.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
 use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock};
-use crate::layer::{ObjectRow, UNSHAREABLE};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::{Young, first_event};
 use crate::open::history_options;
+use crate::place::{Copies, Name, Placed, place};
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
 
 const NOWHERE: u32 = u32::MAX;
@@ -30,12 +30,10 @@ pub(crate) struct Replayed {
     pub stamp: u64,
     /// Plain: unit of every page. Otherwise its object.
     pub map: Vec<u32>,
-    /// Objects by handle.
-    pub objects: Vec<ObjectRow>,
+    /// Objects and packed pages.
+    pub placed: Placed,
     /// Rows of the map that changed since the checkpoint.
     pub changed_pages: Vec<u32>,
-    /// Rows of the object table that changed since the checkpoint.
-    pub changed_objects: Vec<u32>,
     /// Old versions, where they are kept.
     pub history: Option<History>,
     /// The start of the window as far as it is durable.
@@ -104,7 +102,7 @@ pub(crate) fn replay(
             "the content of an event after {sequence} was durable once and is missing"
         )));
     }
-    let mut replayed = state.finish(id, &evidence)?;
+    let mut replayed = state.finish(id, &evidence, found)?;
     replayed.sequence = sequence;
     replayed.events = order.len() as u64;
     replayed.young = young(root, geometry, &order, found);
@@ -395,9 +393,18 @@ impl<'a> State<'a> {
     /// alone: the journal reached the medium, the page did not, nor did what followed it. Such an
     /// event did not happen yet.
     fn without_content(&self, evidence: &Evidence) -> Option<u64> {
-        let whole = |birth: &u64| {
+        let is_there = |birth: &u64| {
             let unit = evidence.best.get(birth);
-            unit.is_some_and(|unit| unit.quality > Quality::Broken)
+            unit.filter(|unit| unit.quality > Quality::Broken)
+        };
+        let has_base = |base: u64| match base {
+            0 => true,
+            base if base > self.since => is_there(&base).is_some(),
+            base => self.handles.contains_key(&base),
+        };
+        let whole = |birth: &u64| {
+            let slot = |unit: &FoundUnit| unit.slot.is_none_or(|slot| has_base(slot.base));
+            is_there(birth).is_some_and(slot)
         };
         self.births()
             .filter(|birth| *birth > evidence.durable && !whole(birth))
@@ -405,23 +412,27 @@ impl<'a> State<'a> {
     }
 
     /// Places everything that is referenced in the end.
-    fn finish(mut self, id: &Identity, evidence: &Evidence) -> Result<Replayed, VolumeError> {
+    fn finish(
+        mut self,
+        id: &Identity,
+        evidence: &Evidence,
+        found: &[FoundUnit],
+    ) -> Result<Replayed, VolumeError> {
         self.changed.sort_unstable();
         self.changed.dedup();
         let mut replayed = Replayed {
             sequence: self.since,
             stamp: self.stamp,
             map: Vec::new(),
-            objects: Vec::new(),
+            placed: Placed::default(),
             changed_pages: std::mem::take(&mut self.changed),
-            changed_objects: Vec::new(),
             history: self.history.take(),
             window: evidence.window,
             young: HashMap::new(),
             events: 0,
         };
         if id.has_objects() {
-            self.place_objects(evidence, id.trusts_digests(), &mut replayed)?;
+            self.place_objects(evidence, found, id.trusts_digests(), &mut replayed)?;
         } else {
             self.place_pages(evidence, &mut replayed)?;
         }
@@ -450,82 +461,63 @@ impl<'a> State<'a> {
     fn place_objects(
         self,
         evidence: &Evidence,
+        found: &[FoundUnit],
         trusted: bool,
         out: &mut Replayed,
     ) -> Result<(), VolumeError> {
         out.map = self.old;
-        out.objects = self.tables.objects.clone();
-        let rows = out.objects.len();
-        let kept: Vec<u32> = out.history.iter().flat_map(History::objects).collect();
-        let mut used = vec![false; rows];
-        for &handle in out.map.iter().chain(&kept) {
-            // `NOWHERE`, and births since, are beyond the rows.
-            if let Some(used) = used.get_mut(handle as usize) {
-                *used = true;
-            }
-        }
-        let kept = kept.into_iter();
-        let mut kept: Vec<u64> = kept
-            .filter_map(|n| self.born.get((n as usize).checked_sub(rows)?).copied())
-            .collect();
-        kept.sort_unstable();
-        for unit in evidence.best.values() {
-            let Some(&handle) = self.handles.get(&unit.record.birth) else {
-                continue;
-            };
-            if used[handle as usize] && unit.quality > Quality::Broken {
-                out.objects[handle as usize].location = unit.ppn;
-                if trusted && unit.quality < Quality::Good {
-                    out.objects[handle as usize].digest = UNSHAREABLE;
-                }
-                out.changed_objects.push(handle);
-            }
-        }
-        let mut free = (0..rows as u32).filter(|&h| !used[h as usize]);
-        let mut made: HashMap<u64, u32> = HashMap::new();
-        let mut new: Vec<(u32, u64)> = self.new.into_iter().collect();
-        new.sort_unstable();
-        let mapped = new.iter().map(|&(_, birth)| birth);
-        for birth in mapped.chain(kept) {
-            if made.contains_key(&birth) {
-                continue;
-            }
-            let unit = located(birth, evidence)?;
-            let handle = free.next().ok_or_else(|| {
-                VolumeError::Damaged("more objects than the table holds".to_string())
-            })?;
-            out.objects[handle as usize] = ObjectRow {
-                location: unit.ppn,
-                birth,
-                digest: match unit.quality {
-                    Quality::Lost | Quality::Broken if trusted => UNSHAREABLE,
-                    _ => unit.record.digest,
-                },
-            };
-            made.insert(birth, handle);
-            out.changed_objects.push(handle);
-        }
-        for (lpn, birth) in new {
-            out.map[lpn as usize] = made[&birth];
+        let rows = self.tables.objects.len();
+        let born = &self.born;
+        let name = |number: u32| match born.get((number as usize).wrapping_sub(rows)) {
+            Some(&birth) => Name::New(birth),
+            None => Name::Old(number),
+        };
+        let kept = out.history.iter().flat_map(History::objects).map(name);
+        let old = out.map.iter().filter(|&&handle| handle != NOWHERE);
+        let named = old.map(|&handle| Name::Old(handle));
+        let named = named.chain(self.new.values().map(|&birth| Name::New(birth)));
+        let copies = Copies {
+            tables: self.tables,
+            handles: &self.handles,
+            best: &evidence.best,
+            found,
+            since: self.since,
+            trusted,
+        };
+        let pages = (0..)
+            .zip(&out.map)
+            .filter(|(_, handle)| **handle != NOWHERE);
+        let page_of = match self.tables.packs.is_empty() {
+            true => HashMap::new(),
+            false => pages.map(|(lpn, &handle)| (handle, lpn)).collect(),
+        };
+        let placed = place(&copies, named.chain(kept), &page_of)?;
+        for (lpn, birth) in self.new {
+            out.map[lpn as usize] = placed.made[&birth];
         }
         if let Some(history) = &mut out.history {
-            let born = &self.born;
-            history.rename(
-                |number| match born.get((number as usize).wrapping_sub(rows)) {
-                    Some(birth) => made[birth],
-                    None => number,
-                },
-            );
+            history.rename(|number| match name(number) {
+                Name::New(birth) => placed.made[&birth],
+                Name::Old(handle) => handle,
+            });
         }
+        out.placed = placed;
         Ok(())
     }
 }
 
-/// Handles that the map or the history of a checkpoint names, each once or more.
+/// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
 fn alive(tables: &Tables) -> impl Iterator<Item = u32> + '_ {
     let objects = tables.objects.len() as u32;
     let named = tables.map.iter().copied().chain(tables.kept());
-    named.filter(move |&handle| handle < objects)
+    let named = named.filter(move |&handle| handle < objects);
+    named.flat_map(move |handle| {
+        let packed = tables.objects[handle as usize].packed;
+        let base = packed
+            .map(|packed| packed.base)
+            .filter(|&base| base < objects);
+        std::iter::once(handle).chain(base)
+    })
 }
 
 /// The best unit of a birth since the checkpoint that is referenced in the end.
@@ -547,7 +539,8 @@ fn young(
     let mut young: HashMap<u32, Vec<Young>> = HashMap::new();
     for unit in found {
         let birth = unit.record.birth;
-        if birth > root.sequence && order.binary_search(&birth).is_ok() {
+        let in_journal = unit.slot.is_some_and(|slot| slot.in_journal);
+        if birth > root.sequence && !in_journal && order.binary_search(&birth).is_ok() {
             let block = geometry.block_of(unit.ppn);
             young.entry(block.0).or_default().push(Young {
                 birth,
@@ -568,13 +561,59 @@ fn check_locations(
     active: &BTreeMap<u32, ActiveBlock>,
     replayed: &Replayed,
 ) -> Result<(), VolumeError> {
-    let changed: std::collections::HashSet<u32> = if id.has_objects() {
-        replayed.changed_objects.iter().copied().collect()
+    let changed: HashSet<u32> = if id.has_objects() {
+        replayed.placed.changed.iter().copied().collect()
     } else {
         replayed.changed_pages.iter().copied().collect()
     };
     let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
-    let mut check = |row: u32, ppn: Ppn| -> Result<(), VolumeError> {
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    if !id.has_objects() {
+        for (lpn, &ppn) in replayed.map.iter().enumerate() {
+            if ppn != NOWHERE {
+                check(lpn as u32, Ppn(ppn))?;
+            }
+        }
+        return Ok(());
+    }
+    let Placed { objects, packs, .. } = &replayed.placed;
+    let mut seen = vec![false; objects.len()];
+    let kept = replayed.history.iter().flat_map(History::objects);
+    let named = replayed.map.iter().copied().chain(kept);
+    for handle in named.filter(|&handle| handle != NOWHERE) {
+        let row = &objects[handle as usize];
+        let base = row.packed.map(|packed| packed.base);
+        for handle in [Some(handle), base.filter(|&base| base != NOWHERE)] {
+            let Some(handle) = handle else {
+                continue;
+            };
+            let row = &objects[handle as usize];
+            let before = std::mem::replace(&mut seen[handle as usize], true);
+            if !before && row.packed.is_none() {
+                check(handle, row.location)?;
+            }
+        }
+    }
+    drop(check);
+    let changed: HashSet<u32> = replayed.placed.changed_packs.iter().copied().collect();
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    for (number, pack) in (0..).zip(packs) {
+        if let Some(pack) = pack {
+            check(number, pack.location)?;
+        }
+    }
+    Ok(())
+}
+
+/// A check of rows and where they lie; those `changed` lie there since the checkpoint.
+fn location_check<'a>(
+    geometry: &'a Geometry,
+    tables: &'a Tables,
+    active: &'a BTreeMap<u32, ActiveBlock>,
+    changed: &'a HashSet<u32>,
+    owned: &'a mut [u64],
+) -> impl FnMut(u32, Ppn) -> Result<(), VolumeError> + 'a {
+    move |row: u32, ppn: Ppn| {
         let lost = |what: &str| {
             Err(VolumeError::Damaged(format!(
                 "row {row} lies on unit {}, {what}",
@@ -603,22 +642,5 @@ fn check_locations(
             }
             None => Ok(()),
         }
-    };
-    if !id.has_objects() {
-        for (lpn, &ppn) in replayed.map.iter().enumerate() {
-            if ppn != NOWHERE {
-                check(lpn as u32, Ppn(ppn))?;
-            }
-        }
-        return Ok(());
     }
-    let mut seen = vec![false; replayed.objects.len()];
-    let kept = replayed.history.iter().flat_map(History::objects);
-    let named = replayed.map.iter().copied().chain(kept);
-    for handle in named.filter(|&handle| handle != NOWHERE) {
-        if !std::mem::replace(&mut seen[handle as usize], true) {
-            check(handle, replayed.objects[handle as usize].location)?;
-        }
-    }
-    Ok(())
 }

@@ -129,6 +129,7 @@ impl TableStore {
         let id = layer.core().flash().id.clone();
         let checkpoint = self.checkpoint + 1;
         let history = self.history(layer);
+        layer.core_mut().flash_mut().mark_touched();
         let mut given_up = Vec::new();
         let mut touched = vec![false; self.directories.len()];
         for table in Table::ALL {
@@ -137,7 +138,7 @@ impl TableStore {
                     let number = table.first_page(&id) + page;
                     let mut rows = [0; PAYLOAD];
                     match table {
-                        Table::Map | Table::Objects | Table::Blocks => {
+                        Table::Map | Table::Objects | Table::Packs | Table::Blocks => {
                             fill(layer, &id, table, page, &mut rows);
                         }
                         _ => history.fill(&self.ring, layer, &id, table, page, &mut rows),
@@ -175,6 +176,7 @@ impl TableStore {
         self.free.append(&mut given_up);
         self.mapped.clear();
         nand.located.clear();
+        nand.packed.clear();
         nand.programmed.clear();
         nand.after_checkpoint(checkpoint)?;
         if let Some(versions) = layer.history() {
@@ -203,6 +205,7 @@ impl TableStore {
             }
             Table::Map => self.mapped.is_dirty(page),
             Table::Objects => nand.located.is_dirty(page),
+            Table::Packs => nand.packed.is_dirty(page),
             Table::Blocks => nand.programmed.is_dirty(page),
             Table::Versions => {
                 let (first, count) = history.changed;
@@ -305,6 +308,14 @@ fn fill<M: Medium>(layer: &dyn Layer<M>, id: &Identity, table: Table, page: u32,
                 } else {
                     out.u32(object.digest.0 as u32).u64(object.birth);
                 }
+                if id.encoding.is_on() {
+                    let packed = object.packed.unwrap_or_default();
+                    out.u32(packed.base).u16(packed.length).u16(packed.slot);
+                }
+            }
+            Table::Packs => {
+                let pack = layer.pack_row(row);
+                out.u32(pack.unit.0).u16(pack.bytes).u16(pack.slots);
             }
             _ => block_row(layer, row, &mut out),
         }

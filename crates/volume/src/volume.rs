@@ -14,6 +14,7 @@ use std::sync::Arc;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
+use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::Medium;
 
@@ -96,6 +97,11 @@ impl<M: Medium> Volume<M> {
         self.layer.dedup_counters()
     }
 
+    /// What encoding counted since the volume was opened, if values are encoded.
+    pub fn encoding_counters(&self) -> Option<DeltaCounters> {
+        self.layer.encoding_counters()
+    }
+
     /// Why the volume is read-only, if it is.
     pub fn failure(&self) -> Option<&str> {
         self.layer.core().flash().failure()
@@ -138,6 +144,7 @@ impl<M: Medium> Volume<M> {
                 digest: nand.id.key.digest(page),
             },
             bytes: Arc::new(*page),
+            values: None,
         }
     }
 
@@ -166,8 +173,14 @@ impl<M: Medium> Volume<M> {
             Ok(Some(unit)) => *page = *unit.bytes,
             Ok(None) => *page = [0; PAGE_BYTES],
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
-                if let Some(unit) = self.layer.location(lpn) {
-                    self.note_finding(unit, &source);
+                match source {
+                    NandError::Rot { .. } => self.note_unreadable(&source),
+                    _ => self
+                        .layer
+                        .places(lpn)
+                        .into_iter()
+                        .flatten()
+                        .for_each(|unit| self.note_finding(unit, &source)),
                 }
                 return Err(VolumeError::Unreadable { lpn, source });
             }
@@ -208,8 +221,10 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// As [`Volume::flush`].
     pub fn checkpoint(&mut self) -> Result<(), VolumeError> {
+        self.layer.core().flash().writable()?;
+        let packed = self.layer.flush_packs();
+        packed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
-        core.flash().writable()?;
         core.flush(0).map_err(|error| VolumeError::of(error, 0))?;
         self.tables.write(self.layer.as_mut(), self.stamp)?;
         Ok(())

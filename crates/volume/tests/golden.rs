@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, check, create};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, check, create};
 
 const PAGES: u32 = 48;
 
@@ -16,6 +16,7 @@ fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
         history: None,
+        encoding: Encoding::default(),
         uuid: *b"golden image v2.",
         key: VolumeKey(*b"a key that everybody may know...".first_chunk().unwrap()),
         created: 1_700_000_000_000_000_000,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
 
 fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
         history: None,
+        encoding: Encoding::default(),
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,

@@ -58,6 +58,8 @@ pub fn create(args: &CreateArgs) -> Result<(), CliError> {
             VolumeSystem::CaSsd => Policy::Dedup,
             VolumeSystem::CaSsdTrusted => Policy::DedupTrusted,
         },
+        history: None,
+        encoding: Encoding::default(),
         size: args.size.0,
         capacity: args.capacity.unwrap_or(args.size).0,
         now: now(),

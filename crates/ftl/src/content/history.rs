@@ -170,7 +170,7 @@ where
         K: MapKeeper<P>,
     {
         let most = self.most_kept(core.most_live());
-        while self.units() >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
+        while self.units(core) >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
             self.release_dropped(core);
         }
     }

@@ -210,7 +210,8 @@ where
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
         let owner = self.owners[from.index()];
-        if stream == Stream::Gc && !self.moves_as_is {
+        let as_is = stream != Stream::Gc || self.moves_as_is;
+        if !as_is || self.is_log(owner) && self.is_lost(from) {
             let unit = Relocation {
                 at,
                 from,
@@ -254,6 +255,12 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Whether a unit cannot be read any more. What was in a packed page must be named one by one then.
+    fn is_lost(&mut self, unit: Ppn) -> bool {
+        let content = self.flash.content(unit);
+        content.is_err_and(|error| F::is_loss(&error))
     }
 
     /// The stream whose open blocks take what a stream moves.

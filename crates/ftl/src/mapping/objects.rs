@@ -99,7 +99,8 @@ impl<C: Content> Objects<C> {
     }
 
     /// Objects by handle, location and content, and the pages that map to them; handles in between
-    /// are free. `kept` are the references of old versions, if there may be `others` than live ones.
+    /// are free. Nothing is packed yet. `kept` are the references of old versions, if there may be `others`
+    /// than live ones.
     pub fn restore(
         map: &[u32],
         most: u32,

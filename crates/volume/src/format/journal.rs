@@ -1,7 +1,8 @@
 //! The journal: what changes the volume and programs no page, in batches of whole sectors.
 //!
-//! A segment holds batches from its start. A batch is a header of 64 bytes and records of 32 bytes,
-//! padded with zeros to the alignment of the medium.
+//! A segment holds batches from its start. A batch is a header of 64 bytes, records of 32 bytes, and encoded
+//! values that wait in RAM, padded with zeros to the alignment of the medium. A value is a head and its bytes, as in
+//! a packed unit.
 //!
 //! | offset | bytes | field of the header |
 //! |---:|---:|---|
@@ -11,13 +12,14 @@
 //! | 16 | 8 | durable: everything up to this sequence number was durable when the batch was written |
 //! | 24 | 8 | chain: checksum of the batch before, 0 in the first |
 //! | 32 | 4 | epoch |
-//! | 36 | 20 | zero |
+//! | 36 | 4 | bytes of the values |
+//! | 40 | 16 | zero |
 //! | 56 | 8 | keyed checksum of the batch's offset in its segment, bytes 0 to 55 and the records |
 //!
 //! | offset | bytes | field of a record |
 //! |---:|---:|---|
 //! | 0 | 1 | kind |
-//! | 1 | 1 | open: stream (0 host, 1 collection, 2 wear levelling) |
+//! | 1 | 1 | open: stream (0 host, 1 collection, 2 wear levelling, 4 packed, 5 packed by collection) |
 //! | 2 | 2 | zero |
 //! | 4 | 4 | a |
 //! | 8 | 8 | b; of an event its sequence number |
@@ -40,6 +42,7 @@ use flashlore_content::VolumeKey;
 use flashlore_ftl::alloc::Stream;
 
 use super::cursor::{Reader, Writer};
+use super::packed::{HEAD_BYTES, Head};
 
 /// Bytes of a batch's header.
 pub const HEADER_BYTES: usize = 64;
@@ -208,9 +211,7 @@ impl Entry {
 
 /// The stream with this number.
 pub fn stream_of(number: u8) -> Option<Stream> {
-    [Stream::Host, Stream::Gc, Stream::Wear]
-        .into_iter()
-        .find(|&s| s as u8 == number)
+    Stream::ALL.into_iter().find(|&s| s as u8 == number)
 }
 
 /// A batch of the journal.
@@ -226,12 +227,46 @@ pub struct Batch {
     pub epoch: u32,
     /// Its records.
     pub entries: Vec<Entry>,
+    /// Encoded values that waited in RAM.
+    pub values: Vec<JournalValue>,
+}
+
+/// An encoded value in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalValue {
+    /// What is known of it.
+    pub head: Head,
+    /// As many bytes as the head says.
+    pub bytes: Box<[u8]>,
+}
+
+impl JournalValue {
+    fn decode_all(mut bytes: &[u8]) -> Option<Vec<JournalValue>> {
+        let mut values = Vec::new();
+        while !bytes.is_empty() {
+            let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
+            let head = Head::decode(&mut Reader::new(head))?;
+            let (value, rest) = rest.split_at_checked(usize::from(head.length))?;
+            values.push(JournalValue {
+                head,
+                bytes: value.into(),
+            });
+            bytes = rest;
+        }
+        Some(values)
+    }
 }
 
 impl Batch {
-    /// Bytes a batch of so many records takes on a medium with this alignment.
-    pub fn bytes(entries: usize, alignment: usize) -> usize {
-        (HEADER_BYTES + entries * ENTRY_BYTES).next_multiple_of(alignment)
+    /// Bytes a batch of so many records and bytes of values takes on a medium with this alignment.
+    pub fn bytes(entries: usize, values: usize, alignment: usize) -> usize {
+        (HEADER_BYTES + entries * ENTRY_BYTES + values).next_multiple_of(alignment)
+    }
+
+    /// Bytes of its values.
+    pub fn value_bytes(&self) -> usize {
+        let values = self.values.iter();
+        values.map(|v| HEAD_BYTES + v.bytes.len()).sum()
     }
 
     /// The batch at `offset` in its segment, padded; `out` has its length. Answers its checksum.
@@ -244,10 +279,15 @@ impl Batch {
             .u64(self.segment)
             .u64(self.durable)
             .u64(self.chain)
-            .u32(self.epoch);
+            .u32(self.epoch)
+            .u32(self.value_bytes() as u32);
         let mut writer = Writer::new(records);
         for &entry in &self.entries {
             entry.encode(&mut writer);
+        }
+        for JournalValue { head, bytes } in &self.values {
+            head.encode(&mut writer);
+            writer.put(bytes);
         }
         let length = writer.written();
         let check = key.checksum(offset, &[&header[..56], &records[..length]]);
@@ -264,15 +304,18 @@ impl Batch {
             return None;
         }
         let count = fields.u32() as usize;
-        let length = count.checked_mul(ENTRY_BYTES)?;
-        let records = bytes.get(HEADER_BYTES..HEADER_BYTES.checked_add(length)?)?;
         let (segment, durable, chain, epoch) =
             (fields.u64(), fields.u64(), fields.u64(), fields.u32());
-        fields.take::<20>();
+        let values = fields.u32() as usize;
+        fields.take::<16>();
+        let length = count.checked_mul(ENTRY_BYTES)?;
+        let end = HEADER_BYTES.checked_add(length)?.checked_add(values)?;
+        let records = bytes.get(HEADER_BYTES..end)?;
         let check = fields.u64();
         if check != key.checksum(offset, &[&header[..56], records]) {
             return None;
         }
+        let (records, values) = records.split_at(length);
         let entries: Option<Vec<Entry>> = records
             .chunks_exact(ENTRY_BYTES)
             .map(Entry::decode)
@@ -283,6 +326,7 @@ impl Batch {
             chain,
             epoch,
             entries: entries?,
+            values: JournalValue::decode_all(values)?,
         };
         Some((batch, check))
     }

@@ -5,7 +5,7 @@
 //! |---:|---:|---|
 //! | 0 | 8 | magic `FLSHLORE` |
 //! | 8 | 4 | format version |
-//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted, 4 history, 8 (with 4) the least window is protected |
+//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted, 4 history, 8 (with 4) the least window is protected, 16 differences, 32 compression |
 //! | 16 | 16 | volume identity |
 //! | 32 | 32 | key of digests and checksums |
 //! | 64 | 8 | creation time, nanoseconds since 1970 |
@@ -42,6 +42,9 @@ const FEATURE_DEDUP: u32 = 1;
 const FEATURE_TRUST: u32 = 2;
 const FEATURE_HISTORY: u32 = 4;
 const FEATURE_PROTECT: u32 = 8;
+const FEATURE_DIFFERENCES: u32 = 16;
+const FEATURE_COMPRESSION: u32 = 32;
+const ALL_FEATURES: u32 = 63;
 
 /// How the content of pages is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,22 @@ pub enum Policy {
     Dedup,
     /// Equal pages are stored once; pages with equal digests of 128 bits are taken for equal.
     DedupTrusted,
+}
+
+/// Which values are stored in fewer bytes than a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Encoding {
+    /// Updates of pages that are written often, as differences from what they replace.
+    pub differences: bool,
+    /// Any value that is shorter so, compressed by itself.
+    pub compression: bool,
+}
+
+impl Encoding {
+    /// Whether anything is encoded.
+    pub fn is_on(self) -> bool {
+        self.differences || self.compression
+    }
 }
 
 /// How old versions are kept.
@@ -72,6 +91,8 @@ pub struct Identity {
     pub policy: Policy,
     /// Whether old versions are kept, and how.
     pub history: Option<HistoryIdentity>,
+    /// What is encoded.
+    pub encoding: Encoding,
     /// Drawn at creation.
     pub uuid: [u8; 16],
     /// Key of digests and checksums.
@@ -97,7 +118,7 @@ pub struct Identity {
 impl Identity {
     /// Whether pages refer to objects, not to units.
     pub fn has_objects(&self) -> bool {
-        self.policy != Policy::Plain || self.history.is_some()
+        self.policy != Policy::Plain || self.history.is_some() || self.encoding.is_on()
     }
 
     /// Whether pages with equal digests are taken for equal.
@@ -111,7 +132,11 @@ impl Identity {
             Policy::Dedup => FEATURE_DEDUP,
             Policy::DedupTrusted => FEATURE_DEDUP | FEATURE_TRUST,
         };
+        let differences = u32::from(self.encoding.differences) * FEATURE_DIFFERENCES;
+        let compression = u32::from(self.encoding.compression) * FEATURE_COMPRESSION;
         dedup
+            | differences
+            | compression
             | match self.history {
                 None => 0,
                 Some(history) if history.protected => FEATURE_HISTORY | FEATURE_PROTECT,
@@ -210,13 +235,17 @@ impl Superblock {
         let has_history = features & FEATURE_HISTORY != 0;
         let protected = features & FEATURE_PROTECT != 0;
         let policy = policy_of(features)
-            .filter(|_| features < 2 * FEATURE_PROTECT && (has_history || !protected));
+            .filter(|_| features & !ALL_FEATURES == 0 && (has_history || !protected));
         let Some(policy) = policy else {
             return Err(Unusable::Features(features));
         };
         let mut identity = Identity {
             policy,
             history: None,
+            encoding: Encoding {
+                differences: features & FEATURE_DIFFERENCES != 0,
+                compression: features & FEATURE_COMPRESSION != 0,
+            },
             uuid,
             key,
             created: fields.u64(),

@@ -5,11 +5,13 @@ use flashlore_flash::Ppn;
 use flashlore_ftl::alloc::Stream;
 use proptest::prelude::*;
 
-use super::journal::{Batch, Change, Entry};
+use super::journal::{Batch, Change, Entry, JournalValue};
+use super::packed::{self, Head};
 use super::record::{Kind, PlacedRecord, RECORD_BYTES, Record, Slot};
 use super::root::{FIXED_BYTES, HistoryRoot, Root};
 use super::superblock::{
-    EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES, Superblock,
+    Encoding, EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES,
+    Superblock,
 };
 use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
 use super::{Areas, Table};
@@ -35,22 +37,29 @@ fn identity() -> impl Strategy<Value = Identity> {
             protected,
         },
     ));
-    let policies = (policy(), history);
+    let encoding = any::<(bool, bool)>().prop_map(|(differences, compression)| Encoding {
+        differences,
+        compression,
+    });
+    let policies = (policy(), history, encoding);
     let all = (policies, any::<[u8; 16]>(), key(), sizes);
-    all.prop_map(|((policy, history), uuid, key, (a, b))| Identity {
-        policy,
-        history,
-        uuid,
-        key,
-        created: b[0],
-        exported: a[0],
-        blocks: a[1],
-        pages_per_block: a[2],
-        units_per_page: a[3],
-        alignment: a[4],
-        index_entries: a[5],
-        journal_bytes: b[1],
-    })
+    all.prop_map(
+        |((policy, history, encoding), uuid, key, (a, b))| Identity {
+            policy,
+            history,
+            encoding,
+            uuid,
+            key,
+            created: b[0],
+            exported: a[0],
+            blocks: a[1],
+            pages_per_block: a[2],
+            units_per_page: a[3],
+            alignment: a[4],
+            index_entries: a[5],
+            journal_bytes: b[1],
+        },
+    )
 }
 
 fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
@@ -87,16 +96,44 @@ fn entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
+fn head() -> impl Strategy<Value = Head> {
+    let numbers = any::<(u32, bool, u64, u64, u64, u128)>();
+    (numbers, 0..900u16).prop_map(|((lpn, lost, birth, base, stamp, digest), length)| Head {
+        lpn,
+        length,
+        lost,
+        birth,
+        base,
+        stamp,
+        digest: Digest(digest),
+    })
+}
+
+fn value() -> impl Strategy<Value = JournalValue> {
+    let bytes = prop::collection::vec(any::<u8>(), 900);
+    (head(), bytes).prop_map(|(head, mut bytes)| {
+        bytes.truncate(usize::from(head.length));
+        JournalValue {
+            head,
+            bytes: bytes.into(),
+        }
+    })
+}
+
 fn batch() -> impl Strategy<Value = Batch> {
     let entries = prop::collection::vec(entry(), 0..60);
     let head = any::<(u64, u64, u64, u32)>();
-    (head, entries).prop_map(|((segment, durable, chain, epoch), entries)| Batch {
-        segment,
-        durable,
-        chain,
-        epoch,
-        entries,
-    })
+    let values = prop::collection::vec(value(), 0..6);
+    (head, entries, values).prop_map(
+        |((segment, durable, chain, epoch), entries, values)| Batch {
+            values,
+            segment,
+            durable,
+            chain,
+            epoch,
+            entries,
+        },
+    )
 }
 
 fn placed() -> impl Strategy<Value = PlacedRecord> {
@@ -132,6 +169,32 @@ proptest! {
         prop_assert_eq!(Superblock::decode(&bytes), Ok(superblock));
         flip(&mut bytes, bit);
         prop_assert!(Superblock::decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn packed_units_come_back(
+        key in key(), values in prop::collection::vec(value(), 0..4), bit: usize,
+    ) {
+        let mut page = [0; 4096];
+        let all = values.iter().map(|v| (v.head, &*v.bytes));
+        let check = packed::encode(&key, all, &mut page);
+        let heads: Vec<Head> = values.iter().map(|v| v.head).collect();
+        prop_assert_eq!(packed::heads(&key, &page, check), Some(heads.clone()));
+        for (i, v) in values.iter().enumerate() {
+            prop_assert_eq!(packed::value(&page, i), Some((v.head, &*v.bytes)));
+        }
+        prop_assert_eq!(packed::value(&page, values.len()), None);
+        let front = packed::FRONT_BYTES + values.len() * packed::HEAD_BYTES;
+        flip(&mut page[..front], bit);
+        prop_assert_eq!(packed::heads(&key, &page, check), None);
+    }
+
+    #[test]
+    fn any_bytes_are_no_packed_unit_or_one(bytes in prop::collection::vec(any::<u8>(), 4096)) {
+        let found = packed::read(&bytes).map_or(0, |heads| heads.len());
+        for i in 0..found {
+            prop_assert!(packed::value(&bytes, i).is_some());
+        }
     }
 
     #[test]
@@ -177,7 +240,7 @@ proptest! {
         key in key(), batch in batch(), offset: u64, alignment in prop_oneof![Just(512), Just(4096)],
         bit: usize,
     ) {
-        let length = Batch::bytes(batch.entries.len(), alignment);
+        let length = Batch::bytes(batch.entries.len(), batch.value_bytes(), alignment);
         prop_assert_eq!(length % alignment, 0);
         let mut bytes = vec![1; length];
         let check = batch.encode(&key, offset, &mut bytes);

@@ -154,6 +154,10 @@ impl Report {
         total.work.instants += work.instants;
         total.work.snapshots += work.snapshots;
         total.work.purges += work.purges;
+        total.work.differences += work.differences;
+        total.work.compressed += work.compressed;
+        total.work.merged += work.merged;
+        total.work.repacked += work.repacked;
     }
 }
 
@@ -185,6 +189,11 @@ impl fmt::Display for Report {
             work.instants,
             work.snapshots,
             work.purges,
+        )?;
+        writeln!(
+            f,
+            "{} differences, {} compressed, {} made whole, {} packed anew",
+            work.differences, work.compressed, work.merged, work.repacked,
         )?;
         write!(
             f,

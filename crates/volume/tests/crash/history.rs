@@ -4,16 +4,34 @@ use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
 use flashlore_medium::{CrashMedium, Style};
-use flashlore_volume::{HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 
 use crate::crash::draw::Draw;
 use crate::crash::pages::Value;
+
+const NOTHING: Encoding = Encoding {
+    differences: false,
+    compression: false,
+};
+const DIFFERENCES: Encoding = Encoding {
+    differences: true,
+    ..NOTHING
+};
+const COMPRESSION: Encoding = Encoding {
+    compression: true,
+    ..NOTHING
+};
+const BOTH: Encoding = Encoding {
+    differences: true,
+    compression: true,
+};
 
 /// A volume and the medium beneath it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
     pub policy: Policy,
     pub history: Option<HistoryIdentity>,
+    pub encoding: Encoding,
     pub exported: u32,
     pub blocks: u32,
     pub pages_per_block: u32,
@@ -75,6 +93,7 @@ impl Setup {
         Identity {
             policy: self.policy,
             history: self.history,
+            encoding: self.encoding,
             uuid: [7; 16],
             key: VolumeKey([9; 32]),
             created: 5,
@@ -128,6 +147,7 @@ impl Setup {
         let mut setup = Setup {
             policy: draw.pick(&[Policy::Plain, Policy::Dedup, Policy::DedupTrusted]),
             history: draw.chance(50).then_some(history),
+            encoding: draw.pick(&[NOTHING, NOTHING, DIFFERENCES, COMPRESSION, BOTH]),
             exported: 1,
             blocks: draw.between(2, 10) as u32,
             pages_per_block: draw.pick(&[2, 3, 4, 4, 8]),

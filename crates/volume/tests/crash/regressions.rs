@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashlore_medium::Style;
-use flashlore_volume::{HistoryIdentity, Policy};
+use flashlore_volume::{Encoding, HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::Oracle;
@@ -17,6 +17,7 @@ fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
     Setup {
         policy,
         history: None,
+        encoding: Encoding::default(),
         exported: 7,
         blocks: 7,
         pages_per_block,

@@ -30,6 +30,12 @@ pub struct Work {
     pub instants: u64,
     pub snapshots: u64,
     pub purges: u64,
+    /// Values stored as differences, and compressed by themselves.
+    pub differences: u64,
+    pub compressed: u64,
+    /// Values made whole, and packed anew by collection.
+    pub merged: u64,
+    pub repacked: u64,
 }
 
 /// What goes wrong with the medium of a session.
@@ -374,6 +380,14 @@ impl Session {
         self.checkpoint_at_open = status.checkpoint;
         self.work.collections += collections;
         self.work.checkpoints += status.checkpoint - before;
+        let encoding = self.volume().encoding_counters();
+        if let Some(e) = encoding {
+            self.work.differences += e.differences;
+            self.work.compressed += e.compressed;
+            let merged = e.merges_gc + e.merges_room + e.merges_read_hot + e.merges_write_cold;
+            self.work.merged += merged;
+            self.work.repacked += e.repacked;
+        }
         if let Some(dedup) = dedup {
             self.work.evictions += dedup.evictions;
             self.work.shares += dedup.hits;

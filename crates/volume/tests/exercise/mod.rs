@@ -15,7 +15,7 @@ use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::format::{Areas, Identity, Policy};
-use flashlore_volume::{Volume, bytes_needed, check, create};
+use flashlore_volume::{Encoding, Volume, bytes_needed, check, create};
 
 /// A part of a volume that is checked as a whole.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,7 @@ fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
         history: None,
+        encoding: Encoding::default(),
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,

@@ -4,7 +4,7 @@
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::Medium;
-use flashlore_volume::{Identity, Policy, Volume, VolumeError};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError};
 
 /// All policies.
 pub const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
@@ -26,6 +26,7 @@ impl Shape {
         Identity {
             policy,
             history: None,
+            encoding: Encoding::default(),
             uuid: [1; 16],
             key: VolumeKey([9; 32]),
             created: 5,

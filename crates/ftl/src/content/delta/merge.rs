@@ -73,6 +73,22 @@ where
         Ok(self.encoder.decode(base.as_ref(), &encoded))
     }
 
+    /// The same for a value that is to be stored anew: if it cannot be read any more, what stands for that.
+    pub fn decode_or_lose<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        object: u32,
+    ) -> Result<P, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        match self.decode(core, object) {
+            Err(FtlError::Device(error)) if F::is_loss(&error) => Ok(self.encoder.lost_page()),
+            decoded => decoded,
+        }
+    }
+
     /// Makes a packed object whole, or the logical page share what is stored already.
     pub fn merge<F, K>(
         &mut self,
@@ -94,7 +110,7 @@ where
         if !self.objects.is_alive(object) || !self.objects.is_packed(object) {
             return Ok(());
         }
-        let page = self.decode(core, object)?;
+        let page = self.decode_or_lose(core, object)?;
         let unit = Unit::New {
             owner: object,
             page,
@@ -146,20 +162,31 @@ where
         K: MapKeeper<P>,
     {
         core.counters.programs_merge += 1;
-        let pack = self.objects.pack_of_difference(object);
         if let Some(delta) = &mut self.delta {
             delta.count_merge(why);
-            if let Some(pack) = pack.filter(|_| self.objects.references(object) > 0) {
-                delta.packs.lose_live(pack);
-            }
         }
-        self.unpack(core, object);
-        self.objects.set_whole(object, ppn);
-        core.keeper.moved(object);
+        self.made_whole(core, object, ppn);
         let known = self.candidate(self.objects.content(object)).is_some();
         if self.dedup.is_on() && !known {
             self.index(object);
         }
+    }
+
+    /// A packed object lies in a unit of its own from now on.
+    pub fn made_whole<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let pack = self.objects.pack_of_difference(object);
+        if let Some(delta) = &mut self.delta
+            && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
+        {
+            delta.packs.lose_live(pack);
+        }
+        self.unpack(core, object);
+        self.objects.set_whole(object, ppn);
+        core.keeper.moved(object);
     }
 
     /// Reads the flash pages of an object, without those in RAM; answers when each is there.
