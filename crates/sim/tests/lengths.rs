@@ -154,9 +154,9 @@ fn expected(source: &mut dyn RequestSource, pages: &dyn PageSource, codec: Codec
                 if let Some(bytes) = encoded.filter(|bytes| fits(bytes.len())) {
                     alone = (alone.0 + bytes.len() as u64, alone.1 + 1);
                 }
-                let encoded = bases.get(&lpn).and_then(|&base| {
-                    encoder.delta(codec, &page(base), &new, MOST_BYTES as usize)
-                });
+                let encoded = bases
+                    .get(&lpn)
+                    .and_then(|&base| encoder.delta(codec, &page(base), &new, MOST_BYTES as usize));
                 match encoded.filter(|bytes| fits(bytes.len())) {
                     Some(bytes) => {
                         differences = (differences.0 + bytes.len() as u64, differences.1 + 1);
@@ -186,9 +186,7 @@ fn encodes_as_the_codec_does(source: &mut dyn RequestSource, pages: &dyn PageSou
 
 #[test]
 fn lengths_are_those_that_the_codec_gives() {
-    let writes: Vec<_> = (0..400u32)
-        .map(|i| (i * 7 % 20, i * i % 97, 0))
-        .collect();
+    let writes: Vec<_> = (0..400u32).map(|i| (i * 7 % 20, i * i % 97, 0)).collect();
     encodes_as_the_codec_does(&mut Made::new(&writes), &Alike);
 }
 
@@ -302,13 +300,22 @@ fn what_has_no_length_is_refused_before_the_run_begins() {
     let codec = ["codec.ratio=codec"];
     assert_eq!(refused(&codec, &with, Some(&Alike)), Ok(()));
     let error = refused(&codec, &with, None).unwrap_err();
-    assert!(error.contains("those of the trace are not known"), "{error}");
+    assert!(
+        error.contains("those of the trace are not known"),
+        "{error}"
+    );
     without.value_ids = 101;
     let error = refused(&codec, &without, Some(&Alike)).unwrap_err();
-    assert!(error.contains("those of value 100 are not known"), "{error}");
+    assert!(
+        error.contains("those of value 100 are not known"),
+        "{error}"
+    );
     without.content.pages_written = 1;
     let error = refused(&codec, &without, Some(&Alike)).unwrap_err();
-    assert!(error.contains("no content for 1 of 2 page writes"), "{error}");
+    assert!(
+        error.contains("no content for 1 of 2 page writes"),
+        "{error}"
+    );
     // A system that encodes nothing asks for nothing.
     let plain = config("ca-ssd-4g", "plain", &codec);
     assert!(check(&plain, &without, None).is_ok());
