@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::program::{Place, Ran, fiu, runs};
 
-const PROFILE: &str = "profile:sysbench,scale=0.005";
+const PROFILE: &str = "profile:sysbench,scale=0.02";
 
 /// A place with a trace of digests, and the workload of a profile with its pages.
 fn place() -> Place {
     let place = Place::new();
     place.write("t.fiu", &fiu());
-    let made = ["trace", "synth", "sysbench", "--scale", "0.005"];
+    let made = ["trace", "synth", "sysbench", "--scale", "0.02"];
     let files = ["-o", "s.parquet", "--pages", "s.pages.zst"];
     place.run(&[&made[..], &files].concat()).ok();
     place

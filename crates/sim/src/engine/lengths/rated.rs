@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_ratio_becomes_the_nearest_number_of_bytes() {
-        for (ratio, bytes) in [(1, 1), (16, 1), (24, 1), (25, 2), (FULL_RATIO, 4096)] {
+        for (ratio, bytes) in [(1, 1), (16, 1), (23, 1), (24, 2), (FULL_RATIO, 4096)] {
             assert_eq!(bytes_of(ratio), bytes, "{ratio}");
         }
         // 0.35 of a page is 1433.6 bytes.
