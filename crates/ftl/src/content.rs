@@ -921,6 +921,11 @@ where
         })
     }
 
+    /// Who encodes.
+    pub fn encoder_mut(&mut self) -> &mut E {
+        &mut self.store.encoder
+    }
+
     /// The policy that encodes, if there is one.
     pub fn delta(&self) -> Option<&Delta<E::Encoded>> {
         self.store.delta.as_ref()

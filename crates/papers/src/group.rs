@@ -3,7 +3,7 @@
 use flashlore_sim::config::{RunConfig, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
 use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
-use flashlore_trace::{ContentModel, UNIT_BYTES, WorkloadOptions};
+use flashlore_trace::{ContentModel, PageSource, UNIT_BYTES, WorkloadOptions};
 
 use crate::definition::Workload;
 use crate::error::PaperError;
@@ -62,7 +62,12 @@ impl Group {
         };
         if !self.runs.is_empty() {
             let made = flashlore_trace::Workload::from_readers(reader(), &content)?;
-            self.simulate(made, ticker, &mut found)?;
+            let needs_bytes = self.runs.iter().any(|(_, c)| c.system.needs_bytes());
+            let recipes = (needs_bytes && self.workload.zipf.is_none())
+                .then(|| source.recipes())
+                .flatten();
+            let pages = recipes.as_ref().map(|recipes| recipes as &dyn PageSource);
+            self.simulate(made, pages, ticker, &mut found)?;
         }
         if let Some(name) = &self.count {
             let counted = values::count(reader(), &content, self.workload.scale)?;
@@ -74,6 +79,7 @@ impl Group {
     fn simulate(
         &self,
         mut made: flashlore_trace::Workload,
+        pages: Option<&dyn PageSource>,
         ticker: &mut dyn Ticker,
         found: &mut Found,
     ) -> Result<(), PaperError> {
@@ -82,6 +88,7 @@ impl Group {
                 measure: MeasureOptions::default(),
                 progress: Some(&mut *ticker),
                 recovery_check: None,
+                pages,
             };
             let done = simulate(config, &mut made, run).map_err(|source| PaperError::Run {
                 run: name.clone(),

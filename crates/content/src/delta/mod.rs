@@ -36,6 +36,9 @@ pub trait Encoder<C, P> {
     /// An encoded value as it is kept in RAM until it is programmed.
     type Encoded: Clone;
 
+    /// What the host's trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
+    fn tell_ratio(&mut self, _ratio: u16) {}
+
     /// The value as its difference from a base, and its length in bytes, if that is at most `limit`.
     fn difference(
         &mut self,
