@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_medium::{FileMedium, Mode};
 use flashlore_volume::dump::DumpError;
-use flashlore_volume::{CreateOptions, DumpParts, Finding, Policy, Volume, VolumeError};
+use flashlore_volume::{CreateOptions, DumpParts, Encoding, Finding, Policy, Volume, VolumeError};
 
 use crate::cli::{
     CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
