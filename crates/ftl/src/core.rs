@@ -588,7 +588,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn barrier(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
-        self.flush(at)?;
+        self.flush_all(at)?;
         self.flash.barrier()?;
         self.unsettled.clear();
         Ok(())
@@ -784,6 +784,20 @@ where
             }
             if !self.options.log {
                 break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, and what collection wrote in another form: it is no copy of anything that is still there.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn flush_all(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.flush(at)?;
+        for stream in [Stream::Gc, Stream::LogGc] {
+            for lane in 0..self.layout.lanes().len() {
+                self.pad(self.layout.lanes()[lane], stream, at)?;
             }
         }
         Ok(())

@@ -225,7 +225,8 @@ impl<M: Medium> Volume<M> {
         let packed = self.layer.flush_packs();
         packed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
-        core.flush(0).map_err(|error| VolumeError::of(error, 0))?;
+        core.flush_all(0)
+            .map_err(|error| VolumeError::of(error, 0))?;
         self.tables.write(self.layer.as_mut(), self.stamp)?;
         Ok(())
     }

@@ -241,7 +241,11 @@ where
         let dies =
             |&o: &u32| objects.references(o) == 1 && objects.kept(o) == 0 && objects.pins(o) == 0;
         let leaving = old.filter(dies);
-        let begins = |delta: &Delta<_>| delta.packs.full(Filler::Host).is_none();
+        // Another page begins to be filled, now or once this one is programmed.
+        let begins = |delta: &Delta<_>| {
+            let packs = &delta.packs;
+            packs.full(Filler::Host).is_none() || !packs.fits(Filler::Host, length, None)
+        };
         if core.options().barriers && self.delta.as_ref().is_some_and(begins) {
             self.make_room(core, when.at)?;
         }
