@@ -496,6 +496,11 @@ where
         let (object, done) = self.store(when, lpn, new, tag)?;
         self.store.dedup.counters.misses += 1;
         self.store.dedup.hashed(false);
+        let taken = match E::ON {
+            // Making room may have made it die, or entered another that was made whole.
+            true => self.candidate(self.store.objects.content(object)),
+            false => taken,
+        };
         match taken {
             Some(before) => {
                 self.store.dedup.counters.collisions += 1;

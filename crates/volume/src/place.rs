@@ -9,7 +9,10 @@
 use std::collections::HashMap;
 
 use flashlore_flash::Ppn;
-use flashlore_ftl::content::delta::packs::{RestoredPack, SLOT_BYTES, Slot};
+use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_ftl::content::delta::packs::{
+    HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot,
+};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 
 use crate::error::VolumeError;
@@ -268,11 +271,23 @@ impl Placed {
             return Ok(());
         };
         let number = row.location.index();
+        if u32::from(packed.length) > MOST_BYTES {
+            return damaged(format!(
+                "object {handle} takes {} bytes of a packed page, at most {MOST_BYTES} fit",
+                packed.length
+            ));
+        }
         let Some(page) = copies.tables.packs.get(number) else {
             return damaged(format!(
                 "object {handle} lies in packed page {number}, which does not exist"
             ));
         };
+        if u32::from(page.bytes) + HEADER_BYTES > UNIT_BYTES {
+            return damaged(format!(
+                "packed page {number} is said to hold {} bytes",
+                page.bytes
+            ));
+        }
         let pack = self.packs[number].get_or_insert_with(|| RestoredPack {
             location: page.unit,
             slots: empty_slots(page.slots, page.bytes),

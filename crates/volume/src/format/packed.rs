@@ -67,6 +67,9 @@ impl Head {
     /// Reads a head; `None` if there is none.
     pub fn decode(fields: &mut Reader<'_>) -> Option<Head> {
         let (lpn, length) = (fields.u32(), fields.u16());
+        if usize::from(length) + HEAD_BYTES + FRONT_BYTES > PAGE_BYTES {
+            return None;
+        }
         let lost = match fields.u16() {
             0 => false,
             1 => true,
