@@ -275,7 +275,11 @@ where
         if packs.is_none_or(|packs| packs.full(filler).is_none()) {
             return Ok(None);
         }
-        self.limit_packs(core, when.at)?;
+        match self.limit_packs(core, when.at) {
+            // It has its unit; what would have to be merged first waits until there is room.
+            Err(FtlError::Protected { .. }) if core.options().barriers => {}
+            limited => limited?,
+        }
         if !core.options().barriers {
             self.make_room(core, when.at)?;
         }
