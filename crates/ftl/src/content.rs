@@ -479,9 +479,16 @@ where
         taken: Option<u32>,
         tag: Tag,
     ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let content = new.content;
         let (object, done) = self.store(when, lpn, new, tag)?;
         self.store.dedup.counters.misses += 1;
         self.store.dedup.hashed(false);
+        // Making room for it may have ended the object with its fingerprint, or entered one.
+        let taken = if E::ON {
+            self.candidate(content)
+        } else {
+            taken
+        };
         match taken {
             Some(before) => {
                 self.store.dedup.counters.collisions += 1;

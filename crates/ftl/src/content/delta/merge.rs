@@ -126,10 +126,13 @@ where
     {
         let content = self.objects.content(object);
         let found = self.candidate(content);
+        let same = found.is_some_and(|o| self.objects.content(o) == content);
         let found = found.filter(|&o| o != object && !self.objects.is_packed(o));
+        let found = found.filter(|_| same || !self.dedup.verify);
         let Some(found) = found.filter(|_| self.objects.get(lpn) == object) else {
             return false;
         };
+        self.dedup.counters.corrupted += u64::from(!same);
         self.dedup.index.touch(&mut self.objects, found);
         self.redirect(core, lpn, found);
         if let Some(delta) = &mut self.delta {
