@@ -98,6 +98,8 @@ pub enum Step {
     Write(u32, u32),
     /// The same, not hashed.
     WriteUnhashed(u32, u32),
+    /// A page, and an old version of any: the page is written what that holds.
+    WriteOld(u32, u32),
     Read(u32),
     /// A page, and an instant.
     ReadAt(u32, u32),
@@ -135,7 +137,7 @@ pub struct Case {
     /// Places of the front, and pages of a bucket.
     pub places: u32,
     pub range: u32,
-    /// Different values.
+    /// Different values of most writes.
     pub values: u32,
     pub steps: Vec<Step>,
 }
@@ -162,7 +164,7 @@ pub fn cases(combination: &Combination, longest: usize) -> impl Strategy<Value =
         40u32..101,
         1u32..40,
         2u32..17,
-        prop_oneof![Just(12u32), Just(60), Just(100_000)],
+        prop_oneof![1 => Just(12u32), 1 => Just(60), 3 => Just(100_000)],
         prop::collection::vec(steps(combination), longest / 10..longest),
     );
     let device = devices(combination.victims);
@@ -268,7 +270,11 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
 
 fn versions_options() -> impl Strategy<Value = VersionsOptions> {
     (
-        prop_oneof![Just(None), (1u32..100).prop_map(Some)],
+        prop_oneof![
+            2 => Just(None),
+            1 => (1u32..8).prop_map(Some),
+            1 => (8u32..100).prop_map(Some),
+        ],
         prop_oneof![Just(0u64), 1u64..300],
         any::<bool>(),
         0u64..20,
@@ -320,9 +326,10 @@ fn steps(combination: &Combination) -> impl Strategy<Value = Step> + use<> {
     if combination.history {
         steps.extend([
             (8, any2().prop_map(|(l, t)| Step::ReadAt(l, t)).boxed()),
+            (8, any2().prop_map(|(l, v)| Step::WriteOld(l, v)).boxed()),
             (1, any::<u32>().prop_map(Step::Snapshot).boxed()),
             (1, any::<u32>().prop_map(Step::DeleteSnapshot).boxed()),
-            (1, any::<u32>().prop_map(Step::ReturnTo).boxed()),
+            (2, any::<u32>().prop_map(Step::ReturnTo).boxed()),
             (1, any::<u32>().prop_map(Step::Advance).boxed()),
             (1, any2().prop_map(|(l, n)| Step::Purge(l, n)).boxed()),
         ]);

@@ -122,6 +122,23 @@ impl Rig {
         }
     }
 
+    /// A value; a quarter of the numbers name one of a few.
+    fn value(&self, raw: u32) -> u32 {
+        if raw.is_multiple_of(4) {
+            raw / 4 % self.values.min(20)
+        } else {
+            raw / 4 % self.values
+        }
+    }
+
+    /// The value of an old version.
+    fn old_value(&self, raw: u32) -> Option<u32> {
+        let history = &self.ftl.versions()?.history;
+        let count = history.objects().count().max(1);
+        let object = history.objects().nth(raw as usize % count)?;
+        Some(self.ftl.objects().content(object).0)
+    }
+
     /// An instant up to the present, more often a late one.
     fn instant(&self, raw: u32) -> u64 {
         let back = u64::from(raw >> 8) % (1 << (raw % 12));
@@ -135,10 +152,15 @@ impl Rig {
         self.ftl.set_instant(now);
         match step {
             Step::Write(raw, value) => {
-                self.change(self.page(raw), Some(value % self.values), self.dedups)?;
+                self.change(self.page(raw), Some(self.value(value)), self.dedups)?;
             }
             Step::WriteUnhashed(raw, value) => {
-                self.change(self.page(raw), Some(value % self.values), false)?;
+                self.change(self.page(raw), Some(self.value(value)), false)?;
+            }
+            Step::WriteOld(raw, version) => {
+                if let Some(value) = self.old_value(version) {
+                    self.change(self.page(raw), Some(value), self.dedups)?;
+                }
             }
             Step::Trim(raw) => self.change(self.page(raw), None, false)?,
             Step::Read(raw) => {
@@ -172,7 +194,7 @@ impl Rig {
                 let first = self.page(raw);
                 let end = (first + count % 4).min(self.exported());
                 self.ftl.purge(first..end);
-                (first..end).for_each(|lpn| self.model.purge(lpn, now));
+                (first..end).for_each(|lpn| self.model.purge(lpn));
                 self.truth = self.model.clone();
             }
             Step::HandOn(raw) => {
@@ -333,7 +355,7 @@ impl Rig {
             None => None,
         };
         let expected = self.model.at(lpn, instant);
-        if found != expected && self.model.compares(lpn, instant) {
+        if found != expected {
             return Err(format!(
                 "page {lpn} at {instant} (now {}): {found:?}, expected {expected:?}",
                 self.now
@@ -384,7 +406,9 @@ impl Rig {
             tally.count(Event::ReturnedToMerged, u64::from(merged));
             tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn as usize]));
         }
-        self.model.return_to(instant, self.now);
+        let objects = self.ftl.objects();
+        let began = |lpn: u32| objects.object_of(lpn) != before[lpn as usize];
+        self.model.return_to(instant, self.now, began);
         self.truth = self.model.clone();
         for lpn in pages {
             self.host[lpn as usize] = (self.now, self.model.present(lpn));

@@ -22,14 +22,10 @@ struct Version {
     origin: Origin,
 }
 
-/// The versions of every page, oldest first, and what a device may not tell apart.
+/// The versions of every page, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct Versions {
     pages: BTreeMap<u32, Vec<Version>>,
-    /// Pages of which the present version may have begun later than noted here.
-    unsure: Vec<u32>,
-    /// Instants of a page before this one are not compared.
-    forgotten: BTreeMap<u32, u64>,
 }
 
 impl Versions {
@@ -80,43 +76,28 @@ impl Versions {
         }
     }
 
-    /// Every page holds again what it held at an instant.
-    pub fn return_to(&mut self, instant: u64, now: u64) {
-        let later = |versions: &Vec<Version>| versions.last().is_some_and(|v| v.stamp > instant);
-        let pages = self.pages.iter();
-        let changed: Vec<u32> = pages
-            .filter(|(_, versions)| later(versions))
-            .map(|(&lpn, _)| lpn)
-            .collect();
-        for lpn in changed {
+    /// Every page holds again what it held at an instant. A page may hold that in another object than before,
+    /// which begins a version with the same value: `began` says so.
+    pub fn return_to(&mut self, instant: u64, now: u64, began: impl Fn(u32) -> bool) {
+        let pages: Vec<u32> = self.pages.keys().copied().collect();
+        for lpn in pages {
             let then = self.at(lpn, instant);
-            if then != self.present(lpn) {
-                let origin = match then {
-                    Some(_) => self.origin_at(lpn, instant).unwrap_or(Origin::Written),
-                    None => Origin::Returned,
-                };
-                self.change(lpn, now, then, origin);
-            } else {
-                // Another object may hold the same value.
-                self.unsure.push(lpn);
+            if then == self.present(lpn) && !began(lpn) {
+                continue;
             }
+            let origin = match then {
+                Some(_) => self.origin_at(lpn, instant).unwrap_or(Origin::Written),
+                None => Origin::Returned,
+            };
+            self.change(lpn, now, then, origin);
         }
     }
 
     /// Only the present version of a page has ever been.
-    pub fn purge(&mut self, lpn: u32, now: u64) {
-        let Some(versions) = self.pages.get_mut(&lpn) else {
-            return;
-        };
-        if self.unsure.contains(&lpn) {
-            self.forgotten.insert(lpn, now);
+    pub fn purge(&mut self, lpn: u32) {
+        if let Some(versions) = self.pages.get_mut(&lpn) {
+            let old = versions.len().saturating_sub(1);
+            versions.drain(..old);
         }
-        let old = versions.len().saturating_sub(1);
-        versions.drain(..old);
-    }
-
-    /// Whether an instant of a page can be compared.
-    pub fn compares(&self, lpn: u32, instant: u64) -> bool {
-        self.forgotten.get(&lpn).is_none_or(|&from| instant >= from)
     }
 }
