@@ -165,7 +165,7 @@ pub fn cases(combination: &Combination, longest: usize) -> impl Strategy<Value =
         1u32..40,
         2u32..17,
         prop_oneof![1 => Just(12u32), 1 => Just(60), 3 => Just(100_000)],
-        prop::collection::vec(steps(combination), longest / 10..longest),
+        prop::collection::vec(steps(combination), longest / 4..longest),
     );
     let device = devices(combination.victims);
     (device, options, rest).prop_map(|(drawn, options, rest)| {
@@ -326,7 +326,7 @@ fn steps(combination: &Combination) -> impl Strategy<Value = Step> + use<> {
     if combination.history {
         steps.extend([
             (8, any2().prop_map(|(l, t)| Step::ReadAt(l, t)).boxed()),
-            (8, any2().prop_map(|(l, v)| Step::WriteOld(l, v)).boxed()),
+            (12, any2().prop_map(|(l, v)| Step::WriteOld(l, v)).boxed()),
             (1, any::<u32>().prop_map(Step::Snapshot).boxed()),
             (1, any::<u32>().prop_map(Step::DeleteSnapshot).boxed()),
             (2, any::<u32>().prop_map(Step::ReturnTo).boxed()),

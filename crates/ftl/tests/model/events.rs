@@ -16,7 +16,7 @@ pub enum Event {
     SharedBaseLeft,
     /// A page became a difference from a base from which another page is another difference.
     TwoDeltasOneBase,
-    /// Collection moved a unit that a page, a difference and an old version refer to.
+    /// Collection moved a value that a page, a difference and an old version refer to.
     MovedWithAllReferences,
     /// A page was returned to a value that was a difference then and has been merged since.
     ReturnedToMerged,
@@ -114,8 +114,8 @@ struct Seen {
     references: u32,
     kept: u32,
     pins: u32,
-    /// Where it lies, if it is whole.
-    place: Option<u32>,
+    /// Whether it is packed, and its unit or packed page.
+    place: (bool, u32),
     /// Whether two pages referred to it at once.
     shared: bool,
     indexed: bool,
@@ -168,7 +168,7 @@ impl Watch {
     }
 
     fn compare(&mut self, before: Seen, now: Seen, advanced: bool) {
-        let moved = before.place.is_some() && now.place.is_some() && before.place != now.place;
+        let moved = before.place.0 == now.place.0 && before.place.1 != now.place.1;
         let all = |o: Seen| o.references > 0 && o.kept > 0 && o.pins > 0;
         let left = before.references > 0 && now.references == 0;
         let gave_up = before.kept > 0 && now.kept == 0 && now.references == 0;
@@ -246,7 +246,7 @@ fn look_at(ftl: &Device, handle: u32, before: Option<Seen>) -> Option<Seen> {
         references,
         kept: objects.kept(handle),
         pins: objects.pins(handle),
-        place: (!objects.is_packed(handle)).then(|| objects.at(handle).0),
+        place: (objects.is_packed(handle), objects.at(handle).0),
         shared: references >= 2 || before.is_some_and(|b| b.shared),
         indexed,
         was_indexed: indexed || before.is_some_and(|b| b.was_indexed),
