@@ -999,9 +999,12 @@ fn check_spare<P, K: MapKeeper<P>>(
             high: marks.high,
         });
     }
-    // A victim gains whole pages, because its copies are padded. For one to be found always, every sealed
-    // block could lack all units of a page but one.
-    let scattered = geometry.units_per_page() - 1;
+    // A victim gains a page. Whoever fills what is exported thinly must always find one, so every
+    // sealed block could lack all units of a page but one.
+    let scattered = match options.thin {
+        true => geometry.units_per_page() - 1,
+        false => 0,
+    };
     let streams = match options.streams {
         Streams::Separate => 2,
         Streams::Shared => 1,

@@ -11,8 +11,8 @@
 //!
 //! The short form calls `check()` after every operation. The long one is ignored unless asked for:
 //! `cargo test --release -p flashlore-ftl --test model -- --ignored --nocapture` makes ten million operations
-//! and prints the table of events. `FLASHLORE_MODEL_OPERATIONS` changes their number, `FLASHLORE_MODEL_SEED`
-//! the seed of either form, and `FLASHLORE_MODEL_ONLY` leaves out the combinations whose name does not contain
+//! and prints the table of events. Of either form, `FLASHLORE_MODEL_OPERATIONS` changes the number of operations,
+//! `FLASHLORE_MODEL_SEED` the seed, and `FLASHLORE_MODEL_ONLY` leaves out the combinations whose name does not contain
 //! it. A failure prints its combination, the seed, and the smallest case it shrank to.
 
 #[path = "../common/mod.rs"]
@@ -68,7 +68,7 @@ fn run(combination: &Combination, case: &Case, check_every: usize) -> Result<Tal
 fn drive(combination: &Combination, seed: u64, operations: u64, check_every: usize) -> Tally {
     let config = Config {
         failure_persistence: None,
-        max_shrink_iters: 20_000,
+        max_shrink_iters: Config::default().max_shrink_iters.min(20_000),
         max_shrink_time: 120_000,
         ..Config::default()
     };
@@ -103,9 +103,10 @@ fn drive(combination: &Combination, seed: u64, operations: u64, check_every: usi
 #[test]
 fn every_combination_equals_the_list_of_versions() {
     let seed = setting("FLASHLORE_MODEL_SEED", 1);
+    let each = setting("FLASHLORE_MODEL_OPERATIONS", 1_000_000) / Combination::all().count() as u64;
     let mut total = Tally::default();
     for combination in combinations() {
-        total.add(&drive(&combination, seed, 5000, 1));
+        total.add(&drive(&combination, seed, each, 1));
     }
     println!(
         "seed {seed}\n{}",
