@@ -85,7 +85,7 @@ pub struct Core<F: Flash, K = Resident> {
     /// With barriers: blocks freed since the last one.
     unsettled: Vec<BlockId>,
     most_live: u64,
-    /// The last foreground collection gained no page, because it gave units other forms: the next victim
+    /// The last collection gained no page, because it gave units other forms: the next victim
     /// is chosen for its units, which move as they are.
     pub(crate) gains_nothing: bool,
     pub(crate) moves_as_is: bool,
