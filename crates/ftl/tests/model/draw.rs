@@ -194,7 +194,7 @@ fn devices(victims: VictimChoice) -> impl Strategy<Value = Drawn> {
             endurance: 0,
             ..drawn
         };
-        while fitted.geometry().units() > MOST_UNITS.into() {
+        while fitted.geometry().units() > MOST_UNITS {
             let Drawn {
                 channels,
                 dies,

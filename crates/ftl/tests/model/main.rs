@@ -24,7 +24,8 @@ mod rig;
 mod versions;
 
 use std::cell::RefCell;
-use std::time::Instant;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use draw::{Case, Combination, cases};
 use events::{EVENTS, Tally};
@@ -112,6 +113,19 @@ fn every_combination_equals_the_list_of_versions() {
         "seed {seed}\n{}",
         total.table_of([("all".to_string(), &total)])
     );
+}
+
+/// What the long form found: packed old versions that may not go were packed anew in idle time for ever.
+#[test]
+fn background_collection_that_gains_nothing_ends() {
+    const LIMIT: Duration = Duration::from_secs(300);
+    let name = "dedup+delta+history QueueByPage Fifo";
+    let found = Combination::all().find(|c| c.to_string() == name);
+    let combination = found.expect("there is such a combination");
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || done.send(drive(&combination, 1, 1000, 1)));
+    let tally = ended.recv_timeout(LIMIT);
+    assert!(tally.is_ok(), "{name}, seed 1, did not end well: {tally:?}");
 }
 
 #[test]

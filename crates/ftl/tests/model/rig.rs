@@ -67,10 +67,8 @@ impl Rig {
     pub fn new(combination: &Combination, case: &Case) -> Self {
         let geometry = case.drawn.geometry();
         let mut options = case.drawn.options();
-        // Beyond what a thin device may hold, every block can lack less than a page of units: none is gained.
         let least = FtlOptions {
             exported: 1,
-            thin: true,
             log: case.delta.is_some(),
             ..options.clone()
         };
