@@ -1026,5 +1026,7 @@ fn check_spare<P, K: MapKeeper<P>>(
             units: u64::from(geometry.blocks()) * u64::from(data_units),
         });
     }
-    Ok(always)
+    // What is exported may be live, unless it is exported thinly.
+    let exported = if options.thin { 0 } else { options.exported };
+    Ok(always.max(u64::from(exported)))
 }
