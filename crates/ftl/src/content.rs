@@ -493,13 +493,15 @@ where
         taken: Option<u32>,
         tag: Tag,
     ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let content = new.content;
         let (object, done) = self.store(when, lpn, new, tag)?;
         self.store.dedup.counters.misses += 1;
         self.store.dedup.hashed(false);
-        let taken = match E::ON {
-            // Making room may have made it die, or entered another that was made whole.
-            true => self.candidate(self.store.objects.content(object)),
-            false => taken,
+        // Making room for it may have ended the object with its fingerprint, or entered one.
+        let taken = if E::ON {
+            self.candidate(content)
+        } else {
+            taken
         };
         match taken {
             Some(before) => {

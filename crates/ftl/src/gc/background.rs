@@ -33,6 +33,10 @@ pub struct Job {
     stream: Stream,
     /// The unit to go on from.
     from: u32,
+    /// Whether its units move as they are.
+    as_is: bool,
+    /// Units written for it so far.
+    written: u64,
 }
 
 impl Job {
@@ -73,6 +77,8 @@ where
             victim,
             stream,
             from: self.geometry.first_unit(victim).0,
+            as_is: stream == Stream::Gc && self.moves_as_is,
+            written: 0,
         });
     }
 
@@ -209,11 +215,17 @@ where
         };
         match next {
             Some(ppn) => {
-                self.jobs[job].from = self.move_page(map, at, victim, ppn, stream)?;
+                self.moves_as_is = self.jobs[job].as_is;
+                let before = self.counters.programs_by_collection();
+                let next = self.move_page(map, at, victim, ppn, stream)?;
+                let job = &mut self.jobs[job];
+                job.from = next;
+                job.written += self.counters.programs_by_collection() - before;
                 Ok(())
             }
             None => {
-                self.jobs.remove(job);
+                let job = self.jobs.remove(job);
+                self.note_gain(stream, job.written);
                 self.finish_collection(map, at, victim, stream, erase)
             }
         }

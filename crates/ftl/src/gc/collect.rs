@@ -95,12 +95,16 @@ where
             self.blocks.abandon_collection(victim);
             return Err(error);
         }
+        self.note_gain(stream, self.counters.programs_by_collection() - before);
+        self.finish_collection(map, at, victim, stream, Erase::Now)
+    }
+
+    /// A victim has been emptied, for which so many units were written. What is written anew in another form
+    /// may take as much as it frees.
+    pub(crate) fn note_gain(&mut self, stream: Stream, written: u64) {
         if self.options.log && stream == Stream::Gc {
-            // What is written anew in another form may take as much as it frees.
-            let written = self.counters.programs_by_collection() - before;
             self.gains_nothing = written >= u64::from(self.blocks.data_units());
         }
-        self.finish_collection(map, at, victim, stream, Erase::Now)
     }
 
     /// Whether a block holds packed pages; blocks hold them alone.

@@ -190,9 +190,9 @@ where
         let busy = self.delta.as_ref().is_some_and(|d| d.busy == object);
         // An old version stays as it is: nobody reads or writes it.
         let live = self.objects.references(object) > 0;
-        // An old version may need the base still: then a merge takes one more unit.
-        let crowded = self.records() && self.units(core) >= core.most_live();
-        if busy || !live || crowded || !core.has_block_to_spare(own, target) {
+        // A base that an old version keeps is not freed by the merge.
+        let has_room = !self.records() || self.units(core) < core.most_live();
+        if busy || !live || !has_room || !core.has_block_to_spare(own, target) {
             return Ok(false);
         }
         if self.share_instead(core, object, lpn, Why::Gc) {
