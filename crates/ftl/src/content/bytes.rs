@@ -133,6 +133,8 @@ where
             }
         }
         ftl.store.dedup.counters = Default::default();
+        // Versions given up since the last barrier are there again.
+        ftl.store.make_room_of_history(&mut ftl.core);
         Ok(ftl)
     }
 

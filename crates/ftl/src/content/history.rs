@@ -110,6 +110,11 @@ impl Versions {
         self.now = stamp;
     }
 
+    /// Whether writes are refused rather than that the window becomes too short.
+    pub fn protects(&self) -> bool {
+        self.options.on_pressure == OnPressure::Refuse
+    }
+
     /// Whether changes are recorded.
     #[inline(always)]
     pub fn is_recording(&self) -> bool {
