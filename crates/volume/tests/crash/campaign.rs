@@ -105,7 +105,11 @@ fn one_history(
     let mut draw = Draw::new(seed);
     let setup = Setup::draw(&mut draw);
     let units = setup.blocks * setup.pages_per_block * setup.units_per_page;
-    let count = draw.between(20, 40 + 2 * u64::from(units)).min(250);
+    let count = match setup.encoding.is_on() {
+        // Packed pages are collected only after many writes: each holds several.
+        true => draw.between(60, 100 + 6 * u64::from(units)).min(500),
+        false => draw.between(20, 40 + 2 * u64::from(units)).min(250),
+    };
     let believed = vec![0; setup.exported as usize];
     let ops = operations(&mut draw, count, &believed, 1_000).into();
     let tally = search(&setup, &ops, effort, draw.number(), distinct)?;

@@ -67,7 +67,8 @@ impl Moment {
         for lpn in pages.start as usize..(pages.end as usize).min(self.contents.len()) {
             let mut is_present = true;
             for (_, contents) in past.iter_mut().rev() {
-                is_present &= contents[lpn] == self.contents[lpn];
+                let held = contents[lpn];
+                is_present &= held == self.contents[lpn] || held == UNKNOWN;
                 Arc::make_mut(contents)[lpn] = if is_present { UNKNOWN } else { 0 };
             }
         }
