@@ -8,13 +8,14 @@
 //! | [`history`] | instants: reading them, returning to them, snapshots, purges |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
+//! | [`policies`] | the settings of the translation layer under it |
 //! | [`load`] | what the last checkpoint holds |
 //! | [`mod@check`] | checking a volume that is not open |
 //! | [`findings`] | unreadable pages with their addresses; scrubbing |
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan`, `replay` and `place` recover, `layer` hides which policy is on.
+//! Inside: `journal` and `tables` write, `scan`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
 
 pub mod check;
 pub mod dump;
@@ -33,7 +34,9 @@ mod encoder;
 mod journal;
 mod layer;
 mod place;
+pub mod policies;
 mod replay;
+mod restore;
 mod scan;
 mod tables;
 mod unit;

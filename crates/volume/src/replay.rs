@@ -16,8 +16,8 @@ use crate::error::VolumeError;
 use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::{Young, first_event};
-use crate::open::history_options;
 use crate::place::{Copies, Name, Placed, place};
+use crate::policies::history_options;
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
 
 const NOWHERE: u32 = u32::MAX;

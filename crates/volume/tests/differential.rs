@@ -13,7 +13,7 @@ use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{Counters, DedupFtl, PlainFtl};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
-use flashlore_volume::open::{dedup_options, ftl_options};
+use flashlore_volume::policies::{dedup_options, ftl_options};
 use flashlore_volume::{Identity, Policy, Volume, VolumeError, bytes_needed, create};
 use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 

@@ -306,7 +306,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         // old versions: where these are kept, there may be more until the next packed page is programmed.
         let too_many_packs = u64::from(packs) > u64::from(most_packs) + more;
         // What a recovery brings back of a protected window stays.
-        let protects = core.options().thin && self.versions.as_ref().is_some_and(Versions::protects);
+        let protects =
+            core.options().thin && self.versions.as_ref().is_some_and(Versions::protects);
         if units > most + more && !protects || too_many_packs && !self.records() {
             return Err(format!(
                 "{units} units hold something, at most {most} may; {packs} packed pages hold live values, \

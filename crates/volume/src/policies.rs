@@ -1,0 +1,86 @@
+//! The settings of the translation layer under a volume.
+
+use flashlore_content::DedupOptions;
+use flashlore_content::history::HistoryOptions;
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::options::{FtlOptions, Watermarks};
+
+use crate::format::{Encoding, Identity, Policy};
+
+/// The longest encoded value that is stored, with its head: what is longer is read faster whole.
+const MOST_ENCODED: u16 = 3 << 10;
+
+/// The settings of the translation layer under a volume.
+pub fn ftl_options(id: &Identity) -> FtlOptions {
+    let mut options = FtlOptions::new(id.exported);
+    options.thin = true;
+    options.barriers = true;
+    // One block more than collection needs: a power loss in the middle of one may cost a block.
+    options.collect.watermarks = Watermarks { low: 2, high: 2 };
+    options
+}
+
+/// How a deduplicating volume looks for duplicates.
+pub fn dedup_options(id: &Identity) -> DedupOptions {
+    let trusted = id.trusts_digests();
+    let dedups = id.policy != Policy::Plain;
+    DedupOptions {
+        index_entries: Some(if dedups { id.index_entries } else { 0 }),
+        fingerprint_bits: if trusted { 64 } else { 32 },
+        verify: !trusted,
+        bypass: None,
+        out_of_line: false,
+    }
+}
+
+/// What is encoded, and when.
+pub(crate) fn delta_options(id: &Identity) -> Option<DeltaOptions> {
+    let Encoding {
+        differences,
+        compression,
+    } = id.encoding;
+    (differences || compression).then_some(DeltaOptions {
+        differences,
+        compress: compression,
+        hot_writes: 2,
+        hot_reads: NEVER,
+        most_bytes: MOST_ENCODED,
+        viability: ViabilityOptions {
+            most_bytes: MOST_ENCODED,
+            window: 1024,
+            probe: 16,
+        },
+        heat: HeatOptions {
+            entries: None,
+            protected: 0,
+        },
+        lambda: 0,
+        most_pinned: u32::MAX,
+    })
+}
+
+/// How many old versions there may be.
+pub(crate) fn history_options(id: &Identity) -> Option<HistoryOptions> {
+    let history = id.history?;
+    Some(HistoryOptions {
+        max_entries: Some(history.entries),
+        schedule: None,
+    })
+}
+
+/// How old versions are kept.
+pub(crate) fn versions_options(id: &Identity) -> Option<VersionsOptions> {
+    let history = id.history?;
+    Some(VersionsOptions {
+        history: history_options(id)?,
+        least_window: history.least_window,
+        on_pressure: match history.protected {
+            true => OnPressure::Refuse,
+            false => OnPressure::Shrink,
+        },
+        reserve: 0,
+    })
+}

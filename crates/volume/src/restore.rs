@@ -1,0 +1,285 @@
+//! The translation layer over what a recovery found.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use flashlore_content::delta::Never;
+use flashlore_content::history::History;
+use flashlore_content::{Digest, DigestTag, Encoder, NoCensus, NoEncoder};
+use flashlore_flash::{BlockId, Ppn};
+use flashlore_ftl::content::Policies;
+use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
+use flashlore_ftl::content::delta::packs::Slot;
+use flashlore_ftl::mapping::direct::Direct;
+use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
+use flashlore_ftl::{DedupFtl, PlainFtl};
+use flashlore_medium::Medium;
+
+use crate::dirty::DirtyPages;
+use crate::encoder::{Bytes, PackedValue, SharedWaiting};
+use crate::error::VolumeError;
+use crate::format::journal::JournalValue;
+use crate::format::{Identity, Table};
+use crate::layer::{Kept, Layer, ObjectRow, Plain, WithObjects};
+use crate::load::{self, BlockState};
+use crate::nand::{BlockLife, Found, Nand, StoredUnit};
+use crate::open::Image;
+use crate::place::Placed;
+use crate::policies::{dedup_options, delta_options, ftl_options, versions_options};
+use crate::replay::Replayed;
+use crate::scan::ActiveBlock;
+
+pub(crate) fn dirty(id: &Identity, table: Table) -> DirtyPages {
+    DirtyPages::new(table.pages(id), table.rows_per_page(id))
+}
+
+/// The translation layer over what was found.
+pub(crate) fn layer<M: Medium + 'static>(
+    medium: M,
+    image: Image,
+    epoch: u32,
+) -> Result<Box<dyn Layer<M>>, VolumeError> {
+    let id = image.superblock.identity.clone();
+    let blocks = restored_blocks(&image);
+    let mut programmed = dirty(&id, Table::Blocks);
+    for &block in image.active.keys() {
+        programmed.mark(block);
+    }
+    let (located_table, rows) = match id.has_objects() {
+        false => (Table::Map, &image.state.changed_pages),
+        true => (Table::Objects, &image.state.placed.changed),
+    };
+    let mut located = dirty(&id, located_table);
+    for &row in rows {
+        located.mark(row);
+    }
+    let mut packed = dirty(&id, Table::Packs);
+    for &pack in &image.state.placed.changed_packs {
+        packed.mark(pack);
+    }
+    let births = image.state.placed.objects.iter().map(|o| o.birth).collect();
+    let waiting = SharedWaiting::default();
+    let found = Found {
+        epoch,
+        sequence: image.state.sequence,
+        since: image.root.sequence,
+        position: image.tail.position,
+        lives: lives(&image),
+        births,
+        young: image.state.young,
+        window: image.state.history.as_ref().map_or(0, History::oldest),
+        window_noted: image.state.window,
+        located,
+        packed,
+        waiting: waiting.clone(),
+        programmed,
+    };
+    let nand = Nand::new(medium, id.clone(), image.areas, image.geometry, found);
+    let Replayed {
+        map,
+        placed,
+        history,
+        ..
+    } = image.state;
+    if !id.has_objects() {
+        let options = ftl_options(&id);
+        let stored = map.iter().filter(|&&ppn| ppn != Ppn::NONE.0).count() as u64;
+        let map = Direct::restore(map.into_iter().map(Ppn).collect());
+        let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
+        return Ok(Box::new(Plain { ftl, stored }));
+    }
+    let found = FoundObjects {
+        map,
+        placed,
+        values: image
+            .tail
+            .batches
+            .into_iter()
+            .flat_map(|b| b.values)
+            .collect(),
+        history,
+        blocks,
+    };
+    let in_bytes = || Bytes::new(id.key, waiting);
+    let encodes = id.history.is_some() || id.encoding.is_on();
+    Ok(match (id.trusts_digests(), encodes) {
+        (false, false) => with_objects::<DigestTag, _, _>(nand, &id, found, NoEncoder, never)?,
+        (true, false) => with_objects::<Digest, _, _>(nand, &id, found, NoEncoder, never)?,
+        (false, true) => with_objects::<DigestTag, _, _>(nand, &id, found, in_bytes(), safe)?,
+        (true, true) => with_objects::<Digest, _, _>(nand, &id, found, in_bytes(), safe)?,
+    })
+}
+
+/// What a recovery found of a volume with objects.
+struct FoundObjects {
+    map: Vec<u32>,
+    placed: Placed,
+    /// The encoded values in the journal.
+    values: Vec<JournalValue>,
+    history: Option<History>,
+    blocks: RestoredBlocks,
+}
+
+fn never(_: &JournalValue) -> Never {
+    unreachable!("nothing is encoded on this volume")
+}
+
+/// A value that stands in the journal.
+fn safe(value: &JournalValue) -> Arc<PackedValue> {
+    let value = PackedValue::stored(value.head, &value.bytes);
+    value.note_safe();
+    Arc::new(value)
+}
+
+fn with_objects<C, M, E>(
+    nand: Nand<M>,
+    id: &Identity,
+    found: FoundObjects,
+    encoder: E,
+    value: impl Fn(&JournalValue) -> E::Encoded,
+) -> Result<Box<dyn Layer<M>>, VolumeError>
+where
+    C: Kept + 'static,
+    M: Medium + 'static,
+    E: Encoder<C, StoredUnit> + Send + 'static,
+    E::Encoded: Send,
+{
+    let Placed {
+        objects: rows,
+        packs,
+        in_journal,
+        ..
+    } = found.placed;
+    let alive = alive(&found.map, &found.history, &rows);
+    let named = |handle: &u32| alive[*handle as usize];
+    let handles = (0..rows.len() as u32).filter(named);
+    let mut objects: Vec<RestoredObject<C>> = handles
+        .clone()
+        .map(|handle| {
+            let row = &rows[handle as usize];
+            RestoredObject {
+                handle,
+                location: match row.packed {
+                    Some(_) => Ppn::NONE,
+                    None => row.location,
+                },
+                content: C::of(row.digest),
+            }
+        })
+        .collect();
+    let packed = handles.filter_map(|handle| {
+        let row = &rows[handle as usize];
+        let packed = row.packed?;
+        let journal = in_journal.get(&handle).map(|&n| &found.values[n as usize]);
+        let slots = packs.get(row.location.index()).and_then(Option::as_ref);
+        let slot = slots.and_then(|p| p.slots.get(usize::from(packed.slot)).copied());
+        Some(RestoredPacked {
+            slot: slot.unwrap_or(Slot {
+                object: handle,
+                lpn: journal.map_or(0, |value| value.head.lpn),
+                length: packed.length,
+            }),
+            base: packed.base,
+            place: match journal {
+                Some(journal) => RestoredPlace::Ram(value(journal)),
+                None => RestoredPlace::Page(row.location.0),
+            },
+        })
+    });
+    let packed = packed.collect();
+    // The index keeps the youngest.
+    objects.sort_by_key(|o| rows[o.handle as usize].birth);
+    let policies = Policies {
+        dedup: dedup_options(id),
+        delta: delta_options(id),
+        versions: versions_options(id),
+        encoder,
+    };
+    let restored = Restored {
+        map: &found.map,
+        objects: &objects,
+        packed,
+        packs,
+        history: found.history,
+        blocks: &found.blocks,
+    };
+    let ftl = DedupFtl::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
+    Ok(Box::new(WithObjects { ftl }))
+}
+
+/// By handle, whether something refers to an object.
+fn alive(map: &[u32], history: &Option<History>, rows: &[ObjectRow]) -> Vec<bool> {
+    let mut alive = vec![false; rows.len()];
+    let kept = history.iter().flat_map(History::objects);
+    for handle in map.iter().copied().chain(kept) {
+        let Some(row) = rows.get(handle as usize) else {
+            continue;
+        };
+        alive[handle as usize] = true;
+        if let Some(packed) = row.packed
+            && packed.base != NO_OBJECT
+        {
+            alive[packed.base as usize] = true;
+        }
+    }
+    alive
+}
+
+/// The blocks that go on: of each stream the one opened last.
+fn newest_open(active: &BTreeMap<u32, ActiveBlock>) -> Vec<u32> {
+    let mut newest: HashMap<u8, (u64, u32)> = Default::default();
+    for (&block, found) in active {
+        let at = newest.entry(found.stream as u8).or_insert((0, block));
+        *at = (*at).max((found.opening, block));
+    }
+    newest.into_values().map(|(_, block)| block).collect()
+}
+
+fn restored_blocks(image: &Image) -> RestoredBlocks {
+    let open = newest_open(&image.active);
+    let units = image.geometry.units_per_page();
+    let state = |number: u32, row: &load::BlockRow| match image.active.get(&number) {
+        Some(a) if open.contains(&number) && a.taken < image.geometry.pages_per_block() => {
+            RestoredState::Open {
+                stream: a.stream,
+                taken: a.taken * units,
+            }
+        }
+        Some(_) => RestoredState::Sealed,
+        None if row.state == BlockState::Free => RestoredState::Free,
+        None => RestoredState::Sealed,
+    };
+    let lives = lives(image);
+    let blocks: Vec<RestoredBlock> = image
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(number, row)| RestoredBlock {
+            erases: lives[number].erases,
+            state: state(number as u32, row),
+        })
+        .collect();
+    let mut sealing: Vec<BlockId> = (0..blocks.len())
+        .filter(|&b| blocks[b].state != RestoredState::Free)
+        .map(|b| BlockId(b as u32))
+        .collect();
+    sealing.sort_by_key(|b| lives[b.index()].opening);
+    RestoredBlocks { blocks, sealing }
+}
+
+fn lives(image: &Image) -> Vec<BlockLife> {
+    let life = |(number, row): (usize, &load::BlockRow)| match image.active.get(&(number as u32)) {
+        Some(a) => BlockLife {
+            opening: a.opening,
+            erases: a.erases,
+            taken: a.taken,
+        },
+        None => BlockLife {
+            opening: row.opening,
+            erases: row.erases,
+            taken: row.taken,
+        },
+    };
+    image.rows.iter().enumerate().map(life).collect()
+}
