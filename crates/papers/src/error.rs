@@ -16,6 +16,14 @@ pub enum PaperError {
         /// The names that exist.
         known: String,
     },
+    /// A definition that cannot be read.
+    #[error("{path}: {source}")]
+    File {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A figure that no check belongs to.
     #[error("no check of {paper} belongs to figure '{figure}'; expected one of {known}")]
     UnknownFigure {

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReproduceArgs {
-    /// The paper: ca-ssd
+    /// The paper: ca-ssd, delta-ftl, bvssd, or a TOML file like theirs
     pub paper: String,
     /// Only the checks of one figure or table, with the runs they need
     #[arg(long, value_name = "FIGURE")]
@@ -34,4 +34,5 @@ const EXAMPLES: &str = "\
 Examples:
   flashlore reproduce ca-ssd --figure 7a
   flashlore reproduce ca-ssd --scale 0.05
+  flashlore reproduce delta-ftl
   flashlore reproduce ca-ssd --json > ca-ssd.json";

@@ -24,7 +24,7 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
     let mut groups = experiment.groups(calibrated.as_ref())?;
     // The longest first, so that none is left to one thread at the end.
     groups.sort_by_key(|group| std::cmp::Reverse(replayed(group)));
-    let runs = groups.iter().map(|group| group.runs.len()).sum();
+    let runs = groups.iter().map(|g| g.runs.len() + g.trials.len()).sum();
     let progress = Progress::requests(groups.iter().map(replayed).sum(), runs);
     let found = in_parallel(&groups, threads(args.jobs), |group| {
         group.run(&mut progress.clone())
