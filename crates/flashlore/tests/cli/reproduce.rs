@@ -92,7 +92,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
     let paper = run(&["reproduce", "i-cash"]).fails(2);
     assert_eq!(
         paper,
-        "there is no experiment 'i-cash'; expected one of ca-ssd"
+        "there is no experiment 'i-cash'; expected one of ca-ssd, delta-ftl, bvssd"
     );
     let figure = run(&["reproduce", "ca-ssd", "--figure", "9"]).fails(2);
     assert!(
