@@ -1,5 +1,7 @@
 //! `flashlore reproduce`, at a scale that takes seconds: that it runs and how its report is built.
 
+use serde_json::Value;
+
 use crate::program::run;
 
 /// The checks that a report of everything has.
@@ -85,6 +87,111 @@ fn strict_fails_when_something_differs() {
         strict.stderr
     );
     assert!(strict.stdout.contains("differs"));
+}
+
+/// The verdicts of a check, by the names of its numbers.
+fn verdicts(report: &Value, id: &str) -> Vec<(String, String)> {
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["id"] == id).unwrap();
+    let items = check["items"].as_array().unwrap().iter();
+    items
+        .map(|item| {
+            let text = |key: &str| item[key].as_str().unwrap().to_owned();
+            (text("name"), text("verdict"))
+        })
+        .collect()
+}
+
+#[test]
+fn what_deltaftl_computes_holds_without_a_trace() {
+    let report = |figure| run(&["reproduce", "delta-ftl", "--figure", figure, "--json"]).json();
+    for (figure, id, numbers) in [("4.1", "D10", 6), ("table1", "D11", 6), ("5", "D14", 2)] {
+        let found = verdicts(&report(figure), id);
+        assert_eq!(found.len(), numbers);
+        for (name, verdict) in found {
+            assert_eq!(verdict, "holds", "{id}: {name}");
+        }
+    }
+}
+
+#[test]
+fn collections_fall_as_far_as_content_is_local_on_a_small_device() {
+    let small = [
+        "reproduce",
+        "delta-ftl",
+        "--scale",
+        "0.005",
+        "--json",
+        "--figure",
+    ];
+    let report = run(&[&small[..], &["6"]].concat()).json();
+    assert!(report["calibration"].is_null());
+    let runs = report["runs"].as_object().unwrap();
+    for trace in ["f1", "c3"] {
+        let victims = ["plain", "rc50", "rc20"].map(|system| {
+            runs[&format!("{trace}/{system}")]["victims"]
+                .as_f64()
+                .unwrap()
+        });
+        assert!(victims.is_sorted_by(|a, b| a > b), "{trace}: {victims:?}");
+    }
+    assert!(report["sensitivity"].is_null());
+}
+
+#[test]
+fn bvssds_example_returns_to_before_and_after() {
+    let report = run(&[
+        "reproduce",
+        "bvssd",
+        "--scale",
+        "0.02",
+        "--figure",
+        "1",
+        "--json",
+    ])
+    .json();
+    for (name, verdict) in verdicts(&report, "B11") {
+        assert_eq!(verdict, "holds", "{name}");
+    }
+}
+
+#[test]
+fn a_search_answers_the_setting_that_reaches_its_target() {
+    let text = include_str!("../../../../papers/bvssd/experiment.toml");
+    let begin = text.find("[[search]]").unwrap();
+    let head = text[..begin].replace("0.0625", "0.01");
+    let search = r#"
+[[search]]
+name = "cost"
+run = "bvssd-cello99/direct"
+setting = "history.field_time"
+unit = "ns"
+from = 0
+to = 1000000
+measure = "100 * (write_mean_us@cost / write_mean_us@bvssd-cello99/plain - 1)"
+target = 20
+tolerance = 1
+
+[[check]]
+id = "X"
+figures = ["x"]
+claim = "A search"
+source = "none"
+kind = "exact"
+item = [
+    { name = "reached", measure = "100 * (write_mean_us@cost / write_mean_us@bvssd-cello99/plain - 1)", within = [19, 21] },
+    { name = "setting", measure = "setting@cost", within = [1, 999999] },
+]
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("search.toml");
+    std::fs::write(&path, format!("{head}{search}")).unwrap();
+    let report = run(&["reproduce", path.to_str().unwrap(), "--json"]).json();
+    for (name, verdict) in verdicts(&report, "X") {
+        assert_eq!(verdict, "holds", "{name}: {}", report["runs"]["cost"]);
+    }
+    let missing = run(&["reproduce", "missing.toml"]).fails(1);
+    assert!(missing.starts_with("missing.toml: "), "{missing}");
 }
 
 #[test]
