@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use flashlore_sim::config::{RunConfig, config_hash};
+use flashlore_sim::config::{RunConfig, auto_device, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
 use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
 use flashlore_trace::{
-    ContentModel, Format, PageSource, ReadOptions, TraceReader, UNIT_BYTES, WorkloadOptions,
+    ContentModel, Format, PageSource, ReadOptions, RequestSource, TraceReader, UNIT_BYTES,
+    WorkloadOptions,
 };
 
 use crate::capture::Capture;
@@ -145,14 +146,19 @@ impl Group {
         Ok(found)
     }
 
-    /// Whether some run encodes the bytes of pages.
-    fn needs_bytes(&self) -> Result<bool, PaperError> {
+    /// Whether something is so of some run, those of searches included.
+    fn any(&self, is_so: impl Fn(&RunConfig) -> bool) -> Result<bool, PaperError> {
         for trial in &self.trials {
-            if trial.recipe.config(&trial.set)?.system.needs_bytes() {
+            if is_so(&trial.recipe.config(&trial.set)?) {
                 return Ok(true);
             }
         }
-        Ok(self.runs.iter().any(|(_, c)| c.system.needs_bytes()))
+        Ok(self.runs.iter().any(|(_, config)| is_so(config)))
+    }
+
+    /// Whether some run encodes the bytes of pages.
+    fn needs_bytes(&self) -> Result<bool, PaperError> {
+        self.any(|config| config.system.needs_bytes())
     }
 
     fn replay(
@@ -163,7 +169,12 @@ impl Group {
         ticker: &mut dyn Ticker,
         found: &mut Found,
     ) -> Result<(), PaperError> {
-        let mut made = flashlore_trace::Workload::from_readers(readers, content)?;
+        // A device that is sized from the workload has no room for holes.
+        let content = WorkloadOptions {
+            compact: self.any(|config| config.device.auto.is_some())?,
+            ..content.clone()
+        };
+        let mut made = flashlore_trace::Workload::from_readers(readers, &content)?;
         for (name, config) in &self.runs {
             self.once(name, config, &mut made, pages, ticker, found)?;
         }
@@ -182,6 +193,10 @@ impl Group {
         ticker: &mut dyn Ticker,
         found: &mut Found,
     ) -> Result<(), PaperError> {
+        let mut config = config.clone();
+        if config.device.auto.is_some() {
+            config.device = auto_device(&config.device, made.summary().footprint_units)?;
+        }
         let history = config.system.history.enabled;
         let run = RunOptions {
             measure: MeasureOptions::default(),
@@ -189,12 +204,12 @@ impl Group {
             recovery_check: self.workload.recovery_check.filter(|_| history),
             pages,
         };
-        let done = simulate(config, made, run).map_err(|source| PaperError::Run {
+        let done = simulate(&config, made, run).map_err(|source| PaperError::Run {
             run: name.to_owned(),
             source: Box::new(source),
         })?;
         found.figures.insert(name, of_run(&done));
-        let configuration = (name.to_owned(), config_hash(config));
+        let configuration = (name.to_owned(), config_hash(&config));
         found.configurations.push(configuration);
         Ok(())
     }

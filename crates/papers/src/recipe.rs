@@ -41,8 +41,8 @@ impl Recipe {
         Ok(config)
     }
 
-    /// Scales blocks, exported size and write buffer of the device; the index, the pages whose accesses are counted, and
-    /// the time between two scans of the system.
+    /// Scales blocks, exported size and write buffer of the device; the index, the pages whose accesses are
+    /// counted, the time between two scans and the least window of the system.
     fn scale(&self, config: &mut RunConfig) {
         let scaled = |n: f64| (n * self.scale).round().max(1.0);
         let limited = |entries: &mut Entries| {
@@ -58,9 +58,13 @@ impl Recipe {
         config.device.space.capacity = config.device.space.capacity.map(units);
         limited(&mut config.system.dedup.index_entries);
         limited(&mut config.system.delta.counted_pages);
-        let Nanos(period) = config.system.delta.scan_period;
-        if period > 0 {
-            config.system.delta.scan_period = Nanos(scaled(period as f64) as u64);
+        for time in [
+            &mut config.system.delta.scan_period,
+            &mut config.system.history.min_window,
+        ] {
+            if time.0 > 0 {
+                *time = Nanos(scaled(time.0 as f64) as u64);
+            }
         }
     }
 }
@@ -79,12 +83,17 @@ mod tests {
             scale: 0.5,
             seed: 7,
         };
-        let set = ["delta.counted_pages=2000", "delta.scan_period=1min"];
+        let set = [
+            "delta.counted_pages=2000",
+            "delta.scan_period=1min",
+            "history.min_window=10s",
+        ];
         let config = recipe.config(&set.map(str::to_owned)).unwrap();
         assert_eq!(config.device.geometry.blocks_per_plane, Some(2048));
         assert_eq!(config.device.buffer.size, Size(32 << 20));
         assert_eq!(config.system.delta.counted_pages, Entries::Limited(1000));
         assert_eq!(config.system.delta.scan_period, Nanos(30_000_000_000));
+        assert_eq!(config.system.history.min_window, Nanos(5_000_000_000));
         assert_eq!((config.system.name.as_str(), config.host.seed), ("half", 7));
     }
 }
