@@ -114,9 +114,9 @@ impl<'a> Experiment<'a> {
         &self.checks
     }
 
-    /// Whether variants are run: with all checks.
+    /// Whether variants are run: those there are, with all checks.
     pub fn has_variants(&self) -> bool {
-        self.options.figure.is_none()
+        self.options.figure.is_none() && !self.paper.sensitivity.variant.is_empty()
     }
 
     /// Searches the setting of the calibration; nothing when no run on a device is needed.

@@ -209,3 +209,63 @@ fn what_does_not_exist_is_refused_with_what_does() {
     let scale = run(&["reproduce", "ca-ssd", "--scale", "0"]).fails(2);
     assert_eq!(scale, "scale 0: expected a number above 0 and at most 1");
 }
+
+/// A capture and a profile on a device sized from each, as in `papers/combined`.
+const SMALL: &str = r#"
+name = "small"
+title = "t"
+source = "s"
+traces = ["sqlite-bytes", "tpc-c-5vm"]
+system.ca-ssd = { preset = "ca-ssd" }
+system.delta-ftl = { preset = "delta-ftl" }
+system.compress = { preset = "compress" }
+system.combined = { preset = "combined", set = ["history.enabled=false"] }
+system.window = { preset = "combined", set = ["history.reserve=99%", "history.on_pressure=enospc"] }
+workload = [
+    { id = "{capture}", captures = ["sqlite-bytes"], device = "auto", systems = ["ca-ssd", "delta-ftl", "compress", "combined"] },
+    { id = "{profile}", profiles = ["tpc-c-5vm"], scale = 0.02, device = "auto", set = ["codec.ratio=codec"], systems = ["ca-ssd", "delta-ftl", "compress", "combined"] },
+    { id = "window", profiles = ["tpc-c-5vm"], scale = 0.02, device = "auto", set = ["codec.ratio=codec", "device.space.over_provisioning=50%", "history.min_window=100s"], systems = ["window"] },
+]
+[[check]]
+id = "C1"
+figures = ["1"]
+claim = "c"
+source = "s"
+kind = "shape"
+item = [
+    { name = "{trace}", measure = "programs@{trace}/combined / min(programs@{trace}/ca-ssd, programs@{trace}/delta-ftl, programs@{trace}/compress)", within = [0, 1.03] },
+    { name = "window", measure = "window_h@window/window * 3600", within = [2, 3] },
+]
+"#;
+
+#[test]
+fn the_combined_system_programs_no_more_than_the_best_of_its_parts() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("small.toml");
+    std::fs::write(&file, SMALL).unwrap();
+    let captures = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
+    let file = file.to_str().unwrap();
+    let report = run(&["reproduce", file, "--captures", captures, "--json"]).json();
+    let found = verdicts(&report, "C1");
+    assert_eq!(found.len(), 3);
+    for (name, verdict) in found {
+        assert_eq!(verdict, "holds", "{name}: {report}");
+    }
+}
+
+#[test]
+fn captures_are_asked_for_where_they_are_missing() {
+    let figure = ["reproduce", "combined", "--figure", "captures"];
+    let refused = run(&figure);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused
+            .stderr
+            .contains("expected --captures with the directory of"),
+        "{}",
+        refused.stderr
+    );
+    let elsewhere = run(&[&figure[..], &["--captures", "nowhere"]].concat());
+    assert_eq!(elsewhere.code, 1);
+    assert!(elsewhere.stderr.contains(".fiu.xz"), "{}", elsewhere.stderr);
+}
