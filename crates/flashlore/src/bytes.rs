@@ -51,7 +51,7 @@ impl Bytes {
         if trace == Path::new("-") {
             return unknown("standard input has no file of pages beside it");
         }
-        let file = beside(trace);
+        let file = Pages::beside(trace);
         if !file.exists() {
             let why = format!("there is no file of pages {} beside it", file.display());
             return Ok(Bytes::Unknown(why));
@@ -72,13 +72,6 @@ impl Bytes {
             Bytes::Unknown(_) => None,
         }
     }
-}
-
-/// The file of pages of a trace: its name up to the first dot, and `.pages.zst`.
-fn beside(trace: &Path) -> PathBuf {
-    let name = trace.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.split('.').next().unwrap_or_default();
-    trace.with_file_name(format!("{stem}.pages.zst"))
 }
 
 /// Reads a file of pages, of at most `limit` bytes in memory, and demands that it belongs to the trace.
@@ -125,7 +118,7 @@ mod tests {
             ("/data/mail.parquet", "/data/mail.pages.zst"),
             ("../a.b/mail", "../a.b/mail.pages.zst"),
         ] {
-            assert_eq!(beside(Path::new(trace)), Path::new(file));
+            assert_eq!(Pages::beside(Path::new(trace)), Path::new(file));
         }
     }
 }

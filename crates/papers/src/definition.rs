@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::PaperError;
 use crate::expression::{Expression, TRACE};
 use crate::figures::RUN_FIGURES;
+use crate::search::Search;
 use crate::values::VALUE_FIGURES;
 
 /// What stands in a run's name in the place of a system for the count of the workload's values.
@@ -27,13 +28,17 @@ pub struct Paper {
     pub source: String,
     /// What `{trace}` stands for.
     pub traces: Vec<String>,
-    /// The one input fitted to a published figure.
-    pub calibration: Calibration,
+    /// The one input fitted to a published figure, if there is one.
+    pub calibration: Option<Calibration>,
     /// Systems by name.
     pub system: BTreeMap<String, SystemChoice>,
     /// Workloads, or series of them.
     pub workload: Vec<Series>,
+    /// Searches.
+    #[serde(default)]
+    pub search: Vec<Search>,
     /// How the results depend on what was fitted or assumed.
+    #[serde(default)]
     pub sensitivity: Sensitivity,
     /// What was published, and what is accepted.
     pub check: Vec<Check>,
@@ -70,14 +75,24 @@ pub struct SystemChoice {
     pub set: Vec<String>,
 }
 
-/// Workloads that differ in their profile or in the content laid over it.
+/// Workloads that differ in their profile, in the content laid over it or in their capture, or one of given
+/// requests.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Name of each: `{profile}`, `{a}` and `{n}` stand for profile, exponent and number of values.
+    /// Name of each: `{profile}`, `{capture}`, `{a}` and `{n}` stand for profile, capture, exponent and number
+    /// of values.
     pub id: String,
     /// Profiles.
+    #[serde(default)]
     pub profiles: Vec<String>,
+    /// Captures instead of profiles: a file `NAME.fiu.xz`, and `NAME.pages.zst` if a system encodes the bytes
+    /// of pages. They are not scaled.
+    #[serde(default)]
+    pub captures: Vec<String>,
+    /// Requests in the format SPC instead of a profile, all of different content. They are not scaled.
+    #[serde(default)]
+    pub requests: String,
     /// Content drawn from a zipf distribution instead of the profile's own.
     pub zipf: Option<Zipf>,
     /// Factor on the workload, the device and the index, unless a smaller one is asked for.
@@ -95,6 +110,9 @@ pub struct Series {
     /// Whether the values are counted.
     #[serde(default)]
     pub values: bool,
+    /// Compare the past of runs with history at so many instants with what was written.
+    #[serde(default)]
+    pub recovery_check: Option<u32>,
 }
 
 fn one() -> f64 {
@@ -122,8 +140,8 @@ fn as_many_values_as_writes() -> Vec<f64> {
 pub struct Workload {
     /// Its name.
     pub id: String,
-    /// Profile.
-    pub profile: String,
+    /// What its requests are.
+    pub requests: Requests,
     /// Exponent and number of values over page writes, when content is laid over the profile.
     pub zipf: Option<(f64, f64)>,
     /// As [`Series::scale`].
@@ -136,10 +154,24 @@ pub struct Workload {
     pub systems: Vec<String>,
     /// Whether the values are counted.
     pub values: bool,
+    /// As [`Series::recovery_check`].
+    pub recovery_check: Option<u32>,
+}
+
+/// What a workload is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requests {
+    /// A profile, by name.
+    Profile(String),
+    /// A capture, by name.
+    Capture(String),
+    /// Given ones, in the format SPC.
+    Given(String),
 }
 
 /// Runs repeated with something changed.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sensitivity {
     /// Workloads.
@@ -198,7 +230,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// C1 to C18 and further.
+    /// C1, D1, B1 and further.
     pub id: String,
     /// Figures, tables or sections it belongs to.
     pub figures: Vec<String>,
@@ -361,6 +393,15 @@ impl Paper {
         self.sensitivity.column.iter().map(parse).collect()
     }
 
+    /// The expression of a search.
+    ///
+    /// # Errors
+    /// One that cannot be read.
+    pub fn measure(&self, search: &Search) -> Result<Expression, PaperError> {
+        Expression::parse(&search.measure, &self.traces)
+            .map_err(|message| self.fault(format!("search {}", search.name), message))
+    }
+
     fn fault(&self, place: String, message: String) -> PaperError {
         PaperError::Definition {
             paper: self.name.clone(),
@@ -381,6 +422,12 @@ impl Paper {
             {
                 return Err(self.fault(place(), format!("there is no system {system}")));
             }
+            if workload.requests == Requests::Given(String::new()) {
+                return Err(self.fault(
+                    place(),
+                    "expected profiles, captures or requests".to_owned(),
+                ));
+            }
             for run in workload.runs() {
                 if !runs.insert(run.clone()) {
                     return Err(self.fault(place(), format!("there are two runs {run}")));
@@ -394,10 +441,20 @@ impl Paper {
             }
         }
         self.columns()?.iter().for_each(|e| e.needs(&mut needed));
-        needed.insert((
-            self.calibration.run.clone(),
-            self.calibration.figure.clone(),
-        ));
+        let calibration = self.calibration.iter();
+        needed.extend(calibration.map(|c| (c.run.clone(), c.figure.clone())));
+        for search in &self.search {
+            let place = || format!("search {}", search.name);
+            if !workloads.iter().any(|w| w.id == search.place().0)
+                || !self.system.contains_key(search.place().1)
+            {
+                return Err(self.fault(place(), format!("there is no run {}", search.run)));
+            }
+            if !runs.insert(search.name.clone()) {
+                return Err(self.fault(place(), "there is a run of that name".to_owned()));
+            }
+            self.measure(search)?.needs(&mut needed);
+        }
         for (run, figure) in needed {
             let counted = run.ends_with(&format!("/{VALUES}"));
             let known = match counted {
@@ -431,27 +488,38 @@ impl Series {
                 zipf.exponents.iter().flat_map(pairs).collect()
             }
         };
-        let each = |profile: &String| {
+        let each = |requests: Requests| {
+            let name = match &requests {
+                Requests::Profile(name) | Requests::Capture(name) => name,
+                Requests::Given(_) => "",
+            };
             let one = |zipf: &Option<(f64, f64)>| {
                 let (a, n) = zipf.unwrap_or_default();
                 Workload {
                     id: self
                         .id
-                        .replace("{profile}", profile)
+                        .replace("{profile}", name)
+                        .replace("{capture}", name)
                         .replace("{a}", &a.to_string())
                         .replace("{n}", &n.to_string()),
-                    profile: profile.clone(),
+                    requests: requests.clone(),
                     zipf: *zipf,
                     scale: self.scale,
                     device: self.device.clone(),
                     set: self.set.clone(),
                     systems: self.systems.clone(),
                     values: self.values,
+                    recovery_check: self.recovery_check,
                 }
             };
             contents.iter().map(one).collect::<Vec<_>>()
         };
-        self.profiles.iter().flat_map(each).collect()
+        if self.profiles.is_empty() && self.captures.is_empty() {
+            return each(Requests::Given(self.requests.clone()));
+        }
+        let profiles = self.profiles.iter().cloned().map(Requests::Profile);
+        let captures = self.captures.iter().cloned().map(Requests::Capture);
+        profiles.chain(captures).flat_map(each).collect()
     }
 }
 

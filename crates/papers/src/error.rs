@@ -16,6 +16,14 @@ pub enum PaperError {
         /// The names that exist.
         known: String,
     },
+    /// A definition that cannot be read.
+    #[error("{path}: {source}")]
+    File {
+        /// Its path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A figure that no check belongs to.
     #[error("no check of {paper} belongs to figure '{figure}'; expected one of {known}")]
     UnknownFigure {
@@ -49,6 +57,17 @@ pub enum PaperError {
         place: String,
         /// What was found and what was expected.
         message: String,
+    },
+    /// A capture without a place to look for it.
+    #[error(
+        "workload {workload} replays the capture {capture}: expected --captures with the directory of \
+         {capture}.fiu.xz"
+    )]
+    NoCaptures {
+        /// The workload.
+        workload: String,
+        /// The capture.
+        capture: String,
     },
     /// A profile that cannot be used.
     #[error(transparent)]

@@ -1,15 +1,16 @@
 //! What has to run for the checks that are asked for, and the calibration before it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
+use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::Ticker;
-use flashlore_units::Entries;
 use serde::Serialize;
 
-use crate::definition::{Calibration, Check, Paper, VALUES, Variant, Workload};
+use crate::definition::{Calibration, Check, Paper, Requests, VALUES, Variant, Workload};
 use crate::error::PaperError;
-use crate::group::{Found, Group};
+use crate::group::{Found, Group, Trial};
+use crate::recipe::Recipe;
 use crate::report::Report;
 
 /// The most runs of a calibration.
@@ -24,6 +25,8 @@ pub struct ReproduceOptions {
     pub scale: f64,
     /// Seed of all random choices.
     pub seed: u64,
+    /// Where captures are.
+    pub captures: Option<PathBuf>,
 }
 
 /// The calibrated setting.
@@ -111,9 +114,9 @@ impl<'a> Experiment<'a> {
         &self.checks
     }
 
-    /// Whether variants are run: with all checks.
+    /// Whether variants are run: those there are, with all checks.
     pub fn has_variants(&self) -> bool {
-        self.options.figure.is_none()
+        self.options.figure.is_none() && !self.paper.sensitivity.variant.is_empty()
     }
 
     /// Searches the setting of the calibration; nothing when no run on a device is needed.
@@ -125,16 +128,19 @@ impl<'a> Experiment<'a> {
         if !self.needed.iter().any(simulated) {
             return Ok(None);
         }
-        let calibration = &self.paper.calibration;
+        let Some(calibration) = &self.paper.calibration else {
+            return Ok(None);
+        };
         let (workload, system) = self.run_of(&calibration.run);
         let measure = |value: f64| -> Result<f64, PaperError> {
-            let frozen = [setting_text(calibration, value)];
+            let frozen = [setting_text(&calibration.setting, value)];
             let config = self.configure(workload, system, &frozen)?;
             let group = Group {
                 workload: workload.clone(),
                 seed: self.options.seed,
-                requests: Group::requests(workload)?,
+                captures: self.options.captures.clone(),
                 runs: vec![(calibration.run.clone(), config)],
+                trials: Vec::new(),
                 count: None,
             };
             let found = group.run(ticker)?;
@@ -177,13 +183,15 @@ impl<'a> Experiment<'a> {
                 }
             }
             runs.extend(self.variants(workload, calibrated)?);
+            let trials = self.trials(workload, calibrated)?;
             let count = Some(workload.run(VALUES)).filter(|name| self.needed.contains(name));
-            if !runs.is_empty() || count.is_some() {
+            if !runs.is_empty() || !trials.is_empty() || count.is_some() {
                 groups.push(Group {
                     workload: workload.clone(),
                     seed: self.options.seed,
-                    requests: Group::requests(workload)?,
+                    captures: self.options.captures.clone(),
                     runs,
+                    trials,
                     count,
                 });
             }
@@ -212,13 +220,40 @@ impl<'a> Experiment<'a> {
         Ok(runs)
     }
 
+    /// The searches on a workload that are needed.
+    fn trials(
+        &self,
+        workload: &Workload,
+        calibrated: Option<&Calibrated>,
+    ) -> Result<Vec<Trial>, PaperError> {
+        let mut trials = Vec::new();
+        for search in &self.paper.search {
+            let (id, system) = search.place();
+            if id == workload.id && self.needed.contains(&search.name) {
+                trials.push(Trial {
+                    search: search.clone(),
+                    measure: self.paper.measure(search)?,
+                    recipe: self.recipe(workload, system),
+                    set: self.frozen(calibrated, None),
+                });
+            }
+        }
+        Ok(trials)
+    }
+
     /// The workloads of which something is needed.
     pub(crate) fn used_workloads(&self) -> Vec<Workload> {
         let used = |w: &&Workload| {
             let systems = w.systems.iter().map(String::as_str);
+            let searches = self.paper.search.iter();
+            let searched = |name: &&str| self.needed.contains(*name);
+            let mut names = searches
+                .filter(|s| s.place().0 == w.id)
+                .map(|s| s.name.as_str());
             systems
                 .chain([VALUES])
                 .any(|s| self.needed.contains(&w.run(s)))
+                || names.any(|name| searched(&name))
         };
         self.workloads.iter().filter(used).cloned().collect()
     }
@@ -245,37 +280,31 @@ impl<'a> Experiment<'a> {
     /// The calibrated setting as text, moved by a variant.
     fn frozen(&self, calibrated: Option<&Calibrated>, variant: Option<&Variant>) -> Vec<String> {
         let offset = variant.map_or(0.0, |variant| variant.offset);
-        let text = |c: &Calibrated| setting_text(&self.paper.calibration, c.value + offset);
+        let text = |c: &Calibrated| setting_text(&c.setting, c.value + offset);
         calibrated.map(text).into_iter().collect()
     }
 
-    /// The configuration of a run: presets, the workload's settings, then `more`; device and index
-    /// scaled with the workload.
+    /// The configuration of a run.
     fn configure(
         &self,
         workload: &Workload,
         system: &str,
         more: &[String],
     ) -> Result<RunConfig, PaperError> {
-        let texts: Vec<&String> = workload.set.iter().chain(more).collect();
-        let settings = Settings::parse(&texts)?;
+        self.recipe(workload, system).config(more)
+    }
+
+    fn recipe(&self, workload: &Workload, system: &str) -> Recipe {
         let choice = &self.paper.system[system];
-        let own = Settings::parse(&choice.set)?;
-        let mut config = RunConfig {
-            device: load_device(&workload.device, &settings)?.config,
-            system: load_system(&choice.preset, &own)?.config,
-            host: load_host(&settings)?.config,
-        };
-        config.system.name = system.to_owned();
-        config.host.seed = self.options.seed;
-        let scaled = |n: f64| (n * workload.scale).round().max(1.0);
-        if let Some(blocks) = &mut config.device.geometry.blocks_per_plane {
-            *blocks = scaled(f64::from(*blocks)) as u32;
+        let scaled = matches!(workload.requests, Requests::Profile(_));
+        Recipe {
+            name: system.to_owned(),
+            preset: choice.preset.clone(),
+            device: workload.device.clone(),
+            set: choice.set.iter().chain(&workload.set).cloned().collect(),
+            scale: if scaled { workload.scale } else { 1.0 },
+            seed: self.options.seed,
         }
-        if let Entries::Limited(entries) = &mut config.system.dedup.index_entries {
-            *entries = scaled(*entries as f64) as u64;
-        }
-        Ok(config)
     }
 }
 
@@ -284,8 +313,8 @@ pub(crate) fn suffix(variant: &Variant) -> String {
     format!("#{}", variant.name)
 }
 
-fn setting_text(calibration: &Calibration, value: f64) -> String {
-    format!("{}={value:.4}", calibration.setting)
+fn setting_text(setting: &str, value: f64) -> String {
+    format!("{setting}={value:.4}")
 }
 
 /// Both ends, then interpolation between the nearest values on either side of the target, to four
@@ -321,7 +350,10 @@ fn search(
 
 /// Names of the profiles with the hash of each.
 pub(crate) fn profiles(found: &[Found]) -> BTreeMap<String, String> {
-    found.iter().map(|found| found.profile.clone()).collect()
+    found
+        .iter()
+        .filter_map(|found| found.profile.clone())
+        .collect()
 }
 
 #[cfg(test)]

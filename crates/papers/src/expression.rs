@@ -8,11 +8,11 @@
 //!
 //! `FIGURE@RUN` is a figure of a run, whose name ends at a blank, a comma or a parenthesis; `scale`
 //! is the scale of the whole experiment. Functions: `cut(a, b)`, by how many percent b is below a;
-//! `mean`, `max` and `min`. `{trace}` inside the arguments of one of the last three makes them
-//! one for each trace.
+//! `mean`, `max` and `min`; and those of [`Formula`]. `{trace}` inside the arguments of one of the three makes them one for each trace.
 
 use std::collections::BTreeSet;
 
+use crate::analytic::Formula;
 use crate::figures::Figures;
 
 /// What stands for each name of the list of traces.
@@ -49,6 +49,8 @@ pub enum Function {
     Max,
     /// The smallest.
     Min,
+    /// What a paper computes by hand.
+    Model(Formula),
 }
 
 impl Expression {
@@ -83,6 +85,9 @@ impl Expression {
             Self::Join('*', a, b) => of(a) * of(b),
             Self::Join(_, a, b) => of(a) / of(b),
             Self::Call(Function::Cut, pair) => 100.0 * (1.0 - of(&pair[1]) / of(&pair[0])),
+            Self::Call(Function::Model(formula), all) => {
+                formula.value(&all.iter().map(of).collect::<Vec<_>>())
+            }
             Self::Call(Function::Mean, all) => all.iter().map(of).sum::<f64>() / all.len() as f64,
             // A figure that is absent makes the result absent: f64::max would pass over it.
             Self::Call(function, all) => all
@@ -216,17 +221,24 @@ impl Parser<'_> {
         if name == "scale" {
             return Ok(Expression::Scale);
         }
-        let function = match name.as_str() {
-            "cut" => Function::Cut,
-            "mean" => Function::Mean,
-            "max" => Function::Max,
-            "min" => Function::Min,
+        let (function, arguments) = match (name.as_str(), Formula::named(&name)) {
+            ("cut", _) => (Function::Cut, Some(2)),
+            ("mean", _) => (Function::Mean, None),
+            ("max", _) => (Function::Max, None),
+            ("min", _) => (Function::Min, None),
+            (_, Some((formula, arguments))) => (Function::Model(formula), Some(arguments)),
             _ => return Err(self.expected("FIGURE@RUN or a function before this", &name)),
         };
-        self.arguments(function)
+        self.arguments(function, &name, arguments)
     }
 
-    fn arguments(&mut self, function: Function) -> Result<Expression, String> {
+    /// The arguments of a function: so many, or any number of them.
+    fn arguments(
+        &mut self,
+        function: Function,
+        name: &str,
+        wanted: Option<usize>,
+    ) -> Result<Expression, String> {
         if self.accept("(").is_none() {
             let found = self.peek().map_or(String::new(), String::from);
             return Err(self.expected("(", &found));
@@ -236,10 +248,13 @@ impl Parser<'_> {
             all.push(self.sum()?);
         }
         self.close()?;
-        if function == Function::Cut {
+        if let Some(wanted) = wanted {
             return match all.len() {
-                2 => Ok(Expression::Call(function, all)),
-                n => Err(self.expected("two arguments of cut before this", &n.to_string())),
+                n if n == wanted => Ok(Expression::Call(function, all)),
+                n => {
+                    let expected = format!("{wanted} arguments of {name} before this");
+                    Err(self.expected(&expected, &n.to_string()))
+                }
             };
         }
         let spread = |e: Expression| match e.has_trace() {
@@ -290,6 +305,7 @@ mod tests {
         assert_eq!(value("mean(programs@{trace}/big)"), 12.5);
         assert_eq!(value("max(2 * programs@{trace}/big, 41)"), 41.0);
         assert_eq!(value("min(3, 2, 7) / scale"), 4.0);
+        assert_eq!(value("foreground(0.5, programs@web/plain / 160)"), 0.75);
     }
 
     #[test]
@@ -306,7 +322,8 @@ mod tests {
             error("1 +"),
             "'1 +', column 4: expected a number, a figure or a function, found ''"
         );
-        assert!(error("cut(1)").contains("two arguments"));
+        assert!(error("cut(1)").contains("2 arguments of cut"));
+        assert!(error("foreground(1, 2, 3)").contains("2 arguments of foreground"));
         assert!(error("best(1)").contains("FIGURE@RUN"));
         assert!(error("(1, 2)").contains("expected ), found ','"));
         assert!(error("1 2").contains("expected the end, found '2'"));

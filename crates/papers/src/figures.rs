@@ -2,26 +2,65 @@
 
 use std::collections::BTreeMap;
 
-use flashlore_sim::results::RunResult;
+use flashlore_sim::results::{RunOutput, RunResult};
 use serde::Serialize;
 
-/// Names of the figures of a run on a device.
-pub const RUN_FIGURES: [&str; 15] = [
+use crate::search::SETTING;
+
+/// Names of the figures of a run on a device. A definition that names another is refused.
+pub const RUN_FIGURES: [&str; 52] = [
     "requests",
+    "host_reads",
     "host_writes",
+    "ftl_writes",
     "programs",
     "host_programs",
     "gc_programs",
+    "merge_programs",
     "unique",
     "duplicate",
     "reborn",
     "erases",
+    "victims",
+    "log_victims",
+    "pages_per_block",
     "valid_per_victim",
     "waf_gc",
+    "waf_total",
     "hit_rate",
+    "differences",
+    "mean_rc",
+    "bypassed",
+    "merges_read_hot",
+    "merges_write_cold",
+    "merges_gc",
+    "delta_reads",
+    "delta_double_reads",
+    "pinned_mb",
+    "compressed",
+    "copied",
+    "copied_live",
+    "copied_historical",
+    "requests_per_flush",
+    "history_entries",
+    "history_recorded",
+    "history_dropped",
+    "history_mb",
+    "window_h",
+    "hours",
+    "recovered_instants",
     "response_mean_ms",
     "response_std_ms",
+    "read_mean_us",
+    "read_p50_us",
+    "read_p99_us",
+    "read_service_us",
+    "write_mean_us",
+    "write_p50_us",
+    "write_p99_us",
+    "write_max_us",
     "die_busy",
+    SETTING,
 ];
 
 /// Figures by run and name.
@@ -40,35 +79,126 @@ impl Figures {
         self.0.insert(run.to_owned(), figures.into_iter().collect());
     }
 
+    /// Sets one figure more of a run.
+    pub fn set(&mut self, run: &str, figure: &'static str, value: f64) {
+        self.0
+            .entry(run.to_owned())
+            .or_default()
+            .insert(figure, value);
+    }
+
+    /// Takes those of a run out.
+    pub fn remove(&mut self, run: &str) {
+        self.0.remove(run);
+    }
+
     /// Adds those of other runs.
     pub fn extend(&mut self, other: Figures) {
         self.0.extend(other.0);
     }
 }
 
-/// The figures of a run, in the order of [`RUN_FIGURES`]; those without meaning are left out.
-pub fn of_run(run: &RunResult) -> impl Iterator<Item = (&'static str, f64)> {
+/// The figures of a run; those without meaning are left out.
+pub fn of_run(output: &RunOutput) -> Vec<(&'static str, f64)> {
+    let run = &output.result;
+    let mut all = work(run);
+    all.extend(content(run));
+    all.extend(times(run));
+    let recovered = output.recovered.map(|r| f64::from(r.instants));
+    all.push(("recovered_instants", recovered));
+    let known = all.into_iter();
+    known
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+type Pairs = Vec<(&'static str, Option<f64>)>;
+
+fn count(n: u64) -> Option<f64> {
+    Some(n as f64)
+}
+
+/// What the host asked and the flash did.
+fn work(run: &RunResult) -> Pairs {
     let p = &run.programs;
-    let count = |n: u64| Some(n as f64);
     let share = |n: Option<u64>| n.map(|n| n as f64);
+    // Behind a buffer only what leaves it reaches the translation layer.
+    let ftl_writes = match run.configuration.device.buffer.policy {
+        flashlore_sim::config::BufferPolicy::None => run.host.write_pages,
+        _ => run.buffer.evictions,
+    };
+    let collects = run.gc.victims > 0;
+    vec![
+        ("requests", count(run.host.requests)),
+        ("host_reads", count(run.host.read_pages)),
+        ("host_writes", count(run.host.write_pages)),
+        ("ftl_writes", count(ftl_writes)),
+        ("programs", count(p.total())),
+        ("host_programs", count(p.foreground())),
+        ("gc_programs", count(p.gc)),
+        ("merge_programs", count(p.merge)),
+        ("unique", share(p.unique)),
+        ("duplicate", share(p.duplicate)),
+        ("reborn", share(p.reborn)),
+        ("erases", count(run.flash.block_erases)),
+        ("victims", count(run.gc.victims)),
+        (
+            "log_victims",
+            count(run.gc.log_victims).filter(|_| collects),
+        ),
+        (
+            "pages_per_block",
+            Some(f64::from(run.configuration.device.geometry.pages_per_block)),
+        ),
+        ("valid_per_victim", run.gc.mean_valid_per_victim),
+        ("waf_gc", run.waf_gc),
+        ("waf_total", run.waf_total),
+        ("die_busy", run.utilization.die_mean),
+    ]
+}
+
+/// What the policies did.
+fn content(run: &RunResult) -> Pairs {
+    let (d, h) = (&run.delta, &run.history);
+    let copied = run.gc.valid_units_moved;
+    vec![
+        ("hit_rate", run.dedup.hit_rate()),
+        ("differences", count(d.encoded)),
+        ("mean_rc", d.mean_rc),
+        ("bypassed", count(d.bypassed)),
+        ("merges_read_hot", count(d.merges.read_hot)),
+        ("merges_write_cold", count(d.merges.write_cold)),
+        ("merges_gc", count(d.merges.gc)),
+        ("delta_reads", count(d.reads)),
+        ("delta_double_reads", count(d.double_reads)),
+        ("pinned_mb", Some(d.pinned_bytes as f64 / 1e6)),
+        ("compressed", count(run.compress.encoded)),
+        ("copied", count(copied)),
+        ("copied_live", count(h.copied_live)),
+        ("copied_historical", count(h.copied_historical)),
+        ("requests_per_flush", run.queue.requests_per_flush),
+        ("history_entries", count(h.entries)),
+        ("history_recorded", count(h.recorded)),
+        ("history_dropped", count(h.dropped)),
+        ("history_mb", Some(h.paper_bytes as f64 / 1e6)),
+        ("window_h", Some(h.window_s / 3600.0)),
+    ]
+}
+
+fn times(run: &RunResult) -> Pairs {
+    let (response, service) = (&run.response_us, &run.service_us);
     let ms = |us: Option<f64>| us.map(|us| us / 1e3);
-    let values = [
-        count(run.host.requests),
-        count(run.host.write_pages),
-        count(p.total()),
-        count(p.foreground()),
-        count(p.gc),
-        share(p.unique),
-        share(p.duplicate),
-        share(p.reborn),
-        count(run.flash.block_erases),
-        run.gc.mean_valid_per_victim,
-        run.waf_gc,
-        run.dedup.hit_rate(),
-        ms(run.response_us.all.mean),
-        ms(run.response_us.all.std),
-        run.utilization.die_mean,
-    ];
-    let pairs = RUN_FIGURES.into_iter().zip(values);
-    pairs.filter_map(|(name, value)| Some((name, value?)))
+    vec![
+        ("hours", Some(run.run.simulated_s / 3600.0)),
+        ("response_mean_ms", ms(response.all.mean)),
+        ("response_std_ms", ms(response.all.std)),
+        ("read_mean_us", response.read.mean),
+        ("read_p50_us", response.read.p50),
+        ("read_p99_us", response.read.p99),
+        ("read_service_us", service.read.mean),
+        ("write_mean_us", response.write.mean),
+        ("write_p50_us", response.write.p50),
+        ("write_p99_us", response.write.p99),
+        ("write_max_us", response.write.max),
+    ]
 }

@@ -1,13 +1,22 @@
 //! The runs of one workload: it is made once, in memory, and replayed by each.
 
-use flashlore_sim::config::{RunConfig, config_hash};
+use std::path::PathBuf;
+
+use flashlore_sim::config::{RunConfig, auto_device, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
 use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
-use flashlore_trace::{ContentModel, PageSource, UNIT_BYTES, WorkloadOptions};
+use flashlore_trace::{
+    ContentModel, Format, PageSource, ReadOptions, RequestSource, TraceReader, UNIT_BYTES,
+    WorkloadOptions,
+};
 
-use crate::definition::Workload;
+use crate::capture::Capture;
+use crate::definition::{Requests, Workload};
 use crate::error::PaperError;
+use crate::expression::Expression;
 use crate::figures::{Figures, of_run};
+use crate::recipe::Recipe;
+use crate::search::{SETTING, Search, crossing};
 use crate::values;
 
 /// A workload, and what is to be measured on it.
@@ -17,12 +26,27 @@ pub struct Group {
     pub workload: Workload,
     /// Seed of workload and content.
     pub seed: u64,
-    /// Requests of the workload.
-    pub requests: u64,
+    /// Where captures are.
+    pub captures: Option<PathBuf>,
     /// Runs by name.
     pub runs: Vec<(String, RunConfig)>,
+    /// Searches.
+    pub trials: Vec<Trial>,
     /// The name of the count of values, if they are counted.
     pub count: Option<String>,
+}
+
+/// A search on the group's workload.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// What is searched.
+    pub search: Search,
+    /// Its measure.
+    pub measure: Expression,
+    /// What its runs are made of, but for the value.
+    pub recipe: Recipe,
+    /// Settings that win over the recipe's.
+    pub set: Vec<String>,
 }
 
 /// What a group found.
@@ -32,42 +56,65 @@ pub struct Found {
     pub figures: Figures,
     /// Hash of the configuration of each run on a device.
     pub configurations: Vec<(String, String)>,
-    /// The profile's name and hash.
-    pub profile: (String, String),
+    /// The profile's name and hash, if the workload is made from one.
+    pub profile: Option<(String, String)>,
 }
 
 impl Group {
     /// So many requests its workload has.
     ///
     /// # Errors
-    /// When the profile cannot be used.
-    pub fn requests(workload: &Workload) -> Result<u64, PaperError> {
-        let (profile, _) = load_profile(&workload.profile)?;
-        Ok(options(workload, 0).scaled(&profile).requests)
+    /// When the profile or the capture cannot be used.
+    pub fn requests(&self) -> Result<u64, PaperError> {
+        match &self.workload.requests {
+            Requests::Profile(name) => {
+                let (profile, _) = load_profile(name)?;
+                Ok(options(&self.workload, 0).scaled(&profile).requests)
+            }
+            Requests::Capture(name) => self.capture(name)?.requests(),
+            Requests::Given(text) => Ok(text.lines().count() as u64),
+        }
     }
 
     /// Makes the workload and does the runs.
     ///
     /// # Errors
-    /// A profile that cannot be used, a run that cannot begin or go on.
+    /// A profile or a capture that cannot be used, a run that cannot begin or go on.
     pub fn run(&self, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
+        match &self.workload.requests {
+            Requests::Profile(name) => self.run_profile(name, ticker),
+            Requests::Capture(name) => self.run_capture(&self.capture(name)?, ticker),
+            Requests::Given(text) => {
+                let read = ReadOptions {
+                    format: Some(Format::Spc),
+                    ..ReadOptions::default()
+                };
+                let name = self.workload.id.as_str();
+                let reader = TraceReader::from_bytes(name, text.clone().into_bytes(), &read)?;
+                let mut found = Found::default();
+                let content = WorkloadOptions::new(ContentModel::Distinct);
+                self.replay(vec![reader], &content, None, ticker, &mut found)?;
+                Ok(found)
+            }
+        }
+    }
+
+    fn run_profile(&self, name: &str, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
         let options = options(&self.workload, self.seed);
-        let source = Source::new(&self.workload.profile, options)?;
-        let (profile, _) = load_profile(&self.workload.profile)?;
+        let source = Source::new(name, options)?;
+        let (profile, _) = load_profile(name)?;
         let content = WorkloadOptions::new(self.content(&source, &profile));
         let reader = || vec![source.open()];
         let mut found = Found {
-            profile: (profile.name.clone(), source.hash.clone()),
+            profile: Some((profile.name.clone(), source.hash.clone())),
             ..Found::default()
         };
-        if !self.runs.is_empty() {
-            let made = flashlore_trace::Workload::from_readers(reader(), &content)?;
-            let needs_bytes = self.runs.iter().any(|(_, c)| c.system.needs_bytes());
-            let recipes = (needs_bytes && self.workload.zipf.is_none())
+        if !self.runs.is_empty() || !self.trials.is_empty() {
+            let recipes = (self.needs_bytes()? && self.workload.zipf.is_none())
                 .then(|| source.recipes())
                 .flatten();
             let pages = recipes.as_ref().map(|recipes| recipes as &dyn PageSource);
-            self.simulate(made, pages, ticker, &mut found)?;
+            self.replay(reader(), &content, pages, ticker, &mut found)?;
         }
         if let Some(name) = &self.count {
             let counted = values::count(reader(), &content, self.workload.scale)?;
@@ -76,28 +123,120 @@ impl Group {
         Ok(found)
     }
 
-    fn simulate(
+    fn capture(&self, name: &str) -> Result<Capture, PaperError> {
+        match &self.captures {
+            Some(directory) => Ok(Capture::of(directory, name)),
+            None => Err(PaperError::NoCaptures {
+                workload: self.workload.id.clone(),
+                capture: name.to_owned(),
+            }),
+        }
+    }
+
+    fn run_capture(&self, capture: &Capture, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
+        let pages = self.needs_bytes()?.then(|| capture.pages()).transpose()?;
+        let pages = pages.as_ref().map(|pages| pages as &dyn PageSource);
+        let content = WorkloadOptions::new(ContentModel::FromTrace);
+        let mut found = Found::default();
+        self.replay(vec![capture.open()?], &content, pages, ticker, &mut found)?;
+        if let Some(name) = &self.count {
+            let counted = values::count(vec![capture.open()?], &content, 1.0)?;
+            found.figures.insert(name, counted);
+        }
+        Ok(found)
+    }
+
+    /// Whether something is so of some run, those of searches included.
+    fn any(&self, is_so: impl Fn(&RunConfig) -> bool) -> Result<bool, PaperError> {
+        for trial in &self.trials {
+            if is_so(&trial.recipe.config(&trial.set)?) {
+                return Ok(true);
+            }
+        }
+        Ok(self.runs.iter().any(|(_, config)| is_so(config)))
+    }
+
+    /// Whether some run encodes the bytes of pages.
+    fn needs_bytes(&self) -> Result<bool, PaperError> {
+        self.any(|config| config.system.needs_bytes())
+    }
+
+    fn replay(
         &self,
-        mut made: flashlore_trace::Workload,
+        readers: Vec<TraceReader>,
+        content: &WorkloadOptions,
         pages: Option<&dyn PageSource>,
         ticker: &mut dyn Ticker,
         found: &mut Found,
     ) -> Result<(), PaperError> {
+        // A device that is sized from the workload has no room for holes.
+        let content = WorkloadOptions {
+            compact: self.any(|config| config.device.auto.is_some())?,
+            ..content.clone()
+        };
+        let mut made = flashlore_trace::Workload::from_readers(readers, &content)?;
         for (name, config) in &self.runs {
-            let run = RunOptions {
-                measure: MeasureOptions::default(),
-                progress: Some(&mut *ticker),
-                recovery_check: None,
-                pages,
-            };
-            let done = simulate(config, &mut made, run).map_err(|source| PaperError::Run {
-                run: name.clone(),
-                source: Box::new(source),
-            })?;
-            found.figures.insert(name, of_run(&done.result));
-            found
-                .configurations
-                .push((name.clone(), config_hash(config)));
+            self.once(name, config, &mut made, pages, ticker, found)?;
+        }
+        for trial in &self.trials {
+            self.search(trial, &mut made, pages, ticker, found)?;
+        }
+        Ok(())
+    }
+
+    fn once(
+        &self,
+        name: &str,
+        config: &RunConfig,
+        made: &mut flashlore_trace::Workload,
+        pages: Option<&dyn PageSource>,
+        ticker: &mut dyn Ticker,
+        found: &mut Found,
+    ) -> Result<(), PaperError> {
+        let mut config = config.clone();
+        if config.device.auto.is_some() {
+            config.device = auto_device(&config.device, made.summary().footprint_units)?;
+        }
+        let history = config.system.history.enabled;
+        let run = RunOptions {
+            measure: MeasureOptions::default(),
+            progress: Some(ticker),
+            recovery_check: self.workload.recovery_check.filter(|_| history),
+            pages,
+        };
+        let done = simulate(&config, made, run).map_err(|source| PaperError::Run {
+            run: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        found.figures.insert(name, of_run(&done));
+        let configuration = (name.to_owned(), config_hash(&config));
+        found.configurations.push(configuration);
+        Ok(())
+    }
+
+    /// Repeats a run with other values of a setting. What its last run gave stays under the name of the
+    /// search, with the value; nothing stays if none was found.
+    fn search(
+        &self,
+        trial: &Trial,
+        made: &mut flashlore_trace::Workload,
+        pages: Option<&dyn PageSource>,
+        ticker: &mut dyn Ticker,
+        found: &mut Found,
+    ) -> Result<(), PaperError> {
+        let name = &trial.search.name;
+        let reached = crossing(&trial.search, |value| -> Result<f64, PaperError> {
+            let mut texts = trial.set.clone();
+            texts.push(trial.search.text(value));
+            let config = trial.recipe.config(&texts)?;
+            found.configurations.retain(|(run, _)| run != name);
+            self.once(name, &config, made, pages, ticker, found)?;
+            found.figures.set(name, SETTING, value);
+            Ok(trial.measure.value(&found.figures, self.workload.scale, ""))
+        })?;
+        if reached.is_none() {
+            found.figures.remove(name);
+            found.configurations.retain(|(run, _)| run != name);
         }
         Ok(())
     }

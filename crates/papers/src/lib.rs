@@ -5,15 +5,21 @@
 //! | [`definition`] | a paper's workloads, systems, calibration and checks, as TOML |
 //! | [`presets`] | the papers that come with the program |
 //! | [`expression`] | figures of runs put into one number |
+//! | [`analytic`] | what the papers compute by hand |
+//! | [`search`] | the value of a setting at which a measure reaches a target |
 //! | [`figures`] | the figures that a run or a count of values gives |
 //! | [`values`] | value statistics of a workload, counted directly |
 //! | [`experiment`] | what has to run; calibration |
+//! | [`recipe`] | what the configuration of a run is made of |
+//! | [`capture`] | captures in files, with the bytes of their pages |
 //! | [`group`] | the runs of one workload |
 //! | [`report`] | checks with their verdicts; [`table`] prints them |
 //! | [`error`] | what can go wrong |
 //!
 //! A verdict follows from a check's kind, its accepted range and the measured figure alone.
 
+pub mod analytic;
+pub mod capture;
 pub mod definition;
 pub mod error;
 pub mod experiment;
@@ -21,7 +27,9 @@ pub mod expression;
 pub mod figures;
 pub mod group;
 pub mod presets;
+pub mod recipe;
 pub mod report;
+pub mod search;
 pub mod table;
 pub mod values;
 

@@ -4,16 +4,37 @@ use crate::definition::Paper;
 use crate::error::PaperError;
 
 /// Names and definitions.
-pub const PAPERS: &[(&str, &str)] = &[(
-    "ca-ssd",
-    include_str!("../../../papers/ca-ssd/experiment.toml"),
-)];
+pub const PAPERS: &[(&str, &str)] = &[
+    (
+        "ca-ssd",
+        include_str!("../../../papers/ca-ssd/experiment.toml"),
+    ),
+    (
+        "delta-ftl",
+        include_str!("../../../papers/delta-ftl/experiment.toml"),
+    ),
+    (
+        "bvssd",
+        include_str!("../../../papers/bvssd/experiment.toml"),
+    ),
+    (
+        "combined",
+        include_str!("../../../papers/combined/experiment.toml"),
+    ),
+];
 
-/// The paper of that name.
+/// The paper of that name, or the one that a file describes, whose name ends with `.toml`.
 ///
 /// # Errors
-/// When there is none.
+/// When there is none, or a file that cannot be read or used.
 pub fn load(name: &str) -> Result<Paper, PaperError> {
+    if name.ends_with(".toml") {
+        let text = std::fs::read_to_string(name).map_err(|source| PaperError::File {
+            path: name.to_owned(),
+            source,
+        })?;
+        return Paper::parse(name, &text);
+    }
     match PAPERS.iter().find(|(known, _)| *known == name) {
         Some((name, text)) => Paper::parse(name, text),
         None => {
@@ -43,7 +64,7 @@ mod tests {
         let error = load("ca-sdd").unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no experiment 'ca-sdd'; expected one of ca-ssd"
+            "there is no experiment 'ca-sdd'; expected one of ca-ssd, delta-ftl, bvssd, combined"
         );
     }
 }

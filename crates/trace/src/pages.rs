@@ -46,6 +46,13 @@ pub struct Pages {
 }
 
 impl Pages {
+    /// Where the pages of a trace are looked for: its name up to the first dot, and `.pages.zst`.
+    pub fn beside(trace: &Path) -> PathBuf {
+        let name = trace.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split('.').next().unwrap_or_default();
+        trace.with_file_name(format!("{stem}.pages.zst"))
+    }
+
     /// Reads a file of pages that hold at most `limit_bytes` bytes together.
     ///
     /// # Errors

@@ -57,7 +57,8 @@ pub(crate) fn delta_options(id: &Identity) -> Option<DeltaOptions> {
             entries: None,
             protected: 0,
         },
-        lambda: 0,
+        // As the simulated system: docs/composition.md.
+        lambda: 250,
         most_pinned: u32::MAX,
     })
 }

@@ -1,6 +1,7 @@
 //! Flags of `reproduce`.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -8,7 +9,7 @@ use clap::Args;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReproduceArgs {
-    /// The paper: ca-ssd
+    /// The paper: ca-ssd, delta-ftl, bvssd; combined, our own experiment; or a TOML file like theirs
     pub paper: String,
     /// Only the checks of one figure or table, with the runs they need
     #[arg(long, value_name = "FIGURE")]
@@ -16,6 +17,9 @@ pub struct ReproduceArgs {
     /// Scale workloads, devices and indexes down to this factor, if they are not below it
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
+    /// Where the captures are that an experiment replays: NAME.fiu.xz, with pages in NAME.pages.zst
+    #[arg(long, value_name = "DIR")]
+    pub captures: Option<PathBuf>,
     /// Seed of all random choices
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
@@ -34,4 +38,6 @@ const EXAMPLES: &str = "\
 Examples:
   flashlore reproduce ca-ssd --figure 7a
   flashlore reproduce ca-ssd --scale 0.05
+  flashlore reproduce delta-ftl
+  flashlore reproduce combined --captures captures
   flashlore reproduce ca-ssd --json > ca-ssd.json";

@@ -1,7 +1,7 @@
 //! `flashlore reproduce`: a paper's experiments, repeated and judged.
 
 use flashlore_papers::experiment::{Experiment, ReproduceOptions};
-use flashlore_papers::{Group, Verdict, load};
+use flashlore_papers::{Group, PaperError, Verdict, load};
 
 use crate::cli::ReproduceArgs;
 use crate::error::CliError;
@@ -16,17 +16,23 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
         figure: args.figure.clone(),
         scale: args.scale,
         seed: args.seed,
+        captures: args.captures.clone(),
     };
     let experiment = Experiment::new(&paper, options)?;
     let mut calibrating = Progress::phase("calibrating");
     let calibrated = experiment.calibrate(&mut calibrating)?;
     drop(calibrating);
-    let mut groups = experiment.groups(calibrated.as_ref())?;
+    let groups = experiment.groups(calibrated.as_ref())?;
     // The longest first, so that none is left to one thread at the end.
-    groups.sort_by_key(|group| std::cmp::Reverse(replayed(group)));
-    let runs = groups.iter().map(|group| group.runs.len()).sum();
-    let progress = Progress::requests(groups.iter().map(replayed).sum(), runs);
-    let found = in_parallel(&groups, threads(args.jobs), |group| {
+    let mut groups = groups
+        .into_iter()
+        .map(|group| Ok((replayed(&group)?, group)))
+        .collect::<Result<Vec<_>, PaperError>>()?;
+    groups.sort_by_key(|(requests, _)| std::cmp::Reverse(*requests));
+    let runs = groups.iter().map(|(_, g)| g.runs.len() + g.trials.len());
+    let requests = groups.iter().map(|(requests, _)| requests).sum();
+    let progress = Progress::requests(requests, runs.sum());
+    let found = in_parallel(&groups, threads(args.jobs), |(_, group)| {
         group.run(&mut progress.clone())
     })?;
     drop(progress);
@@ -47,6 +53,6 @@ pub fn reproduce(args: &ReproduceArgs) -> Result<(), CliError> {
 }
 
 /// Requests of all runs of a group.
-fn replayed(group: &Group) -> u64 {
-    group.requests * group.runs.len() as u64
+fn replayed(group: &Group) -> Result<u64, PaperError> {
+    Ok(group.requests()? * group.runs.len() as u64)
 }

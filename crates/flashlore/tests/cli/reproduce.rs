@@ -1,5 +1,7 @@
 //! `flashlore reproduce`, at a scale that takes seconds: that it runs and how its report is built.
 
+use serde_json::Value;
+
 use crate::program::run;
 
 /// The checks that a report of everything has.
@@ -87,12 +89,117 @@ fn strict_fails_when_something_differs() {
     assert!(strict.stdout.contains("differs"));
 }
 
+/// The verdicts of a check, by the names of its numbers.
+fn verdicts(report: &Value, id: &str) -> Vec<(String, String)> {
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["id"] == id).unwrap();
+    let items = check["items"].as_array().unwrap().iter();
+    items
+        .map(|item| {
+            let text = |key: &str| item[key].as_str().unwrap().to_owned();
+            (text("name"), text("verdict"))
+        })
+        .collect()
+}
+
+#[test]
+fn what_deltaftl_computes_holds_without_a_trace() {
+    let report = |figure| run(&["reproduce", "delta-ftl", "--figure", figure, "--json"]).json();
+    for (figure, id, numbers) in [("4.1", "D10", 6), ("table1", "D11", 6), ("5", "D14", 2)] {
+        let found = verdicts(&report(figure), id);
+        assert_eq!(found.len(), numbers);
+        for (name, verdict) in found {
+            assert_eq!(verdict, "holds", "{id}: {name}");
+        }
+    }
+}
+
+#[test]
+fn collections_fall_as_far_as_content_is_local_on_a_small_device() {
+    let small = [
+        "reproduce",
+        "delta-ftl",
+        "--scale",
+        "0.005",
+        "--json",
+        "--figure",
+    ];
+    let report = run(&[&small[..], &["6"]].concat()).json();
+    assert!(report["calibration"].is_null());
+    let runs = report["runs"].as_object().unwrap();
+    for trace in ["f1", "c3"] {
+        let victims = ["plain", "rc50", "rc20"].map(|system| {
+            runs[&format!("{trace}/{system}")]["victims"]
+                .as_f64()
+                .unwrap()
+        });
+        assert!(victims.is_sorted_by(|a, b| a > b), "{trace}: {victims:?}");
+    }
+    assert!(report["sensitivity"].is_null());
+}
+
+#[test]
+fn bvssds_example_returns_to_before_and_after() {
+    let report = run(&[
+        "reproduce",
+        "bvssd",
+        "--scale",
+        "0.02",
+        "--figure",
+        "1",
+        "--json",
+    ])
+    .json();
+    for (name, verdict) in verdicts(&report, "B11") {
+        assert_eq!(verdict, "holds", "{name}");
+    }
+}
+
+#[test]
+fn a_search_answers_the_setting_that_reaches_its_target() {
+    let text = include_str!("../../../../papers/bvssd/experiment.toml");
+    let begin = text.find("[[search]]").unwrap();
+    let head = text[..begin].replace("0.0625", "0.01");
+    let search = r#"
+[[search]]
+name = "cost"
+run = "bvssd-cello99/direct"
+setting = "history.field_time"
+unit = "ns"
+from = 0
+to = 1000000
+measure = "100 * (write_mean_us@cost / write_mean_us@bvssd-cello99/plain - 1)"
+target = 20
+tolerance = 1
+
+[[check]]
+id = "X"
+figures = ["x"]
+claim = "A search"
+source = "none"
+kind = "exact"
+item = [
+    { name = "reached", measure = "100 * (write_mean_us@cost / write_mean_us@bvssd-cello99/plain - 1)", within = [19, 21] },
+    { name = "setting", measure = "setting@cost", within = [1, 999999] },
+]
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("search.toml");
+    std::fs::write(&path, format!("{head}{search}")).unwrap();
+    let report = run(&["reproduce", path.to_str().unwrap(), "--json"]).json();
+    for (name, verdict) in verdicts(&report, "X") {
+        assert_eq!(verdict, "holds", "{name}: {}", report["runs"]["cost"]);
+    }
+    let missing = run(&["reproduce", "missing.toml"]).fails(1);
+    assert!(missing.starts_with("missing.toml: "), "{missing}");
+}
+
 #[test]
 fn what_does_not_exist_is_refused_with_what_does() {
     let paper = run(&["reproduce", "i-cash"]).fails(2);
     assert_eq!(
         paper,
-        "there is no experiment 'i-cash'; expected one of ca-ssd"
+        "there is no experiment 'i-cash'; expected one of ca-ssd, delta-ftl, bvssd"
     );
     let figure = run(&["reproduce", "ca-ssd", "--figure", "9"]).fails(2);
     assert!(
@@ -101,4 +208,64 @@ fn what_does_not_exist_is_refused_with_what_does() {
     );
     let scale = run(&["reproduce", "ca-ssd", "--scale", "0"]).fails(2);
     assert_eq!(scale, "scale 0: expected a number above 0 and at most 1");
+}
+
+/// A capture and a profile on a device sized from each, as in `papers/combined`.
+const SMALL: &str = r#"
+name = "small"
+title = "t"
+source = "s"
+traces = ["sqlite-bytes", "tpc-c-5vm"]
+system.ca-ssd = { preset = "ca-ssd" }
+system.delta-ftl = { preset = "delta-ftl" }
+system.compress = { preset = "compress" }
+system.combined = { preset = "combined", set = ["history.enabled=false"] }
+system.window = { preset = "combined", set = ["history.reserve=99%", "history.on_pressure=enospc"] }
+workload = [
+    { id = "{capture}", captures = ["sqlite-bytes"], device = "auto", systems = ["ca-ssd", "delta-ftl", "compress", "combined"] },
+    { id = "{profile}", profiles = ["tpc-c-5vm"], scale = 0.02, device = "auto", set = ["codec.ratio=codec"], systems = ["ca-ssd", "delta-ftl", "compress", "combined"] },
+    { id = "window", profiles = ["tpc-c-5vm"], scale = 0.02, device = "auto", set = ["codec.ratio=codec", "device.space.over_provisioning=50%", "history.min_window=100s"], systems = ["window"] },
+]
+[[check]]
+id = "C1"
+figures = ["1"]
+claim = "c"
+source = "s"
+kind = "shape"
+item = [
+    { name = "{trace}", measure = "programs@{trace}/combined / min(programs@{trace}/ca-ssd, programs@{trace}/delta-ftl, programs@{trace}/compress)", within = [0, 1.03] },
+    { name = "window", measure = "window_h@window/window * 3600", within = [2, 3] },
+]
+"#;
+
+#[test]
+fn the_combined_system_programs_no_more_than_the_best_of_its_parts() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("small.toml");
+    std::fs::write(&file, SMALL).unwrap();
+    let captures = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
+    let file = file.to_str().unwrap();
+    let report = run(&["reproduce", file, "--captures", captures, "--json"]).json();
+    let found = verdicts(&report, "C1");
+    assert_eq!(found.len(), 3);
+    for (name, verdict) in found {
+        assert_eq!(verdict, "holds", "{name}: {report}");
+    }
+}
+
+#[test]
+fn captures_are_asked_for_where_they_are_missing() {
+    let figure = ["reproduce", "combined", "--figure", "captures"];
+    let refused = run(&figure);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused
+            .stderr
+            .contains("expected --captures with the directory of"),
+        "{}",
+        refused.stderr
+    );
+    let elsewhere = run(&[&figure[..], &["--captures", "nowhere"]].concat());
+    assert_eq!(elsewhere.code, 1);
+    assert!(elsewhere.stderr.contains(".fiu.xz"), "{}", elsewhere.stderr);
 }

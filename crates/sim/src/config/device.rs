@@ -377,6 +377,8 @@ pub struct Precondition {
 pub enum Overwrite {
     /// Nothing.
     None,
+    /// As many uniform random overwrites as pages are exported.
+    Once,
     /// Uniform random overwrites until write amplification settles.
     Steady,
 }

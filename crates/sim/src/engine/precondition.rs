@@ -1,8 +1,8 @@
 //! The state in which a run finds the device.
 //!
 //! In this order: *fill* writes the upper share of the exported addresses once, in ascending order,
-//! with content that equals nothing; *overwrite* rewrites uniformly drawn addresses until the write
-//! amplification settles; *prefill* gives every address that the trace reads before it writes the
+//! with content that equals nothing; *overwrite* rewrites uniformly drawn addresses, as many as pages are
+//! exported or until the write amplification settles; *prefill* gives every address that the trace reads before it writes the
 //! content the trace says it has. Then all counters, wear and the clock start at 0.
 
 use flashlore_content::PageTag;
@@ -74,9 +74,12 @@ pub fn prepare<S: System>(
         system.fill(lpn).map_err(failed)?;
         written.page(system);
     }
-    if state.overwrite == Overwrite::Steady {
-        overwrite(system, exported, config.host.seed, &mut written).map_err(failed)?;
-    }
+    let rounds = match state.overwrite {
+        Overwrite::None => 0,
+        Overwrite::Once => 1,
+        Overwrite::Steady => MOST_ROUNDS,
+    };
+    overwrite(system, exported, rounds, config.host.seed, &mut written).map_err(failed)?;
     if state.prefill_from_trace {
         let in_index = config.system.dedup.prefill_in_index;
         prefill(system, summary, in_index, &mut written).map_err(failed)?;
@@ -93,17 +96,19 @@ pub fn prepare<S: System>(
 
 type Done = Result<(), flashlore_ftl::FtlError<std::convert::Infallible>>;
 
-/// Overwrites addresses drawn uniformly until the amplification of two rounds agrees.
+/// Overwrites addresses drawn uniformly until the amplification of two rounds agrees, but at most so many
+/// rounds.
 fn overwrite<S: System>(
     system: &mut S,
     exported: u32,
+    rounds: u32,
     seed: u64,
     written: &mut Written<'_, '_>,
 ) -> Done {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut before = 0.0;
     let mut settled = 0;
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..rounds {
         let (programs, writes) = totals(system);
         for _ in 0..exported {
             let lpn = (u128::from(random.next_u64()) * u128::from(exported)) >> 64;
