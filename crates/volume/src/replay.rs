@@ -397,10 +397,16 @@ impl<'a> State<'a> {
             let unit = evidence.best.get(birth);
             unit.filter(|unit| unit.quality > Quality::Broken)
         };
-        let has_base = |base: u64| match base {
-            0 => true,
-            base if base > self.since => is_there(&base).is_some(),
-            base => self.handles.contains_key(&base),
+        // A base is no difference: if it was made whole before this was encoded, and that copy is not there, what
+        // was encoded has not happened yet either.
+        let has_base = |base: u64| match (is_there(&base), self.handles.get(&base)) {
+            _ if base == 0 => true,
+            (Some(copy), _) => copy.slot.is_none_or(|slot| slot.base == 0),
+            (None, Some(&handle)) => {
+                let packed = self.tables.objects[handle as usize].packed;
+                packed.is_none_or(|packed| packed.base == NOWHERE)
+            }
+            (None, None) => false,
         };
         let whole = |birth: &u64| {
             let slot = |unit: &FoundUnit| unit.slot.is_none_or(|slot| has_base(slot.base));

@@ -190,3 +190,37 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
     ops.extend([fua(0, 11), write(2, 4), Op::Checkpoint]);
     every_cut(&setup, &ops);
 }
+
+/// A base had been made whole, and a cut took that copy and left the difference that was encoded against it.
+#[test]
+fn a_base_was_a_difference_when_the_power_went() {
+    let setup = Setup {
+        policy: Policy::DedupTrusted,
+        history: Some(HistoryIdentity {
+            entries: 300,
+            least_window: 50,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: true,
+            compression: true,
+        },
+        exported: 6,
+        blocks: 8,
+        pages_per_block: 3,
+        units_per_page: 2,
+        alignment: 512,
+        index_entries: 4,
+        garbage: true,
+    };
+    let ops = [
+        write(4, 1004),
+        write(2, 1019),
+        write(4, 1021),
+        fua(3, 1022),
+        write(3, 1023),
+        write(4, 1024),
+        fua(1, 1026),
+    ];
+    every_cut(&setup, &ops);
+}
