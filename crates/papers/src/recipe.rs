@@ -53,9 +53,10 @@ impl Recipe {
         if let Some(blocks) = &mut config.device.geometry.blocks_per_plane {
             *blocks = scaled(f64::from(*blocks)) as u32;
         }
-        let units = |Size(bytes)| Size(scaled((bytes / UNIT_BYTES) as f64) as u64 * UNIT_BYTES);
-        config.device.buffer.size = units(config.device.buffer.size);
-        config.device.space.capacity = config.device.space.capacity.map(units);
+        let capacity = config.device.space.capacity.as_mut();
+        for Size(bytes) in capacity.into_iter().chain([&mut config.device.buffer.size]) {
+            *bytes = scaled((*bytes / UNIT_BYTES) as f64) as u64 * UNIT_BYTES;
+        }
         limited(&mut config.system.dedup.index_entries);
         limited(&mut config.system.delta.counted_pages);
         for time in [
