@@ -87,6 +87,7 @@ mod tests {
         let set = [
             "delta.counted_pages=2000",
             "delta.scan_period=1min",
+            "history.enabled=true",
             "history.min_window=10s",
         ];
         let config = recipe.config(&set.map(str::to_owned)).unwrap();

@@ -493,8 +493,7 @@ where
     }
 
     fn flush_packs(&mut self) -> Result<(), LayerError> {
-        self.ftl.flush_packs(0)?;
-        self.ftl.program_restored()
+        self.ftl.program_packs()
     }
 
     fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {

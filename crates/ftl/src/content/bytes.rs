@@ -21,6 +21,10 @@ use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::options::FtlOptions;
 use crate::restore::RestoredBlocks;
 
+/// Packed pages that are programmed one after the other, each leading to a collection that begins the next: with so
+/// many in a row there is no end.
+const MOST_ROUNDS: u32 = 1000;
+
 /// An object found by a recovery.
 #[derive(Debug, Clone, Copy)]
 pub struct RestoredObject<C> {
@@ -186,20 +190,22 @@ where
         }
     }
 
-    /// Programs the packed pages that a recovery found in RAM alone, after [`DedupFtl::flush_packs`].
+    /// Programs all packed pages that are in RAM, those that a recovery found there too. Programming one may
+    /// collect, which begins another.
     ///
     /// # Errors
     /// A full device or a failure of it.
-    pub fn program_restored(&mut self) -> Result<(), FtlError<F::Error>> {
-        while let Some(delta) = &mut self.store.delta
-            && delta.packs.take_waiting()
-        {
-            let core = &mut self.core;
-            let when = When::now(0);
-            self.store
-                .program_pack(core, Filler::Host, when, 0, Tag::NONE)?;
+    pub fn program_packs(&mut self) -> Result<(), FtlError<F::Error>> {
+        for _ in 0..MOST_ROUNDS {
+            self.flush_packs(0)?;
+            let Some(delta) = &mut self.store.delta else {
+                return Ok(());
+            };
+            if !delta.packs.take_waiting() && delta.packs.in_ram_count() == 0 {
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(self.core.full())
     }
 
     /// The flash pages that hold an object: that of its base, if it has one, and its own.
