@@ -10,7 +10,7 @@ use flashlore_content::{Content, Dedup, Encoder, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use super::delta::Delta;
-use super::delta::packs::{Filler, Packs, RestoredPack, Slot};
+use super::delta::packs::{Packs, RestoredPack, Slot};
 use super::history::Versions;
 use super::store::Store;
 use super::{DedupFtl, Fresh, Outcome, Policies};

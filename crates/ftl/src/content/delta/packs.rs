@@ -214,7 +214,10 @@ impl<E: Clone> Packs<E> {
     pub fn take_waiting(&mut self) -> bool {
         while let Some(filling) = self.waiting.pop_front() {
             if !filling.values.is_empty() {
-                self.filling[Filler::Host as usize] = Some(filling);
+                // What was begun there holds nothing.
+                if let Some(empty) = self.filling[Filler::Host as usize].replace(filling) {
+                    self.give_back(empty.pack);
+                }
                 return true;
             }
             self.give_back(filling.pack);
