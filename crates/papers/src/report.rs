@@ -213,7 +213,11 @@ impl Sensitivity {
             (name.to_owned(), columns.iter().map(value).collect())
         };
         let changed = |variant: &Variant| row(&variant.name, &suffix(variant));
-        let first = [row("as calibrated", "")];
+        let first = match paper.calibration {
+            Some(_) => "as calibrated",
+            None => "as above",
+        };
+        let first = [row(first, "")];
         let rows = first
             .into_iter()
             .chain(paper.sensitivity.variant.iter().map(changed));
