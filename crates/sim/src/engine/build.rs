@@ -290,6 +290,15 @@ pub fn versions_options(
     }))
 }
 
+/// What hashing a unit takes: nothing where nothing is deduplicated.
+pub fn hash_time(system: &SystemConfig) -> Time {
+    if system.dedup.enabled {
+        system.dedup.hash_time.0
+    } else {
+        0
+    }
+}
+
 /// What recording an old version takes: each of its fields is an access to RAM.
 pub fn record_time(system: &SystemConfig) -> Time {
     const FIELDS: Time = 5;

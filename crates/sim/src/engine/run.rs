@@ -248,7 +248,7 @@ fn host_of(config: &RunConfig) -> Host {
         load: config.host.load(),
         link_request: timing.host_request.0,
         link_sector: timing.host_sector.0,
-        hash: dedup.hash_time.0,
+        hash: build::hash_time(&config.system),
         sampling: match dedup.sampling {
             Sampling::Off => None,
             Sampling::Request => NonZeroU32::new(dedup.sampling_unit.0 as u32),
