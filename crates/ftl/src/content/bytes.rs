@@ -59,7 +59,7 @@ pub enum RestoredPlace<V> {
 /// What a recovery found.
 #[derive(Debug)]
 pub struct Restored<'a, C, V> {
-    /// An object handle, or [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page.
+    /// An object handle, or [`NO_OBJECT`], for each exported page.
     pub map: &'a [u32],
     /// The objects that something refers to, the first to be forgotten by the index at the front.
     pub objects: &'a [RestoredObject<C>],
