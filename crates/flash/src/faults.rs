@@ -78,6 +78,10 @@ impl<F: Flash> Flash for Faulty<F> {
         }
     }
 
+    fn is_loss(error: &Self::Error) -> bool {
+        matches!(error, FaultError::Device(error) if F::is_loss(error))
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
@@ -125,6 +129,10 @@ impl<F: Flash> Flash for Faulty<F> {
 
     fn barrier(&mut self) -> Result<(), Self::Error> {
         Ok(self.inner.barrier()?)
+    }
+
+    fn window_begins(&mut self, instant: u64) {
+        self.inner.window_begins(instant);
     }
 
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {

@@ -186,6 +186,12 @@ pub trait Flash {
         false
     }
 
+    /// Whether an error of a read means that what lies there cannot be read any more; anything else is the
+    /// device's.
+    fn is_loss(_error: &Self::Error) -> bool {
+        false
+    }
+
     /// How the device is built.
     fn geometry(&self) -> &Geometry;
 
@@ -245,6 +251,10 @@ pub trait Flash {
     fn barrier(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
+
+    /// Old versions that ended at this instant or before are given up, and what holds them may be erased: a
+    /// device that outlives its memory remembers that with the next barrier.
+    fn window_begins(&mut self, _instant: u64) {}
 
     /// Lets time pass to `until` and appends what has been decided meanwhile to `done`.
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>);

@@ -70,6 +70,10 @@ impl<F: Flash> Flash for Recorded<F> {
         F::is_block_failure(error)
     }
 
+    fn is_loss(error: &F::Error) -> bool {
+        F::is_loss(error)
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
@@ -131,6 +135,10 @@ impl<F: Flash> Flash for Recorded<F> {
 
     fn barrier(&mut self) -> Result<(), F::Error> {
         self.inner.barrier()
+    }
+
+    fn window_begins(&mut self, instant: u64) {
+        self.inner.window_begins(instant);
     }
 
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {

@@ -133,6 +133,10 @@ impl<F: Flash> Flash for Checked<F> {
         matches!(error, RuleError::Device(error) if F::is_block_failure(error))
     }
 
+    fn is_loss(error: &Self::Error) -> bool {
+        matches!(error, RuleError::Device(error) if F::is_loss(error))
+    }
+
     fn geometry(&self) -> &Geometry {
         self.inner.geometry()
     }
@@ -213,6 +217,10 @@ impl<F: Flash> Flash for Checked<F> {
 
     fn barrier(&mut self) -> Result<(), Self::Error> {
         Ok(self.inner.barrier()?)
+    }
+
+    fn window_begins(&mut self, instant: u64) {
+        self.inner.window_begins(instant);
     }
 
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {

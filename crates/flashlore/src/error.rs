@@ -104,6 +104,10 @@ impl CliError {
                 | RunError::Options { .. }
                 | RunError::TooSmall { .. }
                 | RunError::NoContent { .. }
+                | RunError::NoBytes { .. }
+                | RunError::WritesWithoutContent { .. }
+                | RunError::UnknownBytes { .. }
+                | RunError::NoRatios { .. }
                 | RunError::AllWarmup { .. }
                 | RunError::OutOfBand { .. }
                 | RunError::MapOfEncoded { .. } => 2,

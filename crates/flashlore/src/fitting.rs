@@ -103,7 +103,7 @@ pub fn search(
     target: &Target<'_>,
 ) -> Result<Chosen, CliError> {
     let (name, source) = names;
-    let trace = mean(&replays(&[Input::load(paths, options)?], target)?);
+    let trace = mean(&replays(&[Input::load(paths, options, false)?], target)?);
     let options = WorkloadOptions {
         devices: Vec::new(),
         ..options.clone()

@@ -7,17 +7,22 @@ use std::path::{Path, PathBuf};
 
 use flashlore_synth::{Source, source::PREFIX};
 use flashlore_trace::{
-    Format, NativeSource, ReadOptions, RequestSource, Summary, TraceReader, Workload,
+    Format, NativeSource, PageSource, ReadOptions, RequestSource, Summary, TraceReader, Workload,
     WorkloadOptions,
 };
 
 use crate::bundled;
+use crate::bytes::Bytes;
 use crate::error::CliError;
 
 /// A workload of one or several traces, ready for any number of runs.
-pub struct Input(Kind);
+pub struct Input {
+    requests: Requests,
+    /// The bytes of its pages; none where nobody asked for them.
+    bytes: Option<Bytes>,
+}
 
-enum Kind {
+enum Requests {
     Memory(Workload),
     Native {
         path: PathBuf,
@@ -68,27 +73,21 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 impl Input {
-    /// Reads what `paths` name as one workload.
+    /// Reads what `paths` name as one workload, and looks for the bytes of its pages if some system
+    /// encodes them.
     ///
     /// # Errors
-    /// When a trace cannot be read or the whole cannot be laid out as asked.
-    pub fn load(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Self, CliError> {
-        let mut readers = paths
-            .iter()
-            .map(|path| open(path, &options.read))
-            .collect::<Result<Vec<_>, CliError>>()?;
-        if let [path] = paths
-            && readers[0].format() == Format::Native
-        {
-            let source = NativeSource::from_reader(readers.remove(0), options)?;
-            return Ok(Self(Kind::Native {
-                path: path.clone(),
-                summary: Box::new(source.summary().clone()),
-            }));
-        }
-        Ok(Self(Kind::Memory(Workload::from_readers(
-            readers, options,
-        )?)))
+    /// When a trace cannot be read, the whole cannot be laid out as asked, or a file of pages does not
+    /// belong to its trace.
+    pub fn load(
+        paths: &[PathBuf],
+        options: &WorkloadOptions,
+        needs_bytes: bool,
+    ) -> Result<Self, CliError> {
+        Ok(Self {
+            requests: Requests::load(paths, options)?,
+            bytes: needs_bytes.then(|| Bytes::of(paths, options)).transpose()?,
+        })
     }
 
     /// Makes the workload of a profile or fit.
@@ -97,14 +96,17 @@ impl Input {
     /// When it cannot be laid out as asked.
     pub fn made(source: &Source, options: &WorkloadOptions) -> Result<Self, CliError> {
         let workload = Workload::from_readers(vec![source.open()], options)?;
-        Ok(Self(Kind::Memory(workload)))
+        Ok(Self {
+            requests: Requests::Memory(workload),
+            bytes: None,
+        })
     }
 
     /// What is known about the workload.
     pub fn summary(&self) -> &Summary {
-        match &self.0 {
-            Kind::Memory(workload) => workload.summary(),
-            Kind::Native { summary, .. } => summary,
+        match &self.requests {
+            Requests::Memory(workload) => workload.summary(),
+            Requests::Native { summary, .. } => summary,
         }
     }
 
@@ -113,11 +115,24 @@ impl Input {
     /// # Errors
     /// When a native file cannot be read any more.
     pub fn source(&self) -> flashlore_trace::Result<Box<dyn RequestSource>> {
-        match &self.0 {
-            Kind::Memory(workload) => Ok(Box::new(workload.clone())),
-            Kind::Native { path, summary } => {
+        match &self.requests {
+            Requests::Memory(workload) => Ok(Box::new(workload.clone())),
+            Requests::Native { path, summary } => {
                 Ok(Box::new(NativeSource::open(path, &summary.options)?))
             }
+        }
+    }
+
+    /// The bytes of its pages, if they were asked for and are known.
+    pub fn pages(&self) -> Option<&dyn PageSource> {
+        self.bytes.as_ref()?.source()
+    }
+
+    /// Why they are not known.
+    pub fn why_no_pages(&self) -> Option<&str> {
+        match &self.bytes {
+            Some(Bytes::Unknown(why)) => Some(why),
+            _ => None,
         }
     }
 
@@ -125,5 +140,24 @@ impl Input {
     pub fn name(&self) -> String {
         let paths = self.summary().inputs.iter().map(|i| i.path.as_str());
         paths.collect::<Vec<_>>().join(" + ")
+    }
+}
+
+impl Requests {
+    fn load(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Self, CliError> {
+        let mut readers = paths
+            .iter()
+            .map(|path| open(path, &options.read))
+            .collect::<Result<Vec<_>, CliError>>()?;
+        if let [path] = paths
+            && readers[0].format() == Format::Native
+        {
+            let source = NativeSource::from_reader(readers.remove(0), options)?;
+            return Ok(Requests::Native {
+                path: path.clone(),
+                summary: Box::new(source.summary().clone()),
+            });
+        }
+        Ok(Requests::Memory(Workload::from_readers(readers, options)?))
     }
 }

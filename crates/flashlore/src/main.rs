@@ -13,6 +13,7 @@
 //! failed; 2: it was asked for in a way that cannot work.
 
 mod bundled;
+mod bytes;
 mod cli;
 mod commands;
 mod error;

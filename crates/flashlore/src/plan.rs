@@ -109,6 +109,16 @@ impl Plan {
         self.columns.iter().all(|c| c.system.history.enabled)
     }
 
+    /// Whether some system encodes the bytes of pages.
+    pub fn needs_bytes(&self) -> bool {
+        self.columns.iter().any(|c| c.system.needs_bytes())
+    }
+
+    /// Whether some system takes R_c from the trace.
+    pub fn needs_ratios(&self) -> bool {
+        self.columns.iter().any(|c| c.system.needs_ratios())
+    }
+
     /// Whether a device is sized from the trace, so that holes in the address space must go.
     pub fn has_template(&self) -> bool {
         self.columns.iter().any(|c| c.device.auto.is_some())

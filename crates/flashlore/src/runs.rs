@@ -45,7 +45,7 @@ pub fn run_all(
     recording: &Recording,
 ) -> Result<Vec<RunOutput>, CliError> {
     for job in jobs {
-        check(&job.config, job.input.summary()).map_err(|source| job.failed(source))?;
+        job.check()?;
     }
     if recording.request_log.is_some() && jobs.len() != 1 {
         return Err(CliError::Usage(format!(
@@ -59,6 +59,21 @@ pub fn run_all(
 }
 
 impl Job<'_> {
+    /// Refuses a run that cannot begin.
+    fn check(&self) -> Result<(), CliError> {
+        if self.config.system.needs_bytes()
+            && let Some(why) = self.input.why_no_pages()
+        {
+            return Err(CliError::Usage(format!(
+                "{} on system {}: codec.ratio = \"codec\" encodes the bytes of pages, and {why}",
+                self.input.name(),
+                self.config.system.name
+            )));
+        }
+        check(&self.config, self.input.summary(), self.input.pages())
+            .map_err(|source| self.failed(source))
+    }
+
     fn run(&self, recording: &Recording, mut progress: Progress) -> Result<RunOutput, CliError> {
         let mut measure = MeasureOptions {
             timeline_ns: recording.timeline_ns,
@@ -76,6 +91,7 @@ impl Job<'_> {
             measure,
             progress: Some(&mut progress),
             recovery_check: recording.recovery_check,
+            pages: self.input.pages(),
         };
         let mut source = self.input.source()?;
         simulate(&self.config, source.as_mut(), options).map_err(|source| self.failed(source))

@@ -222,8 +222,7 @@ where
         if E::ON {
             objects.count_others();
         }
-        let most_packs = core.most_live().saturating_sub(u64::from(exported));
-        let most_packs = u32::try_from(most_packs).unwrap_or(u32::MAX);
+        let most_packs = Self::most_packs(&core);
         let store = Store {
             objects,
             dedup: Dedup::new(Self::bounded(dedup, most_objects)),
@@ -232,15 +231,30 @@ where
             encoder,
             delta: delta.map(|options| Delta::new(options, exported, most_packs)),
             versions: versions.map(|options| Versions::new(exported, options)),
+            referenced: 0,
             page: PhantomData,
         };
         Ok(DedupFtl { core, store })
     }
 
-    /// A write has its new object before it releases the old one.
+    /// A write has its new object before it releases the old one; what is encoded, or old, comes on top.
     fn most_objects(flash: &F, options: &FtlOptions) -> u32 {
         let units = flash.geometry().units();
+        if E::ON {
+            return units;
+        }
         options.exported.saturating_add(1).min(units)
+    }
+
+    /// Packed pages with live differences that there may be. Where fewer units can be stored than pages are
+    /// exported, it depends on how many are.
+    fn most_packs(core: &Core<F, K>) -> u32 {
+        let exported = match core.options().thin {
+            true => 0,
+            false => u64::from(core.options().exported),
+        };
+        let most = core.most_live().saturating_sub(exported);
+        u32::try_from(most).unwrap_or(u32::MAX)
     }
 
     /// An entry names a living object: a larger index is never full, and must not be allocated.
@@ -479,9 +493,16 @@ where
         taken: Option<u32>,
         tag: Tag,
     ) -> Result<(u32, Completion), FtlError<F::Error>> {
+        let content = new.content;
         let (object, done) = self.store(when, lpn, new, tag)?;
         self.store.dedup.counters.misses += 1;
         self.store.dedup.hashed(false);
+        // Making room for it may have ended the object with its fingerprint, or entered one.
+        let taken = if E::ON {
+            self.candidate(content)
+        } else {
+            taken
+        };
         match taken {
             Some(before) => {
                 self.store.dedup.counters.collisions += 1;
@@ -874,6 +895,25 @@ where
         self.store.purge(&mut self.core, pages);
     }
 
+    /// Objects that logical pages refer to, where there are packed objects or old versions.
+    pub fn referenced_objects(&self) -> u32 {
+        self.store.referenced
+    }
+
+    /// Gets the history ready to be stored: its entries in order, without gaps.
+    pub fn tidy_history(&mut self) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.history.tidy();
+        }
+    }
+
+    /// The history has been stored as it is.
+    pub fn note_history_stored(&mut self) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.history.note_stored();
+        }
+    }
+
     /// Objects that old versions alone keep alive. It looks at every object.
     pub fn historical_objects(&self) -> u64 {
         self.store.historical_objects()
@@ -886,6 +926,11 @@ where
             bypassed: delta.viability.bypassed,
             ..delta.counters
         })
+    }
+
+    /// Who encodes.
+    pub fn encoder_mut(&mut self) -> &mut E {
+        &mut self.store.encoder
     }
 
     /// The policy that encodes, if there is one.

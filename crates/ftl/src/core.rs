@@ -85,7 +85,7 @@ pub struct Core<F: Flash, K = Resident> {
     /// With barriers: blocks freed since the last one.
     unsettled: Vec<BlockId>,
     most_live: u64,
-    /// The last foreground collection gained no page, because it gave units other forms: the next victim
+    /// The last collection gained no page, because it gave units other forms: the next victim
     /// is chosen for its units, which move as they are.
     pub(crate) gains_nothing: bool,
     pub(crate) moves_as_is: bool,
@@ -588,7 +588,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn barrier(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
-        self.flush(at)?;
+        self.flush_all(at)?;
         self.flash.barrier()?;
         self.unsettled.clear();
         Ok(())
@@ -784,6 +784,20 @@ where
             }
             if !self.options.log {
                 break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, and what collection wrote in another form: it is no copy of anything that is still there.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn flush_all(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.flush(at)?;
+        for stream in [Stream::Gc, Stream::LogGc] {
+            for lane in 0..self.layout.lanes().len() {
+                self.pad(self.layout.lanes()[lane], stream, at)?;
             }
         }
         Ok(())
@@ -999,30 +1013,26 @@ fn check_spare<P, K: MapKeeper<P>>(
             high: marks.high,
         });
     }
-    // A victim gains a page. Whoever fills what is exported thinly must always find one, so every
-    // sealed block could lack all units of a page but one.
-    let scattered = match options.thin {
-        true => geometry.units_per_page() - 1,
-        false => 0,
-    };
     let streams = match options.streams {
         Streams::Separate => 2,
         Streams::Shared => 1,
     } + u32::from(options.wear.static_gap > 0)
         + u32::from(K::DEMAND)
         + 2 * u32::from(options.log);
-    let most: u64 = layout
-        .pools()
-        .iter()
-        .map(|members| {
+    let most = |units: u32| -> u64 {
+        let pools = layout.pools().iter().map(|members| {
             let planes = members.len() as u32;
             let blocks = planes * geometry.blocks_per_plane();
             let kept = marks.high + 1 + planes * streams;
-            let filled = u64::from(data_units - scattered);
-            (u64::from(blocks.saturating_sub(kept)) * filled).saturating_sub(1)
-        })
-        .sum();
-    let most = most.saturating_sub(u64::from(keeper.pages()));
+            (u64::from(blocks.saturating_sub(kept)) * u64::from(units)).saturating_sub(1)
+        });
+        let sum: u64 = pools.sum();
+        sum.saturating_sub(u64::from(keeper.pages()))
+    };
+    // A victim gains whole pages, because its copies are padded. Whoever fills a device up to here must always
+    // find one, so every sealed block could lack all units of a page but one.
+    let always = most(data_units + 1 - geometry.units_per_page());
+    let most = most(data_units);
     if u64::from(options.exported) > most && !options.thin {
         return Err(OptionsError::NoSpare {
             exported: options.exported,
@@ -1030,5 +1040,7 @@ fn check_spare<P, K: MapKeeper<P>>(
             units: u64::from(geometry.blocks()) * u64::from(data_units),
         });
     }
-    Ok(most)
+    // What is exported may be live, unless it is exported thinly.
+    let exported = if options.thin { 0 } else { options.exported };
+    Ok(always.max(u64::from(exported)))
 }

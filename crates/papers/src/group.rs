@@ -4,7 +4,7 @@ use flashlore_sim::config::{RunConfig, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
 use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
 use flashlore_trace::{
-    ContentModel, Format, ReadOptions, TraceReader, UNIT_BYTES, WorkloadOptions,
+    ContentModel, Format, PageSource, ReadOptions, TraceReader, UNIT_BYTES, WorkloadOptions,
 };
 
 use crate::definition::{Requests, Workload};
@@ -56,6 +56,14 @@ pub struct Found {
     pub profile: Option<(String, String)>,
 }
 
+/// A workload while it is replayed.
+struct Replay<'a> {
+    made: flashlore_trace::Workload,
+    pages: Option<&'a dyn PageSource>,
+    ticker: &'a mut dyn Ticker,
+    found: Found,
+}
+
 impl Group {
     /// So many requests its workload has.
     ///
@@ -85,10 +93,15 @@ impl Group {
                 };
                 let name = self.workload.id.as_str();
                 let reader = TraceReader::from_bytes(name, text.clone().into_bytes(), &read)?;
-                let mut found = Found::default();
                 let content = WorkloadOptions::new(ContentModel::Distinct);
-                self.replay(vec![reader], &content, ticker, &mut found)?;
-                Ok(found)
+                let mut replay = Replay {
+                    made: flashlore_trace::Workload::from_readers(vec![reader], &content)?,
+                    pages: None,
+                    ticker,
+                    found: Found::default(),
+                };
+                self.replay(&mut replay)?;
+                Ok(replay.found)
             }
         }
     }
@@ -104,7 +117,18 @@ impl Group {
             ..Found::default()
         };
         if !self.runs.is_empty() || !self.trials.is_empty() {
-            self.replay(reader(), &content, ticker, &mut found)?;
+            let needs_bytes = self.runs.iter().any(|(_, c)| c.system.needs_bytes());
+            let recipes = (needs_bytes && self.workload.zipf.is_none())
+                .then(|| source.recipes())
+                .flatten();
+            let mut replay = Replay {
+                made: flashlore_trace::Workload::from_readers(reader(), &content)?,
+                pages: recipes.as_ref().map(|recipes| recipes as &dyn PageSource),
+                ticker,
+                found,
+            };
+            self.replay(&mut replay)?;
+            found = replay.found;
         }
         if let Some(name) = &self.count {
             let counted = values::count(reader(), &content, self.workload.scale)?;
@@ -113,19 +137,12 @@ impl Group {
         Ok(found)
     }
 
-    fn replay(
-        &self,
-        readers: Vec<TraceReader>,
-        content: &WorkloadOptions,
-        ticker: &mut dyn Ticker,
-        found: &mut Found,
-    ) -> Result<(), PaperError> {
-        let mut made = flashlore_trace::Workload::from_readers(readers, content)?;
+    fn replay(&self, replay: &mut Replay<'_>) -> Result<(), PaperError> {
         for (name, config) in &self.runs {
-            self.once(name, config, &mut made, ticker, found)?;
+            self.once(name, config, replay)?;
         }
         for trial in &self.trials {
-            self.search(trial, &mut made, ticker, found)?;
+            self.search(trial, replay)?;
         }
         Ok(())
     }
@@ -134,48 +151,42 @@ impl Group {
         &self,
         name: &str,
         config: &RunConfig,
-        made: &mut flashlore_trace::Workload,
-        ticker: &mut dyn Ticker,
-        found: &mut Found,
+        replay: &mut Replay<'_>,
     ) -> Result<(), PaperError> {
         let history = config.system.history.enabled;
         let run = RunOptions {
             measure: MeasureOptions::default(),
-            progress: Some(ticker),
+            progress: Some(&mut *replay.ticker),
             recovery_check: self.workload.recovery_check.filter(|_| history),
+            pages: replay.pages,
         };
-        let done = simulate(config, made, run).map_err(|source| PaperError::Run {
+        let done = simulate(config, &mut replay.made, run).map_err(|source| PaperError::Run {
             run: name.to_owned(),
             source: Box::new(source),
         })?;
-        found.figures.insert(name, of_run(&done));
+        replay.found.figures.insert(name, of_run(&done));
         let configuration = (name.to_owned(), config_hash(config));
-        found.configurations.push(configuration);
+        replay.found.configurations.push(configuration);
         Ok(())
     }
 
     /// Repeats a run with other values of a setting. What its last run gave stays under the name of the
     /// search, with the value; nothing stays if none was found.
-    fn search(
-        &self,
-        trial: &Trial,
-        made: &mut flashlore_trace::Workload,
-        ticker: &mut dyn Ticker,
-        found: &mut Found,
-    ) -> Result<(), PaperError> {
+    fn search(&self, trial: &Trial, replay: &mut Replay<'_>) -> Result<(), PaperError> {
         let name = &trial.search.name;
         let reached = crossing(&trial.search, |value| -> Result<f64, PaperError> {
             let mut texts = trial.set.clone();
             texts.push(trial.search.text(value));
             let config = trial.recipe.config(&texts)?;
-            found.configurations.retain(|(run, _)| run != name);
-            self.once(name, &config, made, ticker, found)?;
-            found.figures.set(name, SETTING, value);
-            Ok(trial.measure.value(&found.figures, self.workload.scale, ""))
+            replay.found.configurations.retain(|(run, _)| run != name);
+            self.once(name, &config, replay)?;
+            let figures = &mut replay.found.figures;
+            figures.set(name, SETTING, value);
+            Ok(trial.measure.value(figures, self.workload.scale, ""))
         })?;
         if reached.is_none() {
-            found.figures.remove(name);
-            found.configurations.retain(|(run, _)| run != name);
+            replay.found.figures.remove(name);
+            replay.found.configurations.retain(|(run, _)| run != name);
         }
         Ok(())
     }

@@ -364,6 +364,21 @@ fn what_a_system_does_not_sample_or_scan_is_unused() {
 }
 
 #[test]
+fn a_distribution_is_used_where_sizes_are_drawn_and_an_algorithm_where_bytes_are_encoded() {
+    let keys = ["delta.mean=0.2", "compress.mean=0.4", "codec.algorithm=lz4"];
+    for (ratio, unused) in [
+        ("drawn", vec!["codec.algorithm"]),
+        ("trace", vec!["delta.mean", "codec.algorithm"]),
+        ("codec", vec!["delta.mean", "compress.mean"]),
+    ] {
+        let ratio = format!("codec.ratio={ratio}");
+        let texts = [&keys[..], &[&ratio]].concat();
+        let loaded = load_system("combined", &sets(&texts)).unwrap();
+        assert_eq!(loaded.unused, unused, "{ratio}");
+    }
+}
+
+#[test]
 fn unknown_keys_are_named_with_line_and_nearest() {
     let error = device_error("base = \"auto\"\n\n[gc]\nlow_watermrak = 0.1\n", &[]);
     assert_eq!(

@@ -35,7 +35,7 @@ pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;
 pub use info::Info;
 pub use input::Compression;
-pub use overlay::{ContentModel, DeltaModel, MakeOverlay, NamedOverlay, Overlay};
+pub use overlay::{ContentModel, DeltaModel, FULL_RATIO, MakeOverlay, NamedOverlay, Overlay};
 pub use pages::{PageSource, Pages, PagesWriter};
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::{FileMedium, Mode};
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
 
 /// Writes between two flushes.
 const FLUSH_EVERY: u32 = 1000;
@@ -21,6 +21,8 @@ fn identity(policy: Policy, exported: u32, spare: u32) -> Identity {
     let block_units = 64 * 16;
     Identity {
         policy,
+        history: None,
+        encoding: Encoding::default(),
         uuid: [7; 16],
         key: VolumeKey([3; 32]),
         created: 0,

@@ -1,15 +1,16 @@
 //! Checking a volume that is not open: superblocks, roots, tables, journal, references, checksums.
 //! Writes nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use flashlore_content::history::History;
 use flashlore_flash::Ppn;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::findings::Finding;
+use crate::format::Superblock;
 use crate::format::superblock::SUPERBLOCK_BYTES;
-use crate::format::{Policy, Superblock};
 use crate::nand::NandError;
 use crate::open::{Image, Recovery, read_image};
 use crate::unit::Units;
@@ -21,7 +22,7 @@ pub struct CheckReport {
     pub recovery: Recovery,
     /// Addresses that hold something.
     pub mapped: u64,
-    /// Pages stored for them.
+    /// Values stored for them and for old versions.
     pub stored: u64,
     /// Copies of the superblock that hold, of two.
     pub superblocks: u32,
@@ -74,30 +75,58 @@ fn intact_superblocks<M: Medium>(medium: &M) -> u32 {
 
 /// Counts addresses and units; a unit must belong to one object alone. Answers the addresses by unit.
 fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Vec<u32>> {
-    let plain = image.superblock.identity.policy == Policy::Plain;
+    let plain = !image.superblock.identity.has_objects();
     let mut owners: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut object_at: HashMap<u32, u32> = HashMap::new();
-    for (lpn, &row) in image.state.map.iter().enumerate() {
-        if row == u32::MAX {
-            continue;
+    let mut objects = HashSet::new();
+    let mut add = |owner: u32, lpn: Option<u32>| {
+        if plain {
+            let all = owners.entry(owner).or_default();
+            if let [first, ..] = all[..] {
+                let what = format!("unit {owner} is owned by both {first} and {lpn:?}");
+                report.errors.push(what);
+            }
+            all.extend(lpn);
+            return;
         }
-        report.mapped += 1;
-        let unit = if plain {
-            row
-        } else {
-            image.state.objects[row as usize].location.0
-        };
-        let owner = if plain { lpn as u32 } else { row };
-        let first = *object_at.entry(unit).or_insert(owner);
-        if first != owner {
-            report
-                .errors
-                .push(format!("unit {unit} is owned by both {first} and {owner}"));
+        objects.insert(owner);
+        for (unit, owner) in units_of(image, owner) {
+            let first = owner.map(|owner| *object_at.entry(unit).or_insert(owner));
+            if first != owner {
+                report.errors.push(format!(
+                    "unit {unit} is owned by object {owner:?} and another, {first:?}"
+                ));
+            }
+            owners.entry(unit).or_default().extend(lpn);
         }
-        owners.entry(unit).or_default().push(lpn as u32);
+    };
+    for (lpn, &row) in (0..).zip(&image.state.map) {
+        if row != u32::MAX {
+            report.mapped += 1;
+            add(row, Some(lpn));
+        }
     }
-    report.stored = owners.len() as u64;
+    for object in image.state.history.iter().flat_map(History::objects) {
+        add(object, None);
+    }
+    report.stored = if plain { owners.len() } else { objects.len() } as u64;
     owners
+}
+
+/// The units that an object needs, and the object itself for one it has alone.
+fn units_of(image: &Image, object: u32) -> Vec<(u32, Option<u32>)> {
+    let placed = &image.state.placed;
+    let row = placed.objects[object as usize];
+    let Some(packed) = row.packed else {
+        return vec![(row.location.0, Some(object))];
+    };
+    let pack = placed.packs.get(row.location.index());
+    let unit = pack.and_then(Option::as_ref).map(|p| (p.location.0, None));
+    let mut units: Vec<_> = unit.into_iter().collect();
+    if packed.base != u32::MAX {
+        units.extend(units_of(image, packed.base));
+    }
+    units
 }
 
 fn read_all<M: Medium>(
@@ -111,7 +140,7 @@ fn read_all<M: Medium>(
         areas: &image.areas,
         id: &image.superblock.identity,
     };
-    let plain = image.superblock.identity.policy == Policy::Plain;
+    let plain = !image.superblock.identity.has_objects();
     for (&unit, addresses) in owners {
         let ppn = Ppn(unit);
         let block = image.geometry.block_of(ppn);

@@ -3,13 +3,18 @@
 
 use std::io::{self, Write};
 
+use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{BlockId, PageId, Ppn};
+use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
+use crate::format::journal::JournalValue;
+use crate::format::packed::{self, Head};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
-use crate::format::{Areas, AreasError, Entry, Identity, Kind, Policy, Root, Slot, Superblock};
+use crate::format::{Areas, AreasError, Change, Entry, Identity, Kind, Root, Slot, Superblock};
+use crate::layer::PackedRow;
 use crate::load::{self, BlockState, Tables};
 use crate::unit::read_slot;
 
@@ -104,7 +109,8 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
     writeln!(
         out,
         "superblock {copy}: write {} epoch {} policy {:?} uuid {uuid} created {} exported {} \
-         blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {}",
+         blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {} \
+         history {:?} encoding {:?}",
         found.write,
         found.epoch,
         id.policy,
@@ -116,6 +122,8 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         id.alignment,
         id.index_entries,
         id.journal_bytes,
+        id.history,
+        id.encoding,
     )?;
     for start in &found.epochs {
         writeln!(
@@ -138,6 +146,18 @@ impl std::fmt::Display for Event {
     }
 }
 
+/// An object of the history.
+struct Handle(u32);
+
+impl std::fmt::Display for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            NO_OBJECT => f.write_str("nothing"),
+            object => write!(f, "object {object}"),
+        }
+    }
+}
+
 fn roots<M: Medium>(
     medium: &M,
     id: &Identity,
@@ -154,11 +174,15 @@ fn roots<M: Medium>(
         match Root::decode(&bytes, &id.key, at, areas.directories) {
             Some(root) => writeln!(
                 out,
-                "root {parity}: checkpoint {} epoch {} event {} stamp {} directories {:?}",
+                "root {parity}: checkpoint {} epoch {} event {} stamp {} oldest {} entries {} pins {} \
+                 directories {:?}",
                 root.checkpoint,
                 root.epoch,
                 Event(root.sequence),
                 root.stamp,
+                root.history.oldest,
+                root.history.entries,
+                root.history.pins,
                 root.directories,
             )?,
             None => writeln!(out, "root {parity}: does not hold")?,
@@ -170,11 +194,7 @@ fn roots<M: Medium>(
 fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> {
     for (lpn, &row) in tables.map.iter().enumerate() {
         if row != u32::MAX {
-            let what = if id.policy == Policy::Plain {
-                "unit"
-            } else {
-                "object"
-            };
+            let what = if id.has_objects() { "object" } else { "unit" };
             writeln!(out, "map: page {lpn} {what} {row}")?;
         }
     }
@@ -182,11 +202,47 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
         if object.location != Ppn::NONE {
             writeln!(
                 out,
-                "object {handle}: unit {} birth {} digest {:x}",
+                "object {handle}: {} {} birth {} digest {:x}",
+                if object.packed.is_some() {
+                    "packed page"
+                } else {
+                    "unit"
+                },
                 object.location.0,
                 Event(object.birth),
                 object.digest.0,
             )?;
+        }
+        if let Some(packed) = object.packed {
+            let base = Handle(packed.base);
+            let PackedRow { slot, length, .. } = packed;
+            writeln!(out, "  slot {slot} bytes {length} base {base}")?;
+        }
+    }
+    for (pack, row) in tables.packs.iter().enumerate() {
+        if row.slots > 0 {
+            writeln!(
+                out,
+                "packed page {pack}: unit {} slots {} bytes {}",
+                row.unit.0, row.slots, row.bytes
+            )?;
+        }
+    }
+    for &(lpn, object, stamp) in &tables.versions {
+        let object = Handle(object);
+        writeln!(
+            out,
+            "version: page {lpn} referred to {object} until {stamp}"
+        )?;
+    }
+    for pin in &tables.pins {
+        writeln!(
+            out,
+            "pin: instant {} snapshot {}",
+            pin.instant, pin.snapshot
+        )?;
+        for &(lpn, object) in &pin.kept {
+            writeln!(out, "  page {lpn} referred to {}", Handle(object))?;
         }
     }
     for (block, row) in tables.blocks.iter().enumerate() {
@@ -226,20 +282,31 @@ fn journal<M: Medium>(
             Event(batch.durable),
             batch.entries.len(),
         )?;
+        for JournalValue { head, .. } in &batch.values {
+            value(head, out)?;
+        }
         for entry in &batch.entries {
             match *entry {
-                Entry::Share {
-                    lpn,
+                Entry::Event {
                     sequence,
-                    birth,
-                } => writeln!(
-                    out,
-                    "  event {}: page {lpn} shares birth {}",
-                    Event(sequence),
-                    Event(birth)
-                )?,
-                Entry::Trim { lpn, sequence } => {
-                    writeln!(out, "  event {}: page {lpn} trimmed", Event(sequence))?;
+                    stamp,
+                    change,
+                } => {
+                    write!(out, "  event {} stamp {stamp}: ", Event(sequence))?;
+                    match change {
+                        Change::Share { lpn, birth } => {
+                            writeln!(out, "page {lpn} shares birth {}", Event(birth))?;
+                        }
+                        Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
+                        Change::Return { instant } => writeln!(out, "return to {instant}")?,
+                        Change::Snapshot { instant } => writeln!(out, "snapshot of {instant}")?,
+                        Change::DeleteSnapshot { instant } => {
+                            writeln!(out, "snapshot of {instant} deleted")?;
+                        }
+                        Change::Purge { first, end } => {
+                            writeln!(out, "old versions of pages {first} to {end} purged")?;
+                        }
+                    }
                 }
                 Entry::Open {
                     block,
@@ -251,13 +318,31 @@ fn journal<M: Medium>(
                     "  block {block} opened for {stream:?}: opening {} erases {erases}",
                     Event(opening)
                 )?,
-                Entry::Dead { lpn, birth } => {
-                    writeln!(out, "  birth {} of page {lpn} may be erased", Event(birth))?;
-                }
+                Entry::Dead { lpn, birth, stamp } => writeln!(
+                    out,
+                    "  birth {} of page {lpn} stamp {stamp} may be erased",
+                    Event(birth)
+                )?,
+                Entry::Window { oldest } => writeln!(out, "  the window begins at {oldest}")?,
             }
         }
     }
     writeln!(out, "journal: {} bytes used", tail.position.offset)
+}
+
+/// What is known of an encoded value.
+fn value(head: &Head, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "  {} of page {} birth {} base {} stamp {} bytes {} digest {:032x}",
+        if head.lost { "lost value" } else { "value" },
+        head.lpn,
+        Event(head.birth),
+        Event(head.base),
+        head.stamp,
+        head.length,
+        head.digest.0,
+    )
 }
 
 fn records<M: Medium>(
@@ -279,12 +364,28 @@ fn records<M: Medium>(
             match read_slot(&bytes, areas, slot as usize, id, ppn) {
                 Slot::Empty => {}
                 Slot::Broken => writeln!(out, "unit {}: record does not hold", ppn.0)?,
+                Slot::Record(placed) if placed.record.kind == Kind::Packed => {
+                    writeln!(
+                        out,
+                        "unit {}: packed block {} opening {} epoch {} digest {:032x}",
+                        ppn.0,
+                        block.0,
+                        Event(placed.opening),
+                        placed.epoch,
+                        placed.record.digest.0,
+                    )?;
+                    let data = &bytes[slot as usize * PAGE_BYTES..][..PAGE_BYTES];
+                    match packed::heads(&id.key, data, placed.record.birth) {
+                        Some(heads) => heads.iter().try_for_each(|head| value(head, out))?,
+                        None => writeln!(out, "  the heads of its values do not hold")?,
+                    }
+                }
                 Slot::Record(placed) => writeln!(
                     out,
                     "unit {}: {} page {} birth {} block {} opening {} epoch {} stamp {} digest {:032x}",
                     ppn.0,
                     match placed.record.kind {
-                        Kind::Data => "data of",
+                        Kind::Data | Kind::Packed => "data of",
                         Kind::Lost => "lost data of",
                     },
                     placed.record.lpn,

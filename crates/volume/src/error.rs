@@ -1,5 +1,6 @@
 //! What can go wrong with a volume.
 
+use flashlore_content::history::TooOld;
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 use flashlore_medium::MediumError;
@@ -57,6 +58,36 @@ pub enum VolumeError {
     /// What was durable once is missing or broken.
     #[error("the volume is damaged: {0}")]
     Damaged(String),
+    /// The volume was created without a history.
+    #[error("the volume keeps no history: it was created without one")]
+    NoHistory,
+    /// An instant that cannot be returned to.
+    #[error(transparent)]
+    TooOld(TooOld),
+    /// An instant that has not come.
+    #[error("instant {instant} has not come, the last change was at {newest}")]
+    Ahead {
+        /// The instant.
+        instant: u64,
+        /// The last stamp.
+        newest: u64,
+    },
+    /// There is no room to remember another change (ENOSPC).
+    #[error(
+        "the history has {entries} entries and no room for {needed} more that snapshots leave; delete a snapshot"
+    )]
+    HistoryFull {
+        /// Entries held.
+        entries: u64,
+        /// Entries needed.
+        needed: u64,
+    },
+    /// All places for snapshots are taken.
+    #[error("there are {most} snapshots, as many as there can be; delete one")]
+    TooManySnapshots {
+        /// The most snapshots.
+        most: u32,
+    },
     /// Sizes that cannot work together.
     #[error(transparent)]
     Areas(#[from] AreasError),

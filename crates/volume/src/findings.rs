@@ -56,13 +56,22 @@ impl<M: Medium> Volume<M> {
         std::mem::take(&mut self.findings)
     }
 
+    /// Notes the unit that an error names.
+    pub(crate) fn note_unreadable(&mut self, error: &NandError) {
+        if let NandError::Rot { ppn, .. } = error
+            && Ppn(*ppn).is_some()
+        {
+            self.note_finding(Ppn(*ppn), error);
+        }
+    }
+
     /// Notes an unreadable unit with all its addresses, if it is not known yet.
     pub(crate) fn note_finding(&mut self, unit: Ppn, error: &NandError) {
         let nand = self.layer.core_mut().flash_mut();
         nand.note_bad(unit);
         if self.reported.insert(nand.place_of(unit)) {
             let addresses = (0..self.exported())
-                .filter(|&lpn| self.location(lpn) == Some(unit))
+                .filter(|&lpn| self.layer.places(lpn).contains(&Some(unit)))
                 .collect();
             let why = match error {
                 NandError::Rot { why, .. } => (*why).to_string(),
@@ -82,15 +91,14 @@ impl<M: Medium> Volume<M> {
         let end = from.saturating_add(count).min(self.exported());
         let mut read = 0;
         for lpn in from..end {
-            let Some(ppn) = self.layer.location(lpn) else {
-                continue;
-            };
-            if self.layer.core().is_buffered(ppn) {
-                continue;
-            }
-            read += 1;
-            if let Err(error) = self.layer.core().flash().read_unit(ppn) {
-                self.note_finding(ppn, &error);
+            for ppn in self.layer.places(lpn).into_iter().flatten() {
+                if self.layer.core().is_buffered(ppn) {
+                    continue;
+                }
+                read += 1;
+                if let Err(error) = self.layer.core().flash().read_unit(ppn) {
+                    self.note_finding(ppn, &error);
+                }
             }
         }
         ScrubProgress {

@@ -7,6 +7,8 @@ use flashlore_content::VolumeKey;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::format::journal::ENTRY_BYTES;
+use crate::format::journal::JournalValue;
+use crate::format::packed::{HEAD_BYTES, Head};
 use crate::format::{Areas, Batch, Entry, Identity};
 
 /// Entries of a batch at most.
@@ -40,6 +42,8 @@ impl Position {
 pub(crate) struct Journal {
     position: Position,
     entries: Vec<Entry>,
+    values: Vec<JournalValue>,
+    value_bytes: usize,
     buffer: AlignedBuf,
     key: VolumeKey,
     alignment: usize,
@@ -61,6 +65,8 @@ impl Journal {
         Journal {
             position,
             entries: Vec::new(),
+            values: Vec::new(),
+            value_bytes: 0,
             buffer: AlignedBuf::new(),
             key: id.key,
             alignment: id.alignment as usize,
@@ -73,11 +79,22 @@ impl Journal {
     /// events the checkpoint holds.
     pub fn restart(&mut self, checkpoint: u64) {
         self.entries.clear();
+        self.values.clear();
+        self.value_bytes = 0;
         self.position = Position::start(checkpoint);
     }
 
     pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
+    }
+
+    /// Adds an encoded value that waits in RAM.
+    pub fn push_value(&mut self, head: Head, bytes: &[u8]) {
+        self.value_bytes += HEAD_BYTES + bytes.len();
+        self.values.push(JournalValue {
+            head,
+            bytes: bytes.into(),
+        });
     }
 
     /// Whether a batch should be written before more entries gather.
@@ -86,12 +103,12 @@ impl Journal {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.is_empty() && self.values.is_empty()
     }
 
     /// Whether half of the segment is in use: what one call may add must always fit.
     pub fn is_half_full(&self) -> bool {
-        let waiting = Batch::bytes(self.entries.len(), self.alignment) as u64;
+        let waiting = Batch::bytes(self.entries.len(), self.value_bytes, self.alignment) as u64;
         (self.position.offset + waiting) * 2 > self.capacity
     }
 
@@ -103,7 +120,7 @@ impl Journal {
         epoch: u32,
         durable: u64,
     ) -> Result<(), JournalError> {
-        let bytes = Batch::bytes(self.entries.len(), self.alignment);
+        let bytes = Batch::bytes(self.entries.len(), self.value_bytes, self.alignment);
         if self.position.offset + bytes as u64 > self.capacity {
             return Err(JournalError::Full);
         }
@@ -113,6 +130,7 @@ impl Journal {
             chain: self.position.chain,
             epoch,
             entries: std::mem::take(&mut self.entries),
+            values: std::mem::take(&mut self.values),
         };
         self.buffer.resize(bytes);
         let chain = batch.encode(&self.key, self.position.offset, &mut self.buffer);
@@ -124,6 +142,7 @@ impl Journal {
         self.position.chain = chain;
         self.entries = batch.entries;
         self.entries.clear();
+        self.value_bytes = 0;
         Ok(())
     }
 }

@@ -1,12 +1,16 @@
 //! The translation layers a volume can have, seen alike: what a write changed, and the rows of the
 //! checkpoint tables.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Content, Digest, DigestTag, NoCensus};
+use flashlore_content::history::{History, TooOld};
+use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
+use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::core::Core;
+use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{DedupFtl, FtlError, Outcome, PlainFtl};
 use flashlore_medium::Medium;
@@ -18,7 +22,7 @@ pub(crate) type LayerError = FtlError<NandError>;
 
 /// What a write changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum Written {
     /// Nothing: the address held this content already.
     Nothing,
     /// A page is stored.
@@ -39,6 +43,40 @@ pub struct ObjectRow {
     pub birth: u64,
     /// Its digest, or as much of it as the policy keeps.
     pub digest: Digest,
+    /// If it is packed; its location is the number of its packed page then.
+    pub packed: Option<PackedRow>,
+}
+
+impl ObjectRow {
+    /// No object.
+    pub const NONE: ObjectRow = ObjectRow {
+        location: Ppn::NONE,
+        birth: 0,
+        digest: Digest(0),
+        packed: None,
+    };
+}
+
+/// What is stored of a packed object besides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PackedRow {
+    /// The row of what it is a difference from; all ones for none.
+    pub base: u32,
+    /// Bytes of its slot, as the translation layer counts them.
+    pub length: u16,
+    /// Which slot it has.
+    pub slot: u16,
+}
+
+/// A row of the table of packed pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackRow {
+    /// Where it lies.
+    pub unit: Ppn,
+    /// Bytes of all its slots, as the translation layer counts them.
+    pub bytes: u16,
+    /// Slots.
+    pub slots: u16,
 }
 
 /// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
@@ -50,7 +88,7 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn core_mut(&mut self) -> &mut Core<Nand<M>>;
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError>;
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
     /// Forgets a page; whether there was one.
@@ -61,6 +99,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn stored(&self) -> u64;
     /// What deduplication counted.
     fn dedup_counters(&self) -> Option<DedupCounters>;
+    /// What encoding counted.
+    fn encoding_counters(&self) -> Option<DeltaCounters>;
     /// Where an address lies.
     fn location(&self, lpn: u32) -> Option<Ppn>;
     /// Where what an owner holds lies.
@@ -69,8 +109,42 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
     fn object_row(&self, handle: u32) -> ObjectRow;
+    /// A row of the table of packed pages.
+    fn pack_row(&self, pack: u32) -> PackRow;
+    /// Programs what waits to be packed, and what a recovery found waiting.
+    fn flush_packs(&mut self) -> Result<(), LayerError>;
+    /// The units that an address needs.
+    fn places(&self, lpn: u32) -> [Option<Ppn>; 2];
+    /// Old versions, if they are kept.
+    fn history(&self) -> Option<&History>;
+    /// Changes the history, which exists: what it gives up is released.
+    fn versioned(&mut self) -> Option<&mut dyn Versioned>;
     /// Recounts every invariant.
     fn check(&self) -> Result<(), String>;
+}
+
+/// A translation layer that keeps old versions.
+pub(crate) trait Versioned {
+    /// What happens next happens at this instant.
+    fn set_instant(&mut self, stamp: u64);
+    /// Every address holds again what it held at an instant; answers how many changed.
+    fn return_to(&mut self, instant: u64) -> Result<u64, TooOld>;
+    /// Keeps an instant.
+    fn snapshot(&mut self, instant: u64) -> Result<(), TooOld>;
+    /// Ends that; whether it was kept.
+    fn delete_snapshot(&mut self, instant: u64) -> bool;
+    /// Forgets old versions of addresses.
+    fn purge(&mut self, pages: Range<u32>);
+    /// Moves the start of the window on.
+    fn advance(&mut self, to: u64);
+    /// What an address held at an instant: an object, if any.
+    fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld>;
+    /// Reads what an object holds.
+    fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
+    /// Gets the history ready to be stored.
+    fn tidy(&mut self);
+    /// It has been stored.
+    fn note_stored(&mut self);
 }
 
 /// The volume says how much is stored and how much fits.
@@ -93,14 +167,14 @@ impl<M: Medium> Layer<M> for Plain<M> {
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         let new = self.location(lpn).is_none();
         if new && !room {
             return Err(no_room());
         }
         self.ftl.write(When::now(0), lpn, unit, Tag::NONE)?;
         self.stored += u64::from(new);
-        Ok(Change::Stored)
+        Ok(Written::Stored)
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
@@ -126,6 +200,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
         None
     }
 
+    fn encoding_counters(&self) -> Option<DeltaCounters> {
+        None
+    }
+
     fn location(&self, lpn: u32) -> Option<Ppn> {
         let map = self.ftl.map();
         (lpn < map.len())
@@ -143,6 +221,26 @@ impl<M: Medium> Layer<M> for Plain<M> {
 
     fn object_row(&self, _handle: u32) -> ObjectRow {
         unreachable!("a plain volume has no objects")
+    }
+
+    fn pack_row(&self, _pack: u32) -> PackRow {
+        unreachable!("a plain volume has no packed pages")
+    }
+
+    fn flush_packs(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
+
+    fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
+        [self.location(lpn), None]
+    }
+
+    fn history(&self) -> Option<&History> {
+        None
+    }
+
+    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
+        None
     }
 
     fn check(&self) -> Result<(), String> {
@@ -178,9 +276,9 @@ impl Kept for Digest {
     }
 }
 
-/// With deduplication.
-pub(crate) struct Deduplicating<C, M: Medium> {
-    pub ftl: DedupFtl<C, Nand<M>, NoCensus>,
+/// With objects: deduplication, old versions, or both.
+pub(crate) struct WithObjects<C, M: Medium, E: Encoder<C, StoredUnit>> {
+    pub ftl: DedupFtl<C, Nand<M>, NoCensus, Resident, E>,
 }
 
 /// What reading the candidate of a write told.
@@ -191,18 +289,26 @@ enum Verdict {
     Rotten,
 }
 
-impl<C: Kept, M: Medium> Deduplicating<C, M> {
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> WithObjects<C, M, E>
+where
+    E::Encoded: Send,
+{
     /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
     /// compared there. What is known to be unreadable is not trusted.
     fn judge(&mut self, object: u32, unit: &StoredUnit) -> Result<Verdict, LayerError> {
-        let ppn = self.ftl.objects().at(object);
-        if !C::VERIFY && !self.core().flash().is_bad(ppn) {
+        let mut places = self.ftl.places(object).into_iter().flatten();
+        let known_bad = places.any(|ppn| self.ftl.core().flash().is_bad(ppn));
+        if !C::VERIFY && !known_bad {
             return Ok(Verdict::Same);
         }
         match self.ftl.read_object(object) {
+            Ok(stored) if stored.record.kind == Kind::Lost => Ok(Verdict::Different),
             Ok(stored) if stored.bytes == unit.bytes => Ok(Verdict::Same),
             Ok(_) => Ok(Verdict::Different),
+            // Which of the values of a packed page it was is not known.
+            Err(_) if self.ftl.objects().is_packed(object) => Ok(Verdict::Different),
             Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
+                let ppn = self.ftl.objects().at(object);
                 let record = self.ftl.core().flash().read_record(ppn);
                 let same = matches!(record, Ok(Slot::Record(placed))
                     if placed.record.digest == unit.record.digest
@@ -217,6 +323,15 @@ impl<C: Kept, M: Medium> Deduplicating<C, M> {
         }
     }
 
+    /// The error of an address whose content is lost.
+    fn lost(&self, lpn: u32) -> LayerError {
+        let ppn = self.location(lpn);
+        FtlError::Device(NandError::Rot {
+            ppn: ppn.unwrap_or(Ppn::NONE).0,
+            why: "its content was lost before it was copied here",
+        })
+    }
+
     /// Writes the content of an object anew under its old birth, for all who share it.
     fn repair(&mut self, lpn: u32, object: u32, unit: &StoredUnit) -> Result<(), LayerError> {
         let ppn = self.ftl.objects().at(object);
@@ -226,13 +341,17 @@ impl<C: Kept, M: Medium> Deduplicating<C, M> {
         let anew = StoredUnit {
             record: placed.record,
             bytes: Arc::clone(&unit.bytes),
+            values: None,
         };
         self.ftl.rewrite(When::now(0), lpn, object, anew)?;
         Ok(())
     }
 }
 
-impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Layer<M> for WithObjects<C, M, E>
+where
+    E::Encoded: Send,
+{
     fn core(&self) -> &Core<Nand<M>> {
         self.ftl.core()
     }
@@ -241,8 +360,9 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Change, LayerError> {
+    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         let content = C::of(unit.record.digest);
+        let encode = self.ftl.begin_write(lpn);
         let candidate = self.ftl.candidate(content);
         if let Some(object) = candidate {
             let verdict = self.judge(object, &unit)?;
@@ -252,8 +372,8 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
             if matches!(verdict, Verdict::Same | Verdict::Rotten) {
                 let shared = self.ftl.write_shared(lpn, object)?;
                 return Ok(match shared {
-                    Outcome::Silent => Change::Nothing,
-                    _ => Change::Shared {
+                    Outcome::Silent => Written::Nothing,
+                    _ => Written::Shared {
                         birth: self.core().flash().births[object as usize],
                     },
                 });
@@ -267,21 +387,25 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         let birth = unit.record.birth;
         let object = self
             .ftl
-            .write_new(When::now(0), lpn, content, unit, candidate)?;
+            .write_new(When::now(0), lpn, content, unit, encode, candidate)?;
         let births = &mut self.core_mut().flash_mut().births;
         if births.len() <= object as usize {
             births.resize(object as usize + 1, 0);
         }
         births[object as usize] = birth;
-        Ok(Change::Stored)
+        Ok(Written::Stored)
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
-        Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
+        let read = self.ftl.read_untimed(lpn)?;
+        match read {
+            Some(unit) if unit.record.kind == Kind::Lost => Err(self.lost(lpn)),
+            read => Ok(read),
+        }
     }
 
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
-        let held = self.location(lpn).is_some();
+        let held = self.ftl.objects().object_of(lpn).is_some();
         self.ftl.trim(lpn)?;
         Ok(held)
     }
@@ -291,21 +415,33 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
     }
 
     fn stored(&self) -> u64 {
-        u64::from(self.ftl.objects().live())
+        u64::from(match self.ftl.versions() {
+            // What old versions need gives way.
+            Some(_) => self.ftl.referenced_objects(),
+            None => self.ftl.objects().live(),
+        })
     }
 
     fn dedup_counters(&self) -> Option<DedupCounters> {
         Some(self.ftl.dedup_counters())
     }
 
+    fn encoding_counters(&self) -> Option<DeltaCounters> {
+        self.ftl.delta_counters()
+    }
+
     fn location(&self, lpn: u32) -> Option<Ppn> {
-        let objects = self.ftl.objects();
-        objects.object_of(lpn).map(|o| objects.at(o))
+        let object = self.ftl.objects().object_of(lpn)?;
+        self.unit_of_owner(object)
     }
 
     fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
         let objects = self.ftl.objects();
-        objects.is_alive(owner).then(|| objects.at(owner))
+        if !objects.is_alive(owner) {
+            return None;
+        }
+        let [base, own] = self.ftl.places(owner);
+        own.or(base)
     }
 
     fn map_row(&self, lpn: u32) -> u32 {
@@ -316,16 +452,22 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         let objects = self.ftl.objects();
         let births = &self.core().flash().births;
         if !objects.is_alive(handle) {
-            return ObjectRow {
-                location: Ppn::NONE,
-                birth: 0,
-                digest: Digest(0),
-            };
+            return ObjectRow::NONE;
         }
-        let location = objects.at(handle);
-        let shareable = C::VERIFY || !self.core().flash().is_bad(location);
+        let mut places = self.ftl.places(handle).into_iter().flatten();
+        let is_bad = places.any(|ppn| self.core().flash().is_bad(ppn));
+        let shareable = C::VERIFY || !is_bad;
+        let packed = objects.packed(handle).and_then(|(pack, base)| {
+            let (slot, found) = self.ftl.delta()?.packs.slot_of(pack, handle)?;
+            Some(PackedRow {
+                base,
+                length: found.length,
+                slot: slot as u16,
+            })
+        });
         ObjectRow {
-            location,
+            packed,
+            location: objects.at(handle),
             birth: births.get(handle as usize).copied().unwrap_or(0),
             digest: match shareable {
                 true => objects.content(handle).digest(),
@@ -334,7 +476,95 @@ impl<C: Kept, M: Medium> Layer<M> for Deduplicating<C, M> {
         }
     }
 
+    fn pack_row(&self, pack: u32) -> PackRow {
+        let packs = self.ftl.delta().map(|delta| &delta.packs);
+        let none = PackRow {
+            unit: Ppn::NONE,
+            bytes: 0,
+            slots: 0,
+        };
+        packs
+            .filter(|packs| pack < packs.numbers())
+            .map_or(none, |packs| PackRow {
+                unit: packs.at(pack),
+                bytes: packs.written_bytes(pack),
+                slots: packs.slots(pack).len() as u16,
+            })
+    }
+
+    fn flush_packs(&mut self) -> Result<(), LayerError> {
+        self.ftl.flush_packs(0)?;
+        self.ftl.program_restored()
+    }
+
+    fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
+        let object = self.ftl.objects().object_of(lpn);
+        object.map_or([None, None], |object| self.ftl.places(object))
+    }
+
+    fn history(&self) -> Option<&History> {
+        Some(&self.ftl.versions()?.history)
+    }
+
+    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
+        self.ftl.versions()?;
+        Some(self)
+    }
+
     fn check(&self) -> Result<(), String> {
         self.ftl.check()
+    }
+}
+
+impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Versioned for WithObjects<C, M, E>
+where
+    E::Encoded: Send,
+{
+    fn set_instant(&mut self, stamp: u64) {
+        self.ftl.set_instant(stamp);
+    }
+
+    fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {
+        self.ftl.return_to(instant)
+    }
+
+    fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
+        self.ftl.snapshot(instant)
+    }
+
+    fn delete_snapshot(&mut self, instant: u64) -> bool {
+        self.ftl.delete_snapshot(instant)
+    }
+
+    fn purge(&mut self, pages: Range<u32>) {
+        self.ftl.purge(pages);
+    }
+
+    fn advance(&mut self, to: u64) {
+        self.ftl.advance_window(to);
+    }
+
+    fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
+        self.ftl.version_at(lpn, instant)
+    }
+
+    fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {
+        let unit = self.ftl.read_version(object)?;
+        if unit.record.kind == Kind::Lost {
+            let unit = self.unit_of_owner(object);
+            return Err(FtlError::Device(NandError::Rot {
+                ppn: unit.unwrap_or(Ppn::NONE).0,
+                why: "its content was lost before it was copied here",
+            }));
+        }
+        Ok(unit)
+    }
+
+    fn tidy(&mut self) {
+        self.ftl.tidy_history();
+    }
+
+    fn note_stored(&mut self) {
+        self.ftl.note_history_stored();
     }
 }

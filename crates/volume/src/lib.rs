@@ -5,6 +5,7 @@
 //! | [`mod@format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
+//! | [`history`] | instants: reading them, returning to them, snapshots, purges |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
 //! | [`load`] | what the last checkpoint holds |
@@ -13,13 +14,14 @@
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan` and `replay` recover, `layer` hides which policy is on.
+//! Inside: `journal` and `tables` write, `scan`, `replay` and `place` recover, `layer` hides which policy is on.
 
 pub mod check;
 pub mod dump;
 pub mod error;
 pub mod findings;
 pub mod format;
+pub mod history;
 pub mod load;
 pub mod nand;
 pub mod open;
@@ -27,8 +29,10 @@ pub mod options;
 pub mod volume;
 
 mod dirty;
+mod encoder;
 mod journal;
 mod layer;
+mod place;
 mod replay;
 mod scan;
 mod tables;
@@ -38,7 +42,8 @@ pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
 pub use findings::{Finding, ScrubProgress};
-pub use format::{Identity, Policy};
+pub use format::{Encoding, HistoryIdentity, Identity, Policy};
+pub use history::HistoryStatus;
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
 pub use volume::{Status, Volume};

@@ -1,5 +1,6 @@
 //! Loading what the last checkpoint holds: superblock, root, tables, and the journal that follows.
 
+use flashlore_content::history::PinnedInstant;
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::Ppn;
 use flashlore_ftl::alloc::Stream;
@@ -10,9 +11,9 @@ use crate::format::cursor::Reader;
 use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES, stream_of};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
 use crate::format::tables::{NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, decode_page};
-use crate::format::{Areas, Batch, Entry, Identity, Policy, Root, Superblock, Table};
+use crate::format::{Areas, Batch, Entry, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::journal::{MOST_ENTRIES, Position};
-use crate::layer::ObjectRow;
+use crate::layer::{ObjectRow, PackRow, PackedRow};
 use crate::nand::EPOCH_SHIFT;
 
 /// Numbers beyond this are not reached by counting.
@@ -51,8 +52,14 @@ pub struct Tables {
     pub map: Vec<u32>,
     /// Objects by handle; rows of free handles mean nothing.
     pub objects: Vec<ObjectRow>,
+    /// Packed pages by number; rows of free numbers mean nothing.
+    pub packs: Vec<PackRow>,
     /// Blocks.
     pub blocks: Vec<BlockRow>,
+    /// Old versions, oldest first: page, object and stamp.
+    pub versions: Vec<(u32, u32, u64)>,
+    /// Instants that are kept behind the window.
+    pub pins: Vec<PinnedInstant>,
     /// Slot of every table page.
     pub slots: Vec<u32>,
 }
@@ -168,10 +175,13 @@ pub fn tables<M: Medium>(
     let mut loaded = Tables {
         map: Vec::with_capacity(id.exported as usize),
         objects: Vec::new(),
+        packs: Vec::new(),
         blocks: Vec::new(),
+        versions: Vec::new(),
+        pins: Vec::new(),
         slots,
     };
-    for table in Table::ALL {
+    for table in [Table::Map, Table::Objects, Table::Packs, Table::Blocks] {
         let first = table.first_page(id);
         let mut left = table.rows(id);
         for number in first..first + table.pages(id) {
@@ -182,8 +192,112 @@ pub fn tables<M: Medium>(
             loaded.take(table, id, count, rows);
         }
     }
+    let mut rows = RowReader {
+        medium,
+        id,
+        areas,
+        slots: &loaded.slots,
+        buffer,
+    };
+    let (versions, pins) = (rows.versions(root)?, rows.pins(root)?);
+    (loaded.versions, loaded.pins) = (versions, pins);
     loaded.refuse_impossible(id)?;
     Ok(loaded)
+}
+
+/// Reads the rows of the history's tables that are in use.
+struct RowReader<'a, M> {
+    medium: &'a M,
+    id: &'a Identity,
+    areas: &'a Areas,
+    slots: &'a [u32],
+    buffer: AlignedBuf,
+}
+
+impl<M: Medium> RowReader<'_, M> {
+    /// So many rows of a table from one on; after the last comes the first.
+    fn read(
+        &mut self,
+        table: Table,
+        first: u32,
+        count: u32,
+        mut take: impl FnMut(&mut Reader<'_>),
+    ) -> Result<(), VolumeError> {
+        let rows = table.rows(self.id);
+        if count > rows || (count > 0 && first >= rows) {
+            return Err(VolumeError::Damaged(format!(
+                "the root names {count} rows of {table:?} from {first} on, there are {rows}"
+            )));
+        }
+        let per_page = table.rows_per_page(self.id);
+        let (mut row, mut left) = (first, count);
+        while left > 0 {
+            let in_page = row % per_page;
+            let here = left.min(per_page - in_page).min(rows - row);
+            let number = table.first_page(self.id) + row / per_page;
+            let slot = self.slots[number as usize];
+            let bytes = page(
+                self.medium,
+                self.id,
+                self.areas,
+                number,
+                slot,
+                &mut self.buffer,
+            )?;
+            let Some(bytes) = bytes else {
+                return Err(VolumeError::Damaged(format!(
+                    "row {row} of {table:?} is in use and was never written"
+                )));
+            };
+            let mut fields = Reader::new(&bytes[in_page as usize * table.row_bytes(self.id)..]);
+            (0..here).for_each(|_| take(&mut fields));
+            left -= here;
+            row = (row + here) % rows;
+        }
+        Ok(())
+    }
+
+    fn versions(&mut self, root: &Root) -> Result<Vec<(u32, u32, u64)>, VolumeError> {
+        let HistoryRoot { first, entries, .. } = root.history;
+        let mut versions = Vec::with_capacity(entries.min(self.id.exported) as usize);
+        self.read(Table::Versions, first, entries, |row| {
+            versions.push((row.u32(), row.u32(), row.u64()));
+        })?;
+        if versions.windows(2).any(|pair| pair[0].2 > pair[1].2) {
+            return Err(VolumeError::Damaged(
+                "the history is out of order".to_string(),
+            ));
+        }
+        Ok(versions)
+    }
+
+    fn pins(&mut self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
+        let mut pins: Vec<(u64, u32, u32)> = Vec::new();
+        self.read(Table::Pins, 0, root.history.pins, |row| {
+            pins.push((row.u64(), row.u32(), row.u32()));
+        })?;
+        if pins.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+            return Err(VolumeError::Damaged(
+                "the pinned instants are out of order".to_string(),
+            ));
+        }
+        let mut first = 0;
+        let mut found = Vec::new();
+        for (instant, flags, count) in pins {
+            let mut kept = Vec::new();
+            self.read(Table::Kept, first, count, |row| {
+                kept.push((row.u32(), row.u32()));
+            })?;
+            first += count;
+            found.push(PinnedInstant {
+                instant,
+                snapshot: flags & 1 != 0,
+                scheduled: flags & 2 != 0,
+                kept,
+            });
+        }
+        Ok(found)
+    }
 }
 
 /// The rows of a table page, `None` if it was never written.
@@ -212,15 +326,31 @@ fn page<'a, M: Medium>(
 }
 
 impl Tables {
+    /// What old versions refer to; all ones for no object.
+    pub fn kept(&self) -> impl Iterator<Item = u32> + '_ {
+        let window = self.versions.iter().map(|&(_, object, _)| object);
+        let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
+        window.chain(pinned.map(|&(_, object)| object))
+    }
+
     /// Checksums hold, so only a program that is wrong can have written such rows.
     fn refuse_impossible(&self, id: &Identity) -> Result<(), VolumeError> {
         let objects = self.objects.len() as u32;
-        let nameless = |&row: &u32| row != u32::MAX && row >= objects;
-        if id.policy != Policy::Plain
-            && let Some(row) = self.map.iter().copied().find(nameless)
+        let nameless = |row: &u32| *row != u32::MAX && *row >= objects;
+        if id.has_objects()
+            && let Some(row) = self.map.iter().copied().chain(self.kept()).find(nameless)
         {
             return Err(VolumeError::Damaged(format!(
-                "the map names object {row}, there are {objects}"
+                "the map or the history names object {row}, there are {objects}"
+            )));
+        }
+        let pages = self.versions.iter().map(|&(lpn, ..)| lpn);
+        let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
+        let mut pages = pages.chain(pinned.map(|&(lpn, _)| lpn));
+        if let Some(lpn) = pages.find(|&lpn| lpn >= id.exported) {
+            return Err(VolumeError::Damaged(format!(
+                "the history names page {lpn}, the volume has {}",
+                id.exported
             )));
         }
         let long = |b: &BlockRow| b.taken > id.pages_per_block;
@@ -239,30 +369,42 @@ impl Tables {
         for i in 0..count {
             match table {
                 Table::Map => self.map.push(row(i).map_or(u32::MAX, |mut r| r.u32())),
-                Table::Objects => self.objects.push(object_row(id.policy, row(i))),
-                Table::Blocks => self.blocks.push(block_row(row(i))),
+                Table::Objects => self.objects.push(object_row(id, row(i))),
+                Table::Packs => self.packs.push(pack_row(row(i))),
+                _ => self.blocks.push(block_row(row(i))),
             }
         }
     }
 }
 
-fn object_row(policy: Policy, row: Option<Reader<'_>>) -> ObjectRow {
+fn object_row(id: &Identity, row: Option<Reader<'_>>) -> ObjectRow {
     let Some(mut row) = row else {
-        return ObjectRow {
-            location: Ppn::NONE,
-            birth: 0,
-            digest: Digest(0),
-        };
+        return ObjectRow::NONE;
     };
     let (location, tag, birth) = (Ppn(row.u32()), row.u32(), row.u64());
-    let digest = match policy {
-        Policy::DedupTrusted => Digest(row.u128()),
-        Policy::Plain | Policy::Dedup => Digest(u128::from(tag)),
+    let digest = match id.trusts_digests() {
+        true => Digest(row.u128()),
+        false => Digest(u128::from(tag)),
     };
+    let packed = id.encoding.is_on().then(|| PackedRow {
+        base: row.u32(),
+        length: row.u16(),
+        slot: row.u16(),
+    });
     ObjectRow {
         location,
         birth,
         digest,
+        packed: packed.filter(|packed| packed.length > 0),
+    }
+}
+
+fn pack_row(row: Option<Reader<'_>>) -> PackRow {
+    let mut fields = row.unwrap_or_else(|| Reader::new(&[]));
+    PackRow {
+        unit: Ppn(fields.u32()),
+        bytes: fields.u16(),
+        slots: fields.u16(),
     }
 }
 
@@ -319,7 +461,11 @@ pub fn journal<M: Medium>(
             }
         }
         tail.durable = tail.durable.max(batch.durable);
-        let length = Batch::bytes(batch.entries.len(), id.alignment as usize);
+        let length = Batch::bytes(
+            batch.entries.len(),
+            batch.value_bytes(),
+            id.alignment as usize,
+        );
         tail.position.offset += length as u64;
         tail.position.chain = check;
         tail.batches.push(batch);

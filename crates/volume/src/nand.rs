@@ -9,7 +9,7 @@
 //! journal names every opening; once a write or a barrier has failed nothing is written any more.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{
@@ -17,11 +17,14 @@ use flashlore_flash::{
     Time, Unit,
 };
 use flashlore_ftl::alloc::Stream;
+use flashlore_ftl::core::FIRST_PACK;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::dirty::DirtyPages;
+use crate::encoder::{PackedValue, SharedWaiting};
+use crate::format::packed;
 use crate::format::record::RECORD_BYTES;
-use crate::format::{Areas, Entry, Identity, Kind, PlacedRecord, Record, Slot};
+use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Slot};
 use crate::journal::{Journal, JournalError, Position};
 use crate::unit::{Units, read_slot};
 
@@ -40,6 +43,25 @@ pub struct StoredUnit {
     pub record: Record,
     /// Its content.
     pub bytes: Arc<PageBytes>,
+    /// The encoded values of a packed unit that is not programmed yet, in place of its content.
+    pub(crate) values: Option<Arc<[Arc<PackedValue>]>>,
+}
+
+impl StoredUnit {
+    /// In place of one that cannot be read any more.
+    pub(crate) fn lost(birth: u64, lpn: u32) -> Self {
+        StoredUnit {
+            record: Record {
+                kind: Kind::Lost,
+                lpn,
+                birth,
+                stamp: 0,
+                digest: Default::default(),
+            },
+            bytes: Arc::new([0; PAGE_BYTES]),
+            values: None,
+        }
+    }
 }
 
 /// Why the store did not do what it was asked for.
@@ -79,6 +101,14 @@ pub(crate) struct BlockLife {
 /// system and coming again.
 const KEPT_BLOCKS: usize = 8;
 
+/// A write since the checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Young {
+    pub birth: u64,
+    pub lpn: u32,
+    pub stamp: u64,
+}
+
 /// A unit in one opening of its block: never the same again once the block is erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
@@ -106,8 +136,8 @@ pub struct Nand<M> {
     pending: Vec<BlockId>,
     /// Erased and not given back.
     kept: Vec<BlockId>,
-    /// Births newer than the checkpoint, by block, with their addresses.
-    young: HashMap<u32, Vec<(u64, u32)>>,
+    /// Births newer than the checkpoint, by block.
+    young: HashMap<u32, Vec<Young>>,
     young_count: u64,
     dead: HashSet<u64>,
     /// Pages read for copying.
@@ -116,6 +146,10 @@ pub struct Nand<M> {
     pub(crate) births: Vec<u64>,
     /// Table rows whose location changed.
     pub(crate) located: DirtyPages,
+    /// Rows of packed pages that changed.
+    pub(crate) packed: DirtyPages,
+    /// Encoded values in RAM.
+    pub(crate) waiting: SharedWaiting,
     /// Block table rows that changed.
     pub(crate) programmed: DirtyPages,
     buffer: AlignedBuf,
@@ -124,6 +158,10 @@ pub struct Nand<M> {
     pub(crate) lost: Vec<u32>,
     /// Units that are known to be unreadable.
     bad: HashSet<Place>,
+    /// Old versions that ended at this instant or before are given up; and the same as far as the journal,
+    /// or the checkpoint, says it.
+    window: u64,
+    window_noted: u64,
     failed: Option<String>,
 }
 
@@ -135,8 +173,13 @@ pub(crate) struct Found {
     pub position: Position,
     pub lives: Vec<BlockLife>,
     pub births: Vec<u64>,
-    pub young: HashMap<u32, Vec<(u64, u32)>>,
+    pub young: HashMap<u32, Vec<Young>>,
+    /// The oldest instant that can be returned to, and the same as far as it is durable.
+    pub window: u64,
+    pub window_noted: u64,
     pub located: DirtyPages,
+    pub packed: DirtyPages,
+    pub waiting: SharedWaiting,
     pub programmed: DirtyPages,
 }
 
@@ -148,16 +191,7 @@ impl<M: Medium> Nand<M> {
         geometry: Geometry,
         found: Found,
     ) -> Self {
-        let blank = StoredUnit {
-            record: Record {
-                kind: Kind::Lost,
-                lpn: 0,
-                birth: 0,
-                stamp: 0,
-                digest: Default::default(),
-            },
-            bytes: Arc::new([0; PAGE_BYTES]),
-        };
+        let blank = StoredUnit::lost(0, 0);
         let young_count = found.young.values().map(|v| v.len() as u64).sum();
         Nand {
             journal: Journal::new(&id, found.position),
@@ -179,11 +213,15 @@ impl<M: Medium> Nand<M> {
             copying: HashMap::new(),
             births: found.births,
             located: found.located,
+            packed: found.packed,
+            waiting: found.waiting,
             programmed: found.programmed,
             buffer: AlignedBuf::new(),
             blank,
             lost: Vec::new(),
             bad: HashSet::new(),
+            window: found.window,
+            window_noted: found.window_noted,
             failed: None,
         }
     }
@@ -197,9 +235,22 @@ impl<M: Medium> Nand<M> {
         }
     }
 
-    /// The next event has happened.
-    pub(crate) fn take_sequence(&mut self) {
+    /// The next event has happened; a change that programs no page goes into the journal.
+    pub(crate) fn take_event(
+        &mut self,
+        stamp: u64,
+        change: Option<Change>,
+    ) -> Result<(), NandError> {
         self.sequence = self.next_sequence();
+        let sequence = self.sequence;
+        match change {
+            None => Ok(()),
+            Some(change) => self.note(Entry::Event {
+                sequence,
+                stamp,
+                change,
+            }),
+        }
     }
 
     /// Events that programmed a page since the checkpoint.
@@ -235,6 +286,12 @@ impl<M: Medium> Nand<M> {
 
     pub(crate) fn write_journal(&mut self) -> Result<(), NandError> {
         self.writable()?;
+        if self.window > self.window_noted {
+            self.window_noted = self.window;
+            self.journal.push(Entry::Window {
+                oldest: self.window,
+            });
+        }
         let durable = self.durable;
         let written = self
             .journal
@@ -295,6 +352,7 @@ impl<M: Medium> Nand<M> {
         self.young.clear();
         self.young_count = 0;
         self.dead.clear();
+        self.window_noted = self.window;
         self.journal.restart(checkpoint);
         self.write_journal()
     }
@@ -332,11 +390,8 @@ impl<M: Medium> Nand<M> {
         let at = self.areas.page_data + slot * RECORD_BYTES;
         let (owner, record) = match unit {
             Unit::Pad => return Ok(()),
-            Unit::New { owner, page } => {
-                self.buffer[data].copy_from_slice(&*page.bytes);
-                (*owner, page.record)
-            }
-            Unit::Copy { owner, from } => (*owner, self.copy_in(data, *owner, *from)?),
+            Unit::New { owner, page } => (*owner, self.lay_out_new(data.clone(), *owner, page)),
+            Unit::Copy { owner, from } => (*owner, self.copy_in(data.clone(), *owner, *from)?),
         };
         let placed = PlacedRecord {
             record,
@@ -348,14 +403,91 @@ impl<M: Medium> Nand<M> {
         if record.kind == Kind::Lost {
             self.bad.insert(Place { opening, ppn });
         }
-        self.located.mark(owner);
-        if record.birth > self.since {
-            let block = self.geometry.block_of(ppn);
-            let young = self.young.entry(block.0).or_default();
-            young.push((record.birth, record.lpn));
-            self.young_count += u64::from(matches!(unit, Unit::New { .. }));
+        let is_new = matches!(unit, Unit::New { .. });
+        match owner.checked_sub(FIRST_PACK) {
+            Some(pack) if self.id.encoding.is_on() => {
+                self.packed.mark(pack);
+                let heads = packed::read(&self.buffer[data]).unwrap_or_default();
+                let whole = record.kind == Kind::Packed;
+                for head in heads.into_iter().filter(|_| whole) {
+                    self.note_young(ppn, head.birth, head.lpn, head.stamp, is_new);
+                }
+            }
+            _ => {
+                self.located.mark(owner);
+                self.note_young(ppn, record.birth, record.lpn, record.stamp, is_new);
+            }
         }
         Ok(())
+    }
+
+    /// A unit holds a birth, which is noted if the checkpoint does not know it.
+    fn note_young(&mut self, ppn: Ppn, birth: u64, lpn: u32, stamp: u64, is_new: bool) {
+        if birth > self.since {
+            let block = self.geometry.block_of(ppn);
+            let young = self.young.entry(block.0).or_default();
+            young.push(Young { birth, lpn, stamp });
+            self.young_count += u64::from(is_new);
+        }
+    }
+
+    /// Puts new data into the page buffer.
+    fn lay_out_new(
+        &mut self,
+        data: std::ops::Range<usize>,
+        owner: u32,
+        page: &StoredUnit,
+    ) -> Record {
+        let mut record = page.record;
+        match &page.values {
+            Some(values) => {
+                let zeros = [0; PAGE_BYTES];
+                let parts = values.iter().map(|v| v.parts(&self.births, &zeros));
+                let space = &mut self.buffer[data];
+                record.birth = packed::encode(&self.id.key, parts, space);
+                if let Some(space) = space.first_chunk() {
+                    record.digest = self.id.key.digest(space);
+                }
+                values.iter().for_each(|value| value.note_safe());
+            }
+            None if record.kind == Kind::Lost => {
+                self.lost.push(owner);
+                record.birth = self.births.get(owner as usize).copied().unwrap_or(0);
+            }
+            None => self.buffer[data].copy_from_slice(&*page.bytes),
+        }
+        record
+    }
+
+    /// What waits in RAM goes into the journal: values, and that writes happened whose values are needed no
+    /// more.
+    fn note_waiting(&mut self) {
+        let waiting = Arc::clone(&self.waiting);
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = waiting.due(self.sequence);
+        let zeros = [0; PAGE_BYTES];
+        for value in due.values {
+            let (head, bytes) = value.parts(&self.births, &zeros);
+            self.journal.push_value(head, bytes);
+            value.note_safe();
+        }
+        for Young { birth, lpn, stamp } in due.forgotten {
+            if birth > self.since && birth <= self.sequence && self.dead.insert(birth) {
+                self.journal.push(Entry::Dead { lpn, birth, stamp });
+            }
+        }
+        for object in waiting.take_touched() {
+            self.located.mark(object);
+        }
+    }
+
+    /// Marks the rows of objects that have come to lie elsewhere.
+    pub(crate) fn mark_touched(&mut self) {
+        let waiting = Arc::clone(&self.waiting);
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for object in waiting.take_touched() {
+            self.located.mark(object);
+        }
     }
 
     /// Puts the data of another unit into the page buffer; what cannot be read is marked as lost.
@@ -402,14 +534,15 @@ impl<M: Medium> Nand<M> {
         let (birth, lpn) = match self.births.get(owner as usize) {
             Some(&birth) => (birth, 0),
             None => {
-                let last = young.iter().rev().find(|&&(_, lpn)| lpn == owner);
-                (last.map_or(0, |&(birth, _)| birth), owner)
+                let last = young.iter().rev().find(|y| y.lpn == owner);
+                (last.map_or(0, |y| y.birth), owner)
             }
         };
-        let born = young.iter().find(|&&(b, _)| b == birth);
+        let born = young.iter().find(|y| y.birth == birth);
         Record {
-            lpn: born.map_or(lpn, |&(_, lpn)| lpn),
+            lpn: born.map_or(lpn, |y| y.lpn),
             birth,
+            stamp: born.map_or(0, |y| y.stamp),
             ..self.blank.record
         }
     }
@@ -466,8 +599,9 @@ impl<M: Medium> Nand<M> {
     }
 }
 
-fn stream_of(cause: Cause) -> Stream {
+fn stream_of(cause: Cause, is_packed: bool) -> Stream {
     match cause {
+        Cause::Gc if is_packed => Stream::LogGc,
         Cause::Gc => Stream::Gc,
         Cause::Wear => Stream::Wear,
         Cause::Map => Stream::Map,
@@ -485,6 +619,10 @@ impl<M: Medium> Flash for Nand<M> {
     type Page = StoredUnit;
     type Error = NandError;
 
+    fn is_loss(error: &NandError) -> bool {
+        matches!(error, NandError::Rot { .. } | NandError::Medium(_))
+    }
+
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -500,6 +638,10 @@ impl<M: Medium> Flash for Nand<M> {
     ) -> Result<(StoredUnit, Completion), NandError> {
         let (Ready::At(at) | Ready::After(_, at)) = ready;
         let done = Completion::instant(at);
+        if cause == Cause::Merge {
+            // What is merged is asked for by itself.
+            return Ok((self.blank.clone(), done));
+        }
         if matches!(cause, Cause::Gc | Cause::Wear) {
             self.load_for_copying(self.geometry.page_of(ppn));
             return Ok((self.blank.clone(), done));
@@ -524,7 +666,9 @@ impl<M: Medium> Flash for Nand<M> {
         let block = self.geometry.block_of_page(page);
         let index = page.0 - self.geometry.first_page(block).0;
         if index == 0 {
-            self.open(block, stream_of(cause))?;
+            let first = units.iter().find_map(Unit::owner);
+            let is_packed = self.id.encoding.is_on() && first.is_some_and(|o| o >= FIRST_PACK);
+            self.open(block, stream_of(cause, is_packed))?;
         }
         let opening = self.lives[block.index()].opening;
         let first = self.geometry.first_unit_of_page(page).0;
@@ -551,9 +695,9 @@ impl<M: Medium> Flash for Nand<M> {
         _tag: Tag,
     ) -> Result<Completion, NandError> {
         self.writable()?;
-        for (birth, lpn) in self.young.remove(&block.0).unwrap_or_default() {
+        for Young { birth, lpn, stamp } in self.young.remove(&block.0).unwrap_or_default() {
             if self.dead.insert(birth) {
-                self.note(Entry::Dead { lpn, birth })?;
+                self.note(Entry::Dead { lpn, birth, stamp })?;
             }
         }
         self.copying.clear();
@@ -564,7 +708,8 @@ impl<M: Medium> Flash for Nand<M> {
     }
 
     fn barrier(&mut self) -> Result<(), NandError> {
-        if !self.journal.is_empty() {
+        self.note_waiting();
+        if !self.journal.is_empty() || self.window > self.window_noted {
             self.write_journal()?;
         }
         self.sync()?;
@@ -575,6 +720,10 @@ impl<M: Medium> Flash for Nand<M> {
             self.write_journal()?;
         }
         self.erase_pending()
+    }
+
+    fn window_begins(&mut self, instant: u64) {
+        self.window = self.window.max(instant);
     }
 
     fn advance(&mut self, _until: Time, _done: &mut Vec<Finished>) {}

@@ -1,31 +1,50 @@
 //! Making a volume, and opening one: load, scan, replay, and the durable opening of an epoch.
 
-use flashlore_content::{DedupOptions, NoCensus};
+use std::sync::Arc;
+
+use flashlore_content::delta::Never;
+use flashlore_content::history::{History, HistoryOptions};
+use flashlore_content::{DedupOptions, Digest, DigestTag, Encoder, NoCensus, NoEncoder};
 use flashlore_flash::{BlockId, Geometry, Ppn};
-use flashlore_ftl::content::bytes::RestoredObject;
+use flashlore_ftl::content::Policies;
+use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::packs::Slot;
+use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::mapping::direct::Direct;
+use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::options::{FtlOptions, Watermarks};
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::{DedupFtl, PlainFtl};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::dirty::DirtyPages;
+use crate::encoder::{Bytes, PackedValue, SharedWaiting};
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
+use crate::format::journal::JournalValue;
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES};
 use crate::format::tables::NO_SLOT;
-use crate::format::{Areas, EpochStart, Identity, Policy, Root, Superblock, Table};
-use crate::layer::{Deduplicating, Kept, Layer, ObjectRow, Plain};
+use crate::format::{
+    Areas, Encoding, EpochStart, HistoryRoot, Identity, Policy, Root, Superblock, Table,
+};
+use crate::layer::{Kept, Layer, ObjectRow, Plain, WithObjects};
 use crate::load::{self, BlockState, Tables};
-use crate::nand::{BlockLife, Found, Nand};
+use crate::nand::{BlockLife, Found, Nand, StoredUnit};
+use crate::place::Placed;
 use crate::replay::{Replayed, replay};
-use crate::scan::{ActiveBlock, active_blocks, scan};
+use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
 use crate::tables::TableStore;
 use crate::volume::Volume;
 
 /// How long a recovery may take, against how often checkpoints are taken: events that program a page
 /// between two checkpoints. 2^18 pages are 1 GiB to scan.
 pub const CHECKPOINT_AFTER: u64 = 1 << 18;
+
+/// The longest encoded value that is stored, with its head: what is longer is read faster whole.
+const MOST_ENCODED: u16 = 3 << 10;
 
 /// What opening a volume found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +81,64 @@ pub fn ftl_options(id: &Identity) -> FtlOptions {
 
 /// How a deduplicating volume looks for duplicates.
 pub fn dedup_options(id: &Identity) -> DedupOptions {
-    let trusted = id.policy == Policy::DedupTrusted;
+    let trusted = id.trusts_digests();
+    let dedups = id.policy != Policy::Plain;
     DedupOptions {
-        index_entries: Some(id.index_entries),
+        index_entries: Some(if dedups { id.index_entries } else { 0 }),
         fingerprint_bits: if trusted { 64 } else { 32 },
         verify: !trusted,
         bypass: None,
         out_of_line: false,
     }
+}
+
+/// What is encoded, and when.
+fn delta_options(id: &Identity) -> Option<DeltaOptions> {
+    let Encoding {
+        differences,
+        compression,
+    } = id.encoding;
+    (differences || compression).then_some(DeltaOptions {
+        differences,
+        compress: compression,
+        hot_writes: 2,
+        hot_reads: NEVER,
+        most_bytes: MOST_ENCODED,
+        viability: ViabilityOptions {
+            most_bytes: MOST_ENCODED,
+            window: 1024,
+            probe: 16,
+        },
+        heat: HeatOptions {
+            entries: None,
+            protected: 0,
+        },
+        lambda: 0,
+        most_pinned: u32::MAX,
+    })
+}
+
+/// How many old versions there may be.
+pub(crate) fn history_options(id: &Identity) -> Option<HistoryOptions> {
+    let history = id.history?;
+    Some(HistoryOptions {
+        max_entries: Some(history.entries),
+        schedule: None,
+    })
+}
+
+/// How old versions are kept.
+fn versions_options(id: &Identity) -> Option<VersionsOptions> {
+    let history = id.history?;
+    Some(VersionsOptions {
+        history: history_options(id)?,
+        least_window: history.least_window,
+        on_pressure: match history.protected {
+            true => OnPressure::Refuse,
+            false => OnPressure::Shrink,
+        },
+        reserve: 0,
+    })
 }
 
 /// Makes an empty volume; what the medium held is lost.
@@ -96,6 +165,10 @@ pub fn create<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeError> {
         epoch: 0,
         sequence: 0,
         stamp: id.created,
+        history: HistoryRoot {
+            oldest: id.created,
+            ..HistoryRoot::default()
+        },
         directories: vec![NO_SLOT; areas.directories as usize],
     };
     let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
@@ -169,7 +242,8 @@ pub(crate) fn read_image<M: Medium>(medium: &M) -> Result<Image, VolumeError> {
     let tables = load::tables(medium, id, &areas, &root)?;
     let tail = load::journal(medium, id, &areas, &root)?;
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
-    let found = scan(medium, id, &areas, &geometry, &mut active);
+    let mut found = scan(medium, id, &areas, &geometry, &mut active);
+    found.extend(journal_values(&tail));
     let Tables { slots, blocks, .. } = tables.clone();
     let state = replay(
         &superblock,
@@ -216,7 +290,7 @@ impl<M: Medium + 'static> Volume<M> {
         for &lpn in &image.state.changed_pages {
             mapped.mark(lpn);
         }
-        let tables = TableStore::new(&image.root, slots, image.areas.slots, mapped);
+        let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
         let stamp = image.state.stamp;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let layer = layer(medium, image, epoch)?;
@@ -270,18 +344,20 @@ fn layer<M: Medium + 'static>(
     for &block in image.active.keys() {
         programmed.mark(block);
     }
-    let (located_table, rows) = match id.policy {
-        Policy::Plain => (Table::Map, &image.state.changed_pages),
-        _ => (Table::Objects, &image.state.changed_objects),
+    let (located_table, rows) = match id.has_objects() {
+        false => (Table::Map, &image.state.changed_pages),
+        true => (Table::Objects, &image.state.placed.changed),
     };
     let mut located = dirty(&id, located_table);
     for &row in rows {
         located.mark(row);
     }
-    let births = match id.policy {
-        Policy::Plain => Vec::new(),
-        _ => image.state.objects.iter().map(|o| o.birth).collect(),
-    };
+    let mut packed = dirty(&id, Table::Packs);
+    for &pack in &image.state.placed.changed_packs {
+        packed.mark(pack);
+    }
+    let births = image.state.placed.objects.iter().map(|o| o.birth).collect();
+    let waiting = SharedWaiting::default();
     let found = Found {
         epoch,
         sequence: image.state.sequence,
@@ -290,60 +366,162 @@ fn layer<M: Medium + 'static>(
         lives: lives(&image),
         births,
         young: image.state.young,
+        window: image.state.history.as_ref().map_or(0, History::oldest),
+        window_noted: image.state.window,
         located,
+        packed,
+        waiting: waiting.clone(),
         programmed,
     };
     let nand = Nand::new(medium, id.clone(), image.areas, image.geometry, found);
-    let options = ftl_options(&id);
-    let (map, objects) = (image.state.map, image.state.objects);
-    Ok(match id.policy {
-        Policy::Plain => {
-            let stored = map.iter().filter(|&&ppn| ppn != Ppn::NONE.0).count() as u64;
-            let map = Direct::restore(map.into_iter().map(Ppn).collect());
-            let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
-            Box::new(Plain { ftl, stored })
-        }
-        Policy::Dedup => deduplicating::<flashlore_content::DigestTag, M>(
-            nand, options, &id, map, &objects, &blocks,
-        )?,
-        Policy::DedupTrusted => deduplicating::<flashlore_content::Digest, M>(
-            nand, options, &id, map, &objects, &blocks,
-        )?,
+    let Replayed {
+        map,
+        placed,
+        history,
+        ..
+    } = image.state;
+    if !id.has_objects() {
+        let options = ftl_options(&id);
+        let stored = map.iter().filter(|&&ppn| ppn != Ppn::NONE.0).count() as u64;
+        let map = Direct::restore(map.into_iter().map(Ppn).collect());
+        let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
+        return Ok(Box::new(Plain { ftl, stored }));
+    }
+    let found = FoundObjects {
+        map,
+        placed,
+        values: image
+            .tail
+            .batches
+            .into_iter()
+            .flat_map(|b| b.values)
+            .collect(),
+        history,
+        blocks,
+    };
+    let in_bytes = || Bytes::new(id.key, waiting);
+    let encodes = id.history.is_some() || id.encoding.is_on();
+    Ok(match (id.trusts_digests(), encodes) {
+        (false, false) => with_objects::<DigestTag, _, _>(nand, &id, found, NoEncoder, never)?,
+        (true, false) => with_objects::<Digest, _, _>(nand, &id, found, NoEncoder, never)?,
+        (false, true) => with_objects::<DigestTag, _, _>(nand, &id, found, in_bytes(), safe)?,
+        (true, true) => with_objects::<Digest, _, _>(nand, &id, found, in_bytes(), safe)?,
     })
 }
 
-fn deduplicating<C: Kept + 'static, M: Medium + 'static>(
-    nand: Nand<M>,
-    options: FtlOptions,
-    id: &Identity,
+/// What a recovery found of a volume with objects.
+struct FoundObjects {
     map: Vec<u32>,
-    rows: &[ObjectRow],
-    blocks: &RestoredBlocks,
-) -> Result<Box<dyn Layer<M>>, VolumeError> {
-    let mut alive = vec![false; rows.len()];
-    for &handle in map.iter().filter(|&&h| h != u32::MAX) {
-        alive[handle as usize] = true;
-    }
-    let mut objects: Vec<RestoredObject<C>> = (0..rows.len())
-        .filter(|&handle| alive[handle])
-        .map(|handle| RestoredObject {
-            handle: handle as u32,
-            location: rows[handle].location,
-            content: C::of(rows[handle].digest),
+    placed: Placed,
+    /// The encoded values in the journal.
+    values: Vec<JournalValue>,
+    history: Option<History>,
+    blocks: RestoredBlocks,
+}
+
+fn never(_: &JournalValue) -> Never {
+    unreachable!("nothing is encoded on this volume")
+}
+
+/// A value that stands in the journal.
+fn safe(value: &JournalValue) -> Arc<PackedValue> {
+    let value = PackedValue::stored(value.head, &value.bytes);
+    value.note_safe();
+    Arc::new(value)
+}
+
+fn with_objects<C, M, E>(
+    nand: Nand<M>,
+    id: &Identity,
+    found: FoundObjects,
+    encoder: E,
+    value: impl Fn(&JournalValue) -> E::Encoded,
+) -> Result<Box<dyn Layer<M>>, VolumeError>
+where
+    C: Kept + 'static,
+    M: Medium + 'static,
+    E: Encoder<C, StoredUnit> + Send + 'static,
+    E::Encoded: Send,
+{
+    let Placed {
+        objects: rows,
+        packs,
+        in_journal,
+        ..
+    } = found.placed;
+    let alive = alive(&found.map, &found.history, &rows);
+    let named = |handle: &u32| alive[*handle as usize];
+    let handles = (0..rows.len() as u32).filter(named);
+    let mut objects: Vec<RestoredObject<C>> = handles
+        .clone()
+        .map(|handle| {
+            let row = &rows[handle as usize];
+            RestoredObject {
+                handle,
+                location: match row.packed {
+                    Some(_) => Ppn::NONE,
+                    None => row.location,
+                },
+                content: C::of(row.digest),
+            }
         })
         .collect();
+    let packed = handles.filter_map(|handle| {
+        let row = &rows[handle as usize];
+        let packed = row.packed?;
+        let journal = in_journal.get(&handle).map(|&n| &found.values[n as usize]);
+        let slots = packs.get(row.location.index()).and_then(Option::as_ref);
+        let slot = slots.and_then(|p| p.slots.get(usize::from(packed.slot)).copied());
+        Some(RestoredPacked {
+            slot: slot.unwrap_or(Slot {
+                object: handle,
+                lpn: journal.map_or(0, |value| value.head.lpn),
+                length: packed.length,
+            }),
+            base: packed.base,
+            place: match journal {
+                Some(journal) => RestoredPlace::Ram(value(journal)),
+                None => RestoredPlace::Page(row.location.0),
+            },
+        })
+    });
+    let packed = packed.collect();
     // The index keeps the youngest.
     objects.sort_by_key(|o| rows[o.handle as usize].birth);
-    let ftl = DedupFtl::restore(
-        nand,
-        options,
-        dedup_options(id),
-        NoCensus,
-        &map,
-        &objects,
-        blocks,
-    )?;
-    Ok(Box::new(Deduplicating { ftl }))
+    let policies = Policies {
+        dedup: dedup_options(id),
+        delta: delta_options(id),
+        versions: versions_options(id),
+        encoder,
+    };
+    let restored = Restored {
+        map: &found.map,
+        objects: &objects,
+        packed,
+        packs,
+        history: found.history,
+        blocks: &found.blocks,
+    };
+    let ftl = DedupFtl::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
+    Ok(Box::new(WithObjects { ftl }))
+}
+
+/// By handle, whether something refers to an object.
+fn alive(map: &[u32], history: &Option<History>, rows: &[ObjectRow]) -> Vec<bool> {
+    let mut alive = vec![false; rows.len()];
+    let kept = history.iter().flat_map(History::objects);
+    for handle in map.iter().copied().chain(kept) {
+        let Some(row) = rows.get(handle as usize) else {
+            continue;
+        };
+        alive[handle as usize] = true;
+        if let Some(packed) = row.packed
+            && packed.base != NO_OBJECT
+        {
+            alive[packed.base as usize] = true;
+        }
+    }
+    alive
 }
 
 /// The blocks that go on: of each stream the one opened last.

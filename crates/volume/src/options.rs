@@ -2,13 +2,18 @@
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 
-use crate::format::{Identity, Policy};
+use crate::format::{Encoding, HistoryIdentity, Identity, Policy};
 
 /// What a user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreateOptions {
     /// What the content is used for.
     pub policy: Policy,
+    /// Whether old versions are kept, and how. Without a number of entries (0) there are as many as pages that
+    /// can be stored.
+    pub history: Option<HistoryIdentity>,
+    /// What is encoded.
+    pub encoding: Encoding,
     /// Bytes the volume shows.
     pub size: u64,
     /// Bytes of distinct content it can hold; with deduplication it may be less than the size.
@@ -50,8 +55,9 @@ const MOST_PAGES_PER_BLOCK: u64 = 64;
 const BLOCKS_OF_A_SMALL_VOLUME: u64 = 128;
 /// Physical pages over those that can be stored, in tenths.
 const SPARE_TENTHS: u64 = 11;
-/// Free blocks collection keeps, and the open blocks of two streams.
+/// Free blocks collection keeps, and the open blocks of two streams; and of two more, where values are encoded.
 const KEPT_BLOCKS: u64 = 6;
+const LOG_BLOCKS: u64 = 2;
 
 impl CreateOptions {
     /// The identity of the volume.
@@ -73,11 +79,20 @@ impl CreateOptions {
         key.copy_from_slice(&self.seed[16..]);
         Ok(Identity {
             policy: self.policy,
+            encoding: self.encoding,
+            history: self.history.map(|history| HistoryIdentity {
+                entries: match history.entries {
+                    0 => stored,
+                    entries => entries,
+                },
+                ..history
+            }),
             uuid,
             key: VolumeKey(key),
             created: self.now,
             exported,
-            blocks: (data + KEPT_BLOCKS) as u32,
+            blocks: (data + KEPT_BLOCKS + if self.encoding.is_on() { LOG_BLOCKS } else { 0 })
+                as u32,
             pages_per_block: pages_per_block as u32,
             units_per_page: UNITS_PER_PAGE,
             alignment: 4096,
@@ -108,6 +123,8 @@ mod tests {
     fn identity(size: u64, capacity: u64) -> Result<Identity, SizeError> {
         CreateOptions {
             policy: Policy::Dedup,
+            history: None,
+            encoding: Encoding::default(),
             size,
             capacity,
             now: 0,

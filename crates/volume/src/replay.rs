@@ -7,15 +7,17 @@
 //! Invariants: the state is that after event `sequence`; an event that was durable once is never
 //! missing without an error; every address maps to content with that birth, in the best copy found.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Entry, EpochStart, Identity, Policy, Root, Superblock};
-use crate::layer::{ObjectRow, UNSHAREABLE};
+use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock};
 use crate::load::{BlockState, JournalTail, Tables, entries};
-use crate::nand::first_event;
+use crate::nand::{Young, first_event};
+use crate::open::history_options;
+use crate::place::{Copies, Name, Placed, place};
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
 
 const NOWHERE: u32 = u32::MAX;
@@ -28,23 +30,31 @@ pub(crate) struct Replayed {
     pub stamp: u64,
     /// Plain: unit of every page. Otherwise its object.
     pub map: Vec<u32>,
-    /// Objects by handle.
-    pub objects: Vec<ObjectRow>,
+    /// Objects and packed pages.
+    pub placed: Placed,
     /// Rows of the map that changed since the checkpoint.
     pub changed_pages: Vec<u32>,
-    /// Rows of the object table that changed since the checkpoint.
-    pub changed_objects: Vec<u32>,
-    /// Births newer than the checkpoint, by block, with their addresses.
-    pub young: HashMap<u32, Vec<(u64, u32)>>,
+    /// Old versions, where they are kept.
+    pub history: Option<History>,
+    /// The start of the window as far as it is durable.
+    pub window: u64,
+    /// Births newer than the checkpoint, by block.
+    pub young: HashMap<u32, Vec<Young>>,
     /// Events applied.
     pub events: u64,
 }
 
+/// What happened, and when.
 #[derive(Debug, Clone, Copy)]
-enum Event {
+struct Event {
+    stamp: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
     Page { lpn: u32 },
-    Share { lpn: u32, birth: u64 },
-    Trim { lpn: u32 },
+    Change(Change),
 }
 
 /// What is known of the journal and the pages.
@@ -55,6 +65,8 @@ struct Evidence {
     /// Lost pages of a plain volume whose birth was lost too: it is not newer than the checkpoint.
     nameless: Vec<FoundUnit>,
     durable: u64,
+    /// Old versions that ended at this instant or before are given up.
+    window: u64,
 }
 
 /// Replays.
@@ -78,6 +90,7 @@ pub(crate) fn replay(
         for &event in &order {
             state.apply(event, &evidence)?;
         }
+        state.advance(&evidence);
         let Some(birth) = state.without_content(&evidence) else {
             break state;
         };
@@ -89,7 +102,7 @@ pub(crate) fn replay(
             "the content of an event after {sequence} was durable once and is missing"
         )));
     }
-    let mut replayed = state.finish(id, &evidence)?;
+    let mut replayed = state.finish(id, &evidence, found)?;
     replayed.sequence = sequence;
     replayed.events = order.len() as u64;
     replayed.young = young(root, geometry, &order, found);
@@ -109,21 +122,22 @@ impl Evidence {
             }
         }
         let mut events = HashMap::new();
+        let mut window = root.history.oldest;
         for entry in entries(tail) {
             match entry {
-                Entry::Share {
-                    lpn,
+                Entry::Event {
                     sequence,
-                    birth,
+                    stamp,
+                    change,
                 } => {
-                    events.insert(sequence, Event::Share { lpn, birth });
+                    let what = What::Change(change);
+                    events.insert(sequence, Event { stamp, what });
                 }
-                Entry::Trim { lpn, sequence } => {
-                    events.insert(sequence, Event::Trim { lpn });
+                Entry::Dead { lpn, birth, stamp } => {
+                    let what = What::Page { lpn };
+                    events.insert(birth, Event { stamp, what });
                 }
-                Entry::Dead { lpn, birth } => {
-                    events.insert(birth, Event::Page { lpn });
-                }
+                Entry::Window { oldest } => window = window.max(oldest),
                 Entry::Open { .. } => {}
             }
         }
@@ -131,8 +145,9 @@ impl Evidence {
             // A page with broken data counts only if it was whole once: then it has rotted.
             let whole = unit.quality > Quality::Broken || birth <= tail.durable;
             if birth > root.sequence && whole {
-                let lpn = unit.record.lpn;
-                events.insert(birth, Event::Page { lpn });
+                let (lpn, stamp) = (unit.record.lpn, unit.record.stamp);
+                let what = What::Page { lpn };
+                events.insert(birth, Event { stamp, what });
             }
         }
         Evidence {
@@ -140,6 +155,7 @@ impl Evidence {
             best,
             nameless,
             durable: tail.durable,
+            window,
         }
     }
 }
@@ -172,6 +188,10 @@ fn order(start: u64, epochs: &[EpochStart], evidence: &Evidence) -> Result<Vec<u
 
 /// The state while events are applied. Addresses hold a value: content the checkpoint knows, or a
 /// birth since.
+///
+/// The history names values by numbers: a row of the checkpoint's objects, or beyond those a birth since in
+/// the order in which it came to be named. The window advances after all events: what it gives up, no event
+/// needed.
 struct State<'a> {
     tables: &'a Tables,
     plain: bool,
@@ -182,20 +202,32 @@ struct State<'a> {
     changed: Vec<u32>,
     /// Objects of the checkpoint by birth, as far as something names them.
     handles: HashMap<u64, u32>,
+    history: Option<History>,
+    /// Births since the checkpoint that the history has named, and their numbers.
+    born: Vec<u64>,
+    numbers: HashMap<u64, u32>,
     since: u64,
     stamp: u64,
 }
 
 impl<'a> State<'a> {
     fn new(id: &Identity, root: &Root, tables: &'a Tables) -> Self {
+        let history = history_options(id).map(|options| {
+            let versions = tables.versions.iter().copied();
+            let pins = tables.pins.iter().cloned();
+            History::restore(id.exported, options, root.history.oldest, versions, pins)
+        });
         State {
-            plain: id.policy == Policy::Plain,
+            plain: !id.has_objects(),
             old: tables.map.clone(),
             new: HashMap::new(),
             changed: Vec::new(),
             handles: alive(tables)
                 .map(|handle| (tables.objects[handle as usize].birth, handle))
                 .collect(),
+            history,
+            born: Vec::new(),
+            numbers: HashMap::new(),
             tables,
             since: root.sequence,
             stamp: root.stamp,
@@ -203,38 +235,122 @@ impl<'a> State<'a> {
     }
 
     fn apply(&mut self, sequence: u64, evidence: &Evidence) -> Result<(), VolumeError> {
-        let event = evidence.events[&sequence];
-        let (Event::Page { lpn } | Event::Share { lpn, .. } | Event::Trim { lpn }) = event;
-        if lpn as usize >= self.old.len() {
+        let Event { stamp, what } = evidence.events[&sequence];
+        if let What::Page { lpn } | What::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) =
+            what
+            && lpn as usize >= self.old.len()
+        {
             return Err(VolumeError::Damaged(format!(
                 "event {sequence} names logical page {lpn}, which does not exist"
             )));
         }
-        self.changed.push(lpn);
-        match event {
-            Event::Page { .. } => {
-                if let Some(unit) = evidence.best.get(&sequence) {
-                    self.stamp = self.stamp.max(unit.record.stamp);
-                }
-                self.set(lpn, sequence)
+        self.stamp = self.stamp.max(stamp);
+        match what {
+            What::Page { lpn } => {
+                self.record(lpn, stamp);
+                self.set(lpn, sequence);
             }
-            Event::Trim { .. } => {
-                self.new.remove(&lpn);
-                self.old[lpn as usize] = NOWHERE;
+            What::Change(Change::Share { lpn, birth }) => {
+                self.record(lpn, stamp);
+                self.share(sequence, lpn, birth)?;
             }
-            Event::Share { birth, .. } if birth > self.since => self.set(lpn, birth),
-            Event::Share { birth, .. } => {
-                let handle = self.handles.get(&birth).copied();
-                let handle = handle.filter(|_| !self.plain).ok_or_else(|| {
-                    VolumeError::Damaged(format!(
-                        "event {sequence} shares the object of birth {birth}, which does not exist"
-                    ))
-                })?;
-                self.new.remove(&lpn);
-                self.old[lpn as usize] = handle;
+            What::Change(Change::Trim { lpn }) => {
+                self.record(lpn, stamp);
+                self.clear(lpn);
             }
+            What::Change(change) => self.apply_to_history(sequence, stamp, change)?,
         }
         Ok(())
+    }
+
+    fn share(&mut self, sequence: u64, lpn: u32, birth: u64) -> Result<(), VolumeError> {
+        if birth > self.since {
+            self.set(lpn, birth);
+            return Ok(());
+        }
+        let handle = self.handles.get(&birth).copied();
+        let handle = handle.filter(|_| !self.plain).ok_or_else(|| {
+            VolumeError::Damaged(format!(
+                "event {sequence} shares the object of birth {birth}, which does not exist"
+            ))
+        })?;
+        self.clear(lpn);
+        self.old[lpn as usize] = handle;
+        Ok(())
+    }
+
+    fn apply_to_history(
+        &mut self,
+        sequence: u64,
+        stamp: u64,
+        change: Change,
+    ) -> Result<(), VolumeError> {
+        let Some(history) = &mut self.history else {
+            return Err(VolumeError::Damaged(format!(
+                "event {sequence} concerns the history, and there is none"
+            )));
+        };
+        let forgotten = |error: TooOld| VolumeError::Damaged(format!("event {sequence}: {error}"));
+        match change {
+            Change::Return { instant } => {
+                let mut changes = Vec::new();
+                let told = history.changed_since(instant, |lpn, version| {
+                    changes.push((lpn, version));
+                });
+                told.map_err(forgotten)?;
+                for (lpn, version) in changes {
+                    let target = match version {
+                        Version::Object(number) => number,
+                        Version::Nothing => NOWHERE,
+                        Version::Current => continue,
+                    };
+                    if self.number(lpn) != target {
+                        self.record(lpn, stamp);
+                        self.set_number(lpn, target);
+                    }
+                }
+            }
+            Change::Snapshot { instant } => history.snapshot(instant).map_err(forgotten)?,
+            Change::DeleteSnapshot { instant } => {
+                history.delete_snapshot(instant, &mut |_| {});
+            }
+            Change::Purge { first, end } => history.purge(first..end, &mut |_| {}),
+            Change::Share { .. } | Change::Trim { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// What an address holds, as the history names it.
+    fn number(&mut self, lpn: u32) -> u32 {
+        let Some(&birth) = self.new.get(&lpn) else {
+            return self.old[lpn as usize];
+        };
+        let next = (self.tables.objects.len() + self.born.len()) as u32;
+        let number = *self.numbers.entry(birth).or_insert(next);
+        if number == next {
+            self.born.push(birth);
+        }
+        number
+    }
+
+    fn set_number(&mut self, lpn: u32, number: u32) {
+        let rows = self.tables.objects.len();
+        self.clear(lpn);
+        match self.born.get((number as usize).wrapping_sub(rows)) {
+            Some(&birth) => self.set(lpn, birth),
+            None => self.old[lpn as usize] = number,
+        }
+    }
+
+    /// What an address holds becomes an old version.
+    fn record(&mut self, lpn: u32, stamp: u64) {
+        self.changed.push(lpn);
+        if self.history.is_some() {
+            let number = self.number(lpn);
+            if let Some(history) = &mut self.history {
+                history.record(lpn, number, stamp);
+            }
+        }
     }
 
     fn set(&mut self, lpn: u32, birth: u64) {
@@ -242,39 +358,83 @@ impl<'a> State<'a> {
         self.old[lpn as usize] = NOWHERE;
     }
 
+    fn clear(&mut self, lpn: u32) {
+        self.new.remove(&lpn);
+        self.old[lpn as usize] = NOWHERE;
+    }
+
+    /// All events have been applied: the window begins where it must.
+    fn advance(&mut self, evidence: &Evidence) {
+        if let Some(history) = &mut self.history {
+            history.advance(evidence.window, &mut |_| {});
+            // That the window began later still, for entries to have room, may have been lost.
+            while history.is_full()
+                && let Some(to) = history.stamp_to_drop(1)
+            {
+                history.advance(to, &mut |_| {});
+            }
+            // What made it begin there may be lost; what comes is later all the same.
+            self.stamp = self.stamp.max(evidence.window);
+        }
+    }
+
+    /// Births since the checkpoint that something refers to.
+    fn births(&self) -> impl Iterator<Item = u64> + '_ {
+        let rows = self.tables.objects.len();
+        let kept = self.history.iter().flat_map(History::objects);
+        let kept = kept.filter_map(move |number| {
+            let at = (number as usize).checked_sub(rows)?;
+            self.born.get(at).copied()
+        });
+        self.new.values().copied().chain(kept)
+    }
+
     /// The first birth that is referenced, was not durable for certain, and is known from its death
     /// alone: the journal reached the medium, the page did not, nor did what followed it. Such an
     /// event did not happen yet.
     fn without_content(&self, evidence: &Evidence) -> Option<u64> {
-        let whole = |birth: &u64| {
+        let is_there = |birth: &u64| {
             let unit = evidence.best.get(birth);
-            unit.is_some_and(|unit| unit.quality > Quality::Broken)
+            unit.filter(|unit| unit.quality > Quality::Broken)
         };
-        let births = self.new.values().copied();
-        births
+        let has_base = |base: u64| match base {
+            0 => true,
+            base if base > self.since => is_there(&base).is_some(),
+            base => self.handles.contains_key(&base),
+        };
+        let whole = |birth: &u64| {
+            let slot = |unit: &FoundUnit| unit.slot.is_none_or(|slot| has_base(slot.base));
+            is_there(birth).is_some_and(slot)
+        };
+        self.births()
             .filter(|birth| *birth > evidence.durable && !whole(birth))
             .min()
     }
 
     /// Places everything that is referenced in the end.
-    fn finish(mut self, id: &Identity, evidence: &Evidence) -> Result<Replayed, VolumeError> {
+    fn finish(
+        mut self,
+        id: &Identity,
+        evidence: &Evidence,
+        found: &[FoundUnit],
+    ) -> Result<Replayed, VolumeError> {
         self.changed.sort_unstable();
         self.changed.dedup();
         let mut replayed = Replayed {
             sequence: self.since,
             stamp: self.stamp,
             map: Vec::new(),
-            objects: Vec::new(),
+            placed: Placed::default(),
             changed_pages: std::mem::take(&mut self.changed),
-            changed_objects: Vec::new(),
+            history: self.history.take(),
+            window: evidence.window,
             young: HashMap::new(),
             events: 0,
         };
-        if id.policy == Policy::Plain {
-            self.place_pages(evidence, &mut replayed)?;
+        if id.has_objects() {
+            self.place_objects(evidence, found, id.trusts_digests(), &mut replayed)?;
         } else {
-            let trusted = id.policy == Policy::DedupTrusted;
-            self.place_objects(evidence, trusted, &mut replayed)?;
+            self.place_pages(evidence, &mut replayed)?;
         }
         Ok(replayed)
     }
@@ -301,62 +461,63 @@ impl<'a> State<'a> {
     fn place_objects(
         self,
         evidence: &Evidence,
+        found: &[FoundUnit],
         trusted: bool,
         out: &mut Replayed,
     ) -> Result<(), VolumeError> {
         out.map = self.old;
-        out.objects = self.tables.objects.clone();
-        let mut used = vec![false; out.objects.len()];
-        for &handle in out.map.iter().filter(|&&h| h != NOWHERE) {
-            used[handle as usize] = true;
+        let rows = self.tables.objects.len();
+        let born = &self.born;
+        let name = |number: u32| match born.get((number as usize).wrapping_sub(rows)) {
+            Some(&birth) => Name::New(birth),
+            None => Name::Old(number),
+        };
+        let kept = out.history.iter().flat_map(History::objects).map(name);
+        let old = out.map.iter().filter(|&&handle| handle != NOWHERE);
+        let named = old.map(|&handle| Name::Old(handle));
+        let named = named.chain(self.new.values().map(|&birth| Name::New(birth)));
+        let copies = Copies {
+            tables: self.tables,
+            handles: &self.handles,
+            best: &evidence.best,
+            found,
+            since: self.since,
+            trusted,
+        };
+        let pages = (0..)
+            .zip(&out.map)
+            .filter(|(_, handle)| **handle != NOWHERE);
+        let page_of = match self.tables.packs.is_empty() {
+            true => HashMap::new(),
+            false => pages.map(|(lpn, &handle)| (handle, lpn)).collect(),
+        };
+        let placed = place(&copies, named.chain(kept), &page_of)?;
+        for (lpn, birth) in self.new {
+            out.map[lpn as usize] = placed.made[&birth];
         }
-        for unit in evidence.best.values() {
-            let Some(&handle) = self.handles.get(&unit.record.birth) else {
-                continue;
-            };
-            if used[handle as usize] && unit.quality > Quality::Broken {
-                out.objects[handle as usize].location = unit.ppn;
-                if trusted && unit.quality < Quality::Good {
-                    out.objects[handle as usize].digest = UNSHAREABLE;
-                }
-                out.changed_objects.push(handle);
-            }
+        if let Some(history) = &mut out.history {
+            history.rename(|number| match name(number) {
+                Name::New(birth) => placed.made[&birth],
+                Name::Old(handle) => handle,
+            });
         }
-        let mut free = (0..out.objects.len() as u32).filter(|&h| !used[h as usize]);
-        let mut made: HashMap<u64, u32> = HashMap::new();
-        let mut new: Vec<(u32, u64)> = self.new.into_iter().collect();
-        new.sort_unstable();
-        for (lpn, birth) in new {
-            let handle = match made.get(&birth) {
-                Some(&handle) => handle,
-                None => {
-                    let unit = located(birth, evidence)?;
-                    let handle = free.next().ok_or_else(|| {
-                        VolumeError::Damaged("more objects than the table holds".to_string())
-                    })?;
-                    out.objects[handle as usize] = ObjectRow {
-                        location: unit.ppn,
-                        birth,
-                        digest: match unit.quality {
-                            Quality::Lost | Quality::Broken if trusted => UNSHAREABLE,
-                            _ => unit.record.digest,
-                        },
-                    };
-                    made.insert(birth, handle);
-                    out.changed_objects.push(handle);
-                    handle
-                }
-            };
-            out.map[lpn as usize] = handle;
-        }
+        out.placed = placed;
         Ok(())
     }
 }
 
-/// Handles that the map of a checkpoint names, each once or more.
+/// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
 fn alive(tables: &Tables) -> impl Iterator<Item = u32> + '_ {
     let objects = tables.objects.len() as u32;
-    tables.map.iter().copied().filter(move |&h| h < objects)
+    let named = tables.map.iter().copied().chain(tables.kept());
+    let named = named.filter(move |&handle| handle < objects);
+    named.flat_map(move |handle| {
+        let packed = tables.objects[handle as usize].packed;
+        let base = packed
+            .map(|packed| packed.base)
+            .filter(|&base| base < objects);
+        std::iter::once(handle).chain(base)
+    })
 }
 
 /// The best unit of a birth since the checkpoint that is referenced in the end.
@@ -374,16 +535,18 @@ fn young(
     geometry: &Geometry,
     order: &[u64],
     found: &[FoundUnit],
-) -> HashMap<u32, Vec<(u64, u32)>> {
-    let mut young: HashMap<u32, Vec<(u64, u32)>> = HashMap::new();
+) -> HashMap<u32, Vec<Young>> {
+    let mut young: HashMap<u32, Vec<Young>> = HashMap::new();
     for unit in found {
         let birth = unit.record.birth;
-        if birth > root.sequence && order.binary_search(&birth).is_ok() {
+        let in_journal = unit.slot.is_some_and(|slot| slot.in_journal);
+        if birth > root.sequence && !in_journal && order.binary_search(&birth).is_ok() {
             let block = geometry.block_of(unit.ppn);
-            young
-                .entry(block.0)
-                .or_default()
-                .push((birth, unit.record.lpn));
+            young.entry(block.0).or_default().push(Young {
+                birth,
+                lpn: unit.record.lpn,
+                stamp: unit.record.stamp,
+            });
         }
     }
     young
@@ -398,13 +561,59 @@ fn check_locations(
     active: &BTreeMap<u32, ActiveBlock>,
     replayed: &Replayed,
 ) -> Result<(), VolumeError> {
-    let changed: std::collections::HashSet<u32> = if id.policy == Policy::Plain {
-        replayed.changed_pages.iter().copied().collect()
+    let changed: HashSet<u32> = if id.has_objects() {
+        replayed.placed.changed.iter().copied().collect()
     } else {
-        replayed.changed_objects.iter().copied().collect()
+        replayed.changed_pages.iter().copied().collect()
     };
     let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
-    let mut check = |row: u32, ppn: Ppn| -> Result<(), VolumeError> {
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    if !id.has_objects() {
+        for (lpn, &ppn) in replayed.map.iter().enumerate() {
+            if ppn != NOWHERE {
+                check(lpn as u32, Ppn(ppn))?;
+            }
+        }
+        return Ok(());
+    }
+    let Placed { objects, packs, .. } = &replayed.placed;
+    let mut seen = vec![false; objects.len()];
+    let kept = replayed.history.iter().flat_map(History::objects);
+    let named = replayed.map.iter().copied().chain(kept);
+    for handle in named.filter(|&handle| handle != NOWHERE) {
+        let row = &objects[handle as usize];
+        let base = row.packed.map(|packed| packed.base);
+        for handle in [Some(handle), base.filter(|&base| base != NOWHERE)] {
+            let Some(handle) = handle else {
+                continue;
+            };
+            let row = &objects[handle as usize];
+            let before = std::mem::replace(&mut seen[handle as usize], true);
+            if !before && row.packed.is_none() {
+                check(handle, row.location)?;
+            }
+        }
+    }
+    drop(check);
+    let changed: HashSet<u32> = replayed.placed.changed_packs.iter().copied().collect();
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    for (number, pack) in (0..).zip(packs) {
+        if let Some(pack) = pack {
+            check(number, pack.location)?;
+        }
+    }
+    Ok(())
+}
+
+/// A check of rows and where they lie; those `changed` lie there since the checkpoint.
+fn location_check<'a>(
+    geometry: &'a Geometry,
+    tables: &'a Tables,
+    active: &'a BTreeMap<u32, ActiveBlock>,
+    changed: &'a HashSet<u32>,
+    owned: &'a mut [u64],
+) -> impl FnMut(u32, Ppn) -> Result<(), VolumeError> + 'a {
+    move |row: u32, ppn: Ppn| {
         let lost = |what: &str| {
             Err(VolumeError::Damaged(format!(
                 "row {row} lies on unit {}, {what}",
@@ -433,20 +642,5 @@ fn check_locations(
             }
             None => Ok(()),
         }
-    };
-    if id.policy == Policy::Plain {
-        for (lpn, &ppn) in replayed.map.iter().enumerate() {
-            if ppn != NOWHERE {
-                check(lpn as u32, Ppn(ppn))?;
-            }
-        }
-        return Ok(());
     }
-    let mut seen = vec![false; replayed.objects.len()];
-    for &handle in replayed.map.iter().filter(|&&h| h != NOWHERE) {
-        if !std::mem::replace(&mut seen[handle as usize], true) {
-            check(handle, replayed.objects[handle as usize].location)?;
-        }
-    }
-    Ok(())
 }

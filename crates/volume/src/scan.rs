@@ -11,8 +11,10 @@ use flashlore_flash::{BlockId, Geometry, PageId, Ppn};
 use flashlore_ftl::alloc::Stream;
 use flashlore_medium::{AlignedBuf, Medium};
 
+use crate::format::journal::JournalValue;
+use crate::format::packed::{self, Head};
 use crate::format::{Areas, Entry, Identity, Kind, Record, Slot};
-use crate::load::{BlockRow, BlockState};
+use crate::load::{BlockRow, BlockState, JournalTail};
 use crate::unit::{Units, read_slot};
 
 /// How well a unit was found.
@@ -34,13 +36,70 @@ pub(crate) struct FoundUnit {
     pub quality: Quality,
     /// The opening of its block.
     pub opening: u64,
+    /// Of a value in a packed unit, which it is.
+    pub slot: Option<FoundSlot>,
+}
+
+/// An encoded value in a packed unit, or in the journal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundSlot {
+    /// Which value of the unit; of the journal, counted through all batches.
+    pub index: u32,
+    /// Bytes of its slot, as the translation layer counts them.
+    pub length: u16,
+    /// Birth of its base, 0 for none.
+    pub base: u64,
+    /// Whether it stands in the journal; then it has no unit.
+    pub in_journal: bool,
 }
 
 impl FoundUnit {
-    /// Which of two copies of a birth counts: the better one, then the one that was made later. So
-    /// blocks that had been collected stay empty.
-    pub fn rank(&self) -> (Quality, u64, Ppn) {
-        (self.quality, self.opening, self.ppn)
+    /// Which of two copies of a birth counts: the better one; a whole one, which needs no base and so was made
+    /// last; one in a unit; then the one that was made later. So blocks that had been collected stay empty.
+    pub fn rank(&self) -> (Quality, bool, bool, u64, Ppn) {
+        let in_journal = self.slot.is_some_and(|slot| slot.in_journal);
+        (
+            self.quality,
+            self.slot.is_none(),
+            !in_journal,
+            self.opening,
+            self.ppn,
+        )
+    }
+}
+
+/// The encoded values of the journal: each was whole when its batch was written.
+pub(crate) fn journal_values(tail: &JournalTail) -> Vec<FoundUnit> {
+    let values = tail.batches.iter().flat_map(|batch| &batch.values);
+    let found = values
+        .enumerate()
+        .map(|(index, JournalValue { head, .. })| FoundUnit {
+            ppn: Ppn::NONE,
+            record: record_of(head),
+            quality: if head.lost {
+                Quality::Lost
+            } else {
+                Quality::Good
+            },
+            opening: 0,
+            slot: Some(FoundSlot {
+                index: index as u32,
+                length: head.slot_length(),
+                base: head.base,
+                in_journal: true,
+            }),
+        });
+    found.collect()
+}
+
+/// What is known of an encoded value, as of a whole one.
+fn record_of(head: &Head) -> Record {
+    Record {
+        kind: if head.lost { Kind::Lost } else { Kind::Data },
+        lpn: head.lpn,
+        birth: head.birth,
+        stamp: head.stamp,
+        digest: head.digest,
     }
 }
 
@@ -112,9 +171,7 @@ pub(crate) fn scan<M: Medium>(
         for index in block.known..geometry.pages_per_block() {
             let page = PageId(first + index);
             units.read_page(page, &mut bytes);
-            let before = found.len();
-            scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found);
-            if found.len() > before {
+            if scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found) {
                 block.taken = index + 1;
             }
         }
@@ -122,6 +179,7 @@ pub(crate) fn scan<M: Medium>(
     found
 }
 
+/// Notes what a page holds; whether it has a record that holds.
 fn scan_page(
     bytes: &[u8],
     id: &Identity,
@@ -130,7 +188,8 @@ fn scan_page(
     page: PageId,
     opening: u64,
     found: &mut Vec<FoundUnit>,
-) {
+) -> bool {
+    let mut is_taken = false;
     let first = geometry.first_unit_of_page(page).0;
     for slot in 0..geometry.units_per_page() {
         let ppn = Ppn(first + slot);
@@ -140,20 +199,48 @@ fn scan_page(
         if placed.opening != opening {
             continue;
         }
+        is_taken = true;
         let data = &bytes[slot as usize * PAGE_BYTES..];
         let intact = data
             .first_chunk::<PAGE_BYTES>()
             .is_some_and(|d| id.key.digest(d) == placed.record.digest);
         let quality = match placed.record.kind {
             Kind::Lost => Quality::Lost,
-            Kind::Data if intact => Quality::Good,
-            Kind::Data => Quality::Broken,
+            _ if intact => Quality::Good,
+            _ => Quality::Broken,
         };
-        found.push(FoundUnit {
-            ppn,
-            record: placed.record,
-            quality,
-            opening,
-        });
+        if placed.record.kind != Kind::Packed {
+            found.push(FoundUnit {
+                ppn,
+                record: placed.record,
+                quality,
+                opening,
+                slot: None,
+            });
+            continue;
+        }
+        // Whoever wrote values that hold wrote their heads.
+        let data = &data[..PAGE_BYTES];
+        let heads = packed::heads(&id.key, data, placed.record.birth);
+        for (index, head) in heads.unwrap_or_default().iter().enumerate() {
+            let lost = if head.lost {
+                Quality::Lost
+            } else {
+                Quality::Good
+            };
+            found.push(FoundUnit {
+                ppn,
+                record: record_of(head),
+                quality: quality.min(lost),
+                opening,
+                slot: Some(FoundSlot {
+                    index: index as u32,
+                    length: head.slot_length(),
+                    base: head.base,
+                    in_journal: false,
+                }),
+            });
+        }
     }
+    is_taken
 }

@@ -36,7 +36,11 @@ impl<M: Medium> Units<'_, M> {
         if self.id.key.digest(&bytes) != record.digest {
             return Err(rot("the checksum of its data does not hold"));
         }
-        Ok(StoredUnit { record, bytes })
+        Ok(StoredUnit {
+            record,
+            bytes,
+            values: None,
+        })
     }
 
     /// Reads a flash page with its records. Of a page that cannot be read whole, each unit and each

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
+use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
 use crate::findings::Finding;
-use crate::format::{Entry, Identity, Kind, Record};
-use crate::layer::{Change, Layer};
+use crate::format::{Change, Identity, Kind, Record};
+use crate::layer::{Layer, Written};
 use crate::nand::{NandError, Place, StoredUnit};
 use crate::tables::TableStore;
 
@@ -96,12 +97,17 @@ impl<M: Medium> Volume<M> {
         self.layer.dedup_counters()
     }
 
+    /// What encoding counted since the volume was opened, if values are encoded.
+    pub fn encoding_counters(&self) -> Option<DeltaCounters> {
+        self.layer.encoding_counters()
+    }
+
     /// Why the volume is read-only, if it is.
     pub fn failure(&self) -> Option<&str> {
         self.layer.core().flash().failure()
     }
 
-    fn check_range(&self, lpn: u32) -> Result<(), VolumeError> {
+    pub(crate) fn check_range(&self, lpn: u32) -> Result<(), VolumeError> {
         let exported = self.exported();
         if lpn < exported {
             Ok(())
@@ -116,8 +122,8 @@ impl<M: Medium> Volume<M> {
     /// Out of range, no space, or the store failed. Nothing has changed then.
     pub fn write(&mut self, now: u64, lpn: u32, page: &PageBytes) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        self.before_change()?;
-        let unit = self.unit(now, lpn, page);
+        self.begin_change(now)?;
+        let unit = self.unit(lpn, page);
         let stored = self.layer.stored();
         let most = self.layer.core().most_live();
         match self.layer.write(lpn, unit, stored < most) {
@@ -127,9 +133,7 @@ impl<M: Medium> Volume<M> {
         }
     }
 
-    fn unit(&mut self, now: u64, lpn: u32, page: &PageBytes) -> StoredUnit {
-        // Strictly later than everything before, whatever the clock does.
-        self.stamp = now.max(self.stamp.saturating_add(1));
+    fn unit(&self, lpn: u32, page: &PageBytes) -> StoredUnit {
         let nand = self.layer.core().flash();
         StoredUnit {
             record: Record {
@@ -140,25 +144,23 @@ impl<M: Medium> Volume<M> {
                 digest: nand.id.key.digest(page),
             },
             bytes: Arc::new(*page),
+            values: None,
         }
     }
 
-    fn note(&mut self, lpn: u32, change: Change) -> Result<(), NandError> {
-        if change == Change::Nothing {
-            return Ok(());
-        }
+    fn note(&mut self, lpn: u32, written: Written) -> Result<(), NandError> {
+        let change = match written {
+            Written::Nothing => return Ok(()),
+            Written::Stored => None,
+            Written::Shared { birth } => Some(Change::Share { lpn, birth }),
+        };
         self.tables.mapped.mark(lpn);
+        self.take_event(change)
+    }
+
+    pub(crate) fn take_event(&mut self, change: Option<Change>) -> Result<(), NandError> {
         let nand = self.layer.core_mut().flash_mut();
-        nand.take_sequence();
-        let sequence = nand.sequence;
-        match change {
-            Change::Shared { birth } => nand.note(Entry::Share {
-                lpn,
-                sequence,
-                birth,
-            }),
-            Change::Stored | Change::Nothing => Ok(()),
-        }
+        nand.take_event(self.stamp, change)
     }
 
     /// Reads a page; zeros if nothing was written there.
@@ -171,8 +173,14 @@ impl<M: Medium> Volume<M> {
             Ok(Some(unit)) => *page = *unit.bytes,
             Ok(None) => *page = [0; PAGE_BYTES],
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
-                if let Some(unit) = self.layer.location(lpn) {
-                    self.note_finding(unit, &source);
+                match source {
+                    NandError::Rot { .. } => self.note_unreadable(&source),
+                    _ => self
+                        .layer
+                        .places(lpn)
+                        .into_iter()
+                        .flatten()
+                        .for_each(|unit| self.note_finding(unit, &source)),
                 }
                 return Err(VolumeError::Unreadable { lpn, source });
             }
@@ -181,20 +189,17 @@ impl<M: Medium> Volume<M> {
         Ok(())
     }
 
-    /// Forgets a page.
+    /// Forgets a page at the time `now`, in nanoseconds since 1970.
     ///
     /// # Errors
-    /// Out of range, or the store failed.
-    pub fn trim(&mut self, lpn: u32) -> Result<(), VolumeError> {
+    /// Out of range, no space for the old version, or the store failed.
+    pub fn trim(&mut self, now: u64, lpn: u32) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        self.before_change()?;
+        self.begin_change(now)?;
         let held = self.layer.trim(lpn);
         if held.map_err(|error| VolumeError::of(error, lpn))? {
             self.tables.mapped.mark(lpn);
-            let nand = self.layer.core_mut().flash_mut();
-            nand.take_sequence();
-            let sequence = nand.sequence;
-            nand.note(Entry::Trim { lpn, sequence })?;
+            self.take_event(Some(Change::Trim { lpn }))?;
         }
         Ok(())
     }
@@ -216,9 +221,12 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// As [`Volume::flush`].
     pub fn checkpoint(&mut self) -> Result<(), VolumeError> {
+        self.layer.core().flash().writable()?;
+        let packed = self.layer.flush_packs();
+        packed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
-        core.flash().writable()?;
-        core.flush(0).map_err(|error| VolumeError::of(error, 0))?;
+        core.flush_all(0)
+            .map_err(|error| VolumeError::of(error, 0))?;
         self.tables.write(self.layer.as_mut(), self.stamp)?;
         Ok(())
     }
@@ -232,13 +240,25 @@ impl<M: Medium> Volume<M> {
         self.flush()
     }
 
-    /// Refuses changes once the store has failed; takes a checkpoint if one is due.
-    fn before_change(&mut self) -> Result<(), VolumeError> {
+    /// As [`Volume::begin_release`], and refuses changes while there is no room for one more old version.
+    pub(crate) fn begin_change(&mut self, now: u64) -> Result<(), VolumeError> {
+        self.refuse_full_history()?;
+        self.begin_release(now)
+    }
+
+    /// Refuses changes once the store has failed; takes a checkpoint if one is due. What happens next happens
+    /// at `now`, or a moment after what was before, whatever the clock does.
+    pub(crate) fn begin_release(&mut self, now: u64) -> Result<(), VolumeError> {
         let nand = self.layer.core().flash();
         nand.writable()?;
         let long = nand.young_count() >= self.checkpoint_after;
         if long || nand.journal.is_half_full() {
             self.checkpoint()?;
+        }
+        self.stamp = now.max(self.stamp.saturating_add(1));
+        let stamp = self.stamp;
+        if let Some(versioned) = self.layer.versioned() {
+            versioned.set_instant(stamp);
         }
         Ok(())
     }

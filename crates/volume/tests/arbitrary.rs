@@ -9,7 +9,7 @@ use support::Draw;
 
 /// One to four patches, often of few bytes and often of extreme ones.
 fn input(draw: &mut Draw) -> Vec<u8> {
-    let mut bytes = vec![draw.below(8) as u8];
+    let mut bytes = vec![draw.below(16) as u8];
     for _ in 0..1 + draw.below(4) {
         let part = if draw.below(2) == 0 {
             draw.below(8)

@@ -203,7 +203,11 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     let mut at = areas.journal(root.checkpoint);
     for (number, batch) in tail.batches.iter().enumerate() {
         let filled = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
-        let len = Batch::bytes(batch.entries.len(), id.alignment as usize) as u64;
+        let len = Batch::bytes(
+            batch.entries.len(),
+            batch.value_bytes(),
+            id.alignment as usize,
+        ) as u64;
         // A last batch that does not hold looks as if the power had been cut.
         let last = number + 1 == tail.batches.len();
         let duty = if last { Duty::Harmless } else { Duty::Reported };

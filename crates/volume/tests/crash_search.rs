@@ -35,6 +35,15 @@ fn assert_covers(report: &Report) {
     );
     assert!(report.total.work.shares > histories, "few shares: {report}");
     assert!(report.total.work.refusals > 0, "never full: {report}");
+    let work = &report.total.work;
+    assert!(
+        report.returning * 5 > report.versioned,
+        "few returns: {report}"
+    );
+    assert!(work.snapshots > 0 && work.purges > 0, "{report}");
+    assert!(work.differences > histories, "few differences: {report}");
+    assert!(work.compressed > histories, "little compressed: {report}");
+    assert!(work.merged > 0 && work.repacked > 0, "{report}");
 }
 
 #[test]

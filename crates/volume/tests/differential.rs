@@ -143,7 +143,7 @@ impl Pair {
         match step {
             Step::Write { lpn, value } => self.write(lpn, &page(value)),
             Step::Trim { lpn } => {
-                self.volume.trim(lpn).unwrap();
+                self.volume.trim(0, lpn).unwrap();
                 self.twin.trim(lpn);
             }
             Step::Flush => {

@@ -90,7 +90,7 @@ fn stays_read_only(volume: &mut Volume<Failing>, life: &Life, name: &str) {
     for round in 0..2 {
         assert!(is_read_only(volume.flush()), "{name}: flushed");
         assert!(is_read_only(volume.write(1, 0, &page(99))), "{name}: wrote");
-        assert!(is_read_only(volume.trim(1)), "{name}: trimmed");
+        assert!(is_read_only(volume.trim(0, 1)), "{name}: trimmed");
         assert!(
             is_read_only(volume.checkpoint()),
             "{name}: checkpoint {round}"
@@ -622,10 +622,10 @@ fn a_full_volume_refuses_new_pages_and_goes_on() {
             expected[most as usize] = expected[3];
             // What is shared gives no page up.
             assert!(volume.write(3, most, &page(9000)).is_err());
-            volume.trim(most).unwrap();
+            volume.trim(0, most).unwrap();
             expected[most as usize] = 0;
         }
-        volume.trim(5).unwrap();
+        volume.trim(0, 5).unwrap();
         expected[5] = 0;
         volume.write(4, most, &page(8000)).unwrap();
         expected[most as usize] = 8000;

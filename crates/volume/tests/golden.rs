@@ -8,18 +8,50 @@ use std::path::PathBuf;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, check, create};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, check, create,
+};
 
 const PAGES: u32 = 48;
 
-fn identity(policy: Policy) -> Identity {
+/// A volume that uses content in one way, or in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Dedup,
+    DedupTrusted,
+    Everything,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind::Plain,
+    Kind::Dedup,
+    Kind::DedupTrusted,
+    Kind::Everything,
+];
+
+fn identity(kind: Kind) -> Identity {
+    let all = kind == Kind::Everything;
     Identity {
-        policy,
-        uuid: *b"golden image v1.",
+        policy: match kind {
+            Kind::Plain => Policy::Plain,
+            Kind::Dedup | Kind::Everything => Policy::Dedup,
+            Kind::DedupTrusted => Policy::DedupTrusted,
+        },
+        history: all.then_some(HistoryIdentity {
+            entries: 200,
+            least_window: 0,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: all,
+            compression: all,
+        },
+        uuid: *b"golden image v2.",
         key: VolumeKey(*b"a key that everybody may know...".first_chunk().unwrap()),
         created: 1_700_000_000_000_000_000,
         exported: PAGES,
-        blocks: 14,
+        blocks: if all { 24 } else { 14 },
         pages_per_block: 4,
         units_per_page: 2,
         alignment: 512,
@@ -49,8 +81,8 @@ fn expected(lpn: u32) -> u32 {
     }
 }
 
-fn write(policy: Policy) -> Vec<u8> {
-    let id = identity(policy);
+fn write(kind: Kind) -> Vec<u8> {
+    let id = identity(kind);
     let medium = std::sync::Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
     create(&medium, &id).unwrap();
     let (mut volume, _) = Volume::open(std::sync::Arc::clone(&medium)).unwrap();
@@ -61,29 +93,50 @@ fn write(policy: Policy) -> Vec<u8> {
     }
     volume.close().unwrap();
     let (mut volume, _) = Volume::open(std::sync::Arc::clone(&medium)).unwrap();
+    if kind == Kind::Everything {
+        assert_eq!(
+            volume.snapshot(id.created + SNAPSHOT).unwrap(),
+            id.created + SNAPSHOT
+        );
+    }
     for lpn in 30..40 {
         volume.write(id.created, lpn, &page(1000 + lpn)).unwrap();
     }
-    volume.trim(3).unwrap();
+    volume.trim(0, 3).unwrap();
     volume.write(id.created, 4, &page(7)).unwrap();
     volume.flush().unwrap();
     drop(volume);
     std::sync::Arc::into_inner(medium).unwrap().into_bytes()
 }
 
-fn file(policy: Policy) -> PathBuf {
-    let name = format!("v1-{policy:?}.image.zst").to_lowercase();
+fn file(kind: Kind) -> PathBuf {
+    let name = format!("v2-{kind:?}.image.zst").to_lowercase();
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name)
 }
 
-const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
+/// When the snapshot is made, after the creation.
+const SNAPSHOT: u64 = 1_000_000;
+
+/// What the snapshot of an image with everything holds: what the first life wrote.
+fn expect_snapshot(volume: &mut Volume<MemoryMedium>) {
+    let Ok(status) = volume.history_status() else {
+        return;
+    };
+    let instant = identity(Kind::Everything).created + SNAPSHOT;
+    assert_eq!(status.snapshots, [instant]);
+    for lpn in 0..40 {
+        let mut found = [1; PAGE_BYTES];
+        volume.read_at(instant, lpn, &mut found).unwrap();
+        assert_eq!(found, page(before(lpn)), "page {lpn} at the snapshot");
+    }
+}
 
 #[test]
 fn images_of_this_version_open_and_read() {
-    for policy in POLICIES {
-        let packed = std::fs::read(file(policy)).unwrap();
+    for kind in KINDS {
+        let packed = std::fs::read(file(kind)).unwrap();
         let medium = MemoryMedium::from_bytes(zstd::decode_all(&packed[..]).unwrap());
         let report = check(&medium, true).unwrap();
         assert!(report.is_clean(), "{report:?}");
@@ -93,8 +146,9 @@ fn images_of_this_version_open_and_read() {
         for lpn in 0..PAGES {
             let mut found = [1; PAGE_BYTES];
             volume.read(lpn, &mut found).unwrap();
-            assert_eq!(found, page(expected(lpn)), "{policy:?} page {lpn}");
+            assert_eq!(found, page(expected(lpn)), "{kind:?} page {lpn}");
         }
+        expect_snapshot(&mut volume);
         volume.write(0, 0, &page(5)).unwrap();
         volume.close().unwrap();
     }
@@ -103,12 +157,12 @@ fn images_of_this_version_open_and_read() {
 /// Not a comparison of bytes: what is written may differ within a version, what is read may not.
 #[test]
 fn what_is_written_today_reads_the_same() {
-    for policy in POLICIES {
-        let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(write(policy))).unwrap();
+    for kind in KINDS {
+        let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(write(kind))).unwrap();
         for lpn in 0..PAGES {
             let mut found = [1; PAGE_BYTES];
             volume.read(lpn, &mut found).unwrap();
-            assert_eq!(found, page(expected(lpn)), "{policy:?} page {lpn}");
+            assert_eq!(found, page(expected(lpn)), "{kind:?} page {lpn}");
         }
     }
 }
@@ -118,9 +172,9 @@ fn images_are_written_on_request() {
     if std::env::var_os("FLASHLORE_WRITE_GOLDEN").is_none() {
         return;
     }
-    for policy in POLICIES {
-        let path = file(policy);
+    for kind in KINDS {
+        let path = file(kind);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, zstd::encode_all(&write(policy)[..], 19).unwrap()).unwrap();
+        std::fs::write(&path, zstd::encode_all(&write(kind)[..], 19).unwrap()).unwrap();
     }
 }

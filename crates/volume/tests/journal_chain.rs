@@ -6,11 +6,13 @@ use std::sync::Arc;
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_medium::{MemoryMedium, SECTOR};
 use flashlore_volume::format::{Areas, Batch, Entry};
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
 
 fn identity() -> Identity {
     Identity {
         policy: Policy::Plain,
+        history: None,
+        encoding: Encoding::default(),
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,

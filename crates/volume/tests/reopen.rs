@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
 
 fn identity(policy: Policy) -> Identity {
     Identity {
         policy,
+        history: None,
+        encoding: Encoding::default(),
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,
@@ -57,7 +59,7 @@ fn contents_survive_many_openings() {
             for _ in 0..100 {
                 let (lpn, value) = (next() % 64, next() % 40);
                 if next() % 8 == 0 {
-                    volume.trim(lpn).unwrap();
+                    volume.trim(0, lpn).unwrap();
                     model[lpn as usize] = None;
                 } else {
                     volume.write(u64::from(round), lpn, &page(value)).unwrap();

@@ -36,6 +36,9 @@ pub trait Encoder<C, P> {
     /// An encoded value as it is kept in RAM until it is programmed.
     type Encoded: Clone;
 
+    /// What the host's trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
+    fn tell_ratio(&mut self, _ratio: u16) {}
+
     /// The value as its difference from a base, and its length in bytes, if that is at most `limit`.
     fn difference(
         &mut self,
@@ -49,6 +52,21 @@ pub trait Encoder<C, P> {
 
     /// The page again; `base` is what the difference was taken from.
     fn decode(&mut self, base: Option<&P>, encoded: &Self::Encoded) -> P;
+
+    /// An encoded value waits in RAM for its page to be filled, as what an object holds. It does until it is
+    /// dropped, or given to [`Encoder::pack`].
+    fn hold(&mut self, _object: u32, _encoded: &Self::Encoded) {}
+
+    /// In place of an encoded value of so many bytes that cannot be read any more: that of an object, for which
+    /// a logical page was written. Asked only by devices that can lose content.
+    fn lost(&mut self, _object: u32, _lpn: u32, _length: u16) -> Self::Encoded {
+        unreachable!("nothing is lost on this device")
+    }
+
+    /// In place of a page that cannot be read any more.
+    fn lost_page(&mut self) -> P {
+        unreachable!("nothing is lost on this device")
+    }
 
     /// A page that holds these encoded values in this order.
     fn pack(&mut self, values: &[Self::Encoded]) -> P;

@@ -43,6 +43,8 @@ pub(super) struct Chains {
     tail_min: u64,
     /// The length at which the tail is sorted.
     patience: u32,
+    /// Entries from this number on have changed since [`Chains::note_stored`].
+    changed: u32,
 }
 
 impl Chains {
@@ -56,7 +58,19 @@ impl Chains {
             tail: 0,
             tail_min: u64::MAX,
             patience: SHORT_TAIL,
+            changed: 0,
         }
+    }
+
+    /// These entries (page, object, stamp), in order of their stamps, all of them stored.
+    pub fn restore(pages: u32, entries: impl Iterator<Item = (u32, u32, u64)>) -> Self {
+        let mut chains = Chains::new(pages);
+        for (lpn, object, stamp) in entries {
+            chains.push(lpn, object, stamp);
+        }
+        chains.sort();
+        chains.note_stored();
+        chains
     }
 
     /// As `new`, and the first entry has this number.
@@ -64,6 +78,7 @@ impl Chains {
     pub fn starting_at(pages: u32, number: u32) -> Self {
         Chains {
             log: Log::starting_at(number),
+            changed: number,
             ..Chains::new(pages)
         }
     }
@@ -145,9 +160,61 @@ impl Chains {
         }
     }
 
+    /// Entries from this number on, which is in range or the end, have changed since they were stored.
+    pub fn changed_from(&self) -> u32 {
+        // What is not in range has left at the front.
+        match self.log.contains(self.changed) || self.changed == self.log.end() {
+            true => self.changed,
+            false => self.log.first(),
+        }
+    }
+
+    fn note_change(&mut self, number: u32) {
+        let position = |number: u32| number.wrapping_sub(self.log.first());
+        if position(number) < position(self.changed_from()) {
+            self.changed = number;
+        }
+    }
+
+    /// All entries are stored as they are now.
+    pub fn note_stored(&mut self) {
+        self.changed = self.log.end();
+    }
+
+    /// The numbers in use: of the oldest entry, and the one behind the newest.
+    pub fn numbers(&self) -> (u32, u32) {
+        (self.log.first(), self.log.end())
+    }
+
+    /// The entry of a number in use: page, object and stamp. There must be no gaps.
+    pub fn entry(&self, number: u32) -> (u32, u32, u64) {
+        let entry = self.log.get(number);
+        (entry.lpn, entry.object, entry.stamp)
+    }
+
+    /// Names the objects of all entries anew.
+    pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
+        let (first, end) = self.numbers();
+        for i in 0..end.wrapping_sub(first) {
+            let entry = self.log.get_mut(first.wrapping_add(i));
+            if entry.lpn != NO_PAGE && entry.object != NO_OBJECT {
+                entry.object = name(entry.object);
+            }
+        }
+    }
+
+    /// Puts everything in order and closes all gaps.
+    pub fn tidy(&mut self) {
+        self.sort();
+        if self.gaps > 0 {
+            self.rebuild(self.log.first());
+        }
+    }
+
     /// Takes the entries from this number on out of their chains and puts them back in order,
     /// without the gaps. The tail must be among them.
     fn rebuild(&mut self, from: u32) {
+        self.note_change(from);
         let mut entries = Vec::new();
         let mut number = self.log.end();
         while number != from {
@@ -267,12 +334,14 @@ impl Chains {
             return;
         };
         let mut next = self.before(newest);
+        self.note_change(newest);
         lost(std::mem::replace(
             &mut self.log.get_mut(newest).object,
             NO_OBJECT,
         ));
         while let Some(number) = next {
             next = self.before(number);
+            self.note_change(number);
             let entry = self.log.get_mut(number);
             lost(entry.object);
             entry.lpn = NO_PAGE;

@@ -27,6 +27,19 @@ struct Pin {
     kept: Kept,
 }
 
+/// A pinned instant and what is kept for it behind the window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedInstant {
+    /// The instant.
+    pub instant: u64,
+    /// Whether somebody made a snapshot of it.
+    pub snapshot: bool,
+    /// Whether the schedule wants it.
+    pub scheduled: bool,
+    /// What pages referred to that changed between this pin and the next: page and object.
+    pub kept: Vec<(u32, u32)>,
+}
+
 /// The pinned instants.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pins {
@@ -36,6 +49,44 @@ pub(super) struct Pins {
 }
 
 impl Pins {
+    /// These pins, each with whether it is a snapshot and what it keeps, by page.
+    pub fn restore(pins: impl Iterator<Item = PinnedInstant>) -> Self {
+        let mut restored = Pins::default();
+        for pinned in pins {
+            let kept: Kept = pinned.kept.into_iter().collect();
+            restored.kept += kept.len();
+            let pin = Pin {
+                snapshot: pinned.snapshot,
+                scheduled: pinned.scheduled,
+                kept,
+            };
+            restored.pins.insert(pinned.instant, pin);
+        }
+        restored
+    }
+
+    /// Names the objects of all kept entries anew.
+    pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
+        let kept = self.pins.values_mut().flat_map(|pin| pin.kept.values_mut());
+        for object in kept.filter(|object| **object != NO_OBJECT) {
+            *object = name(*object);
+        }
+    }
+
+    /// All pins, oldest first, with what they keep in order of the pages.
+    pub fn stored(&self) -> impl Iterator<Item = PinnedInstant> {
+        self.pins.iter().map(|(&instant, pin)| {
+            let mut kept: Vec<(u32, u32)> = pin.kept.iter().map(|(&l, &o)| (l, o)).collect();
+            kept.sort_unstable();
+            PinnedInstant {
+                instant,
+                snapshot: pin.snapshot,
+                scheduled: pin.scheduled,
+                kept,
+            }
+        })
+    }
+
     /// Whether an instant is pinned.
     pub fn contains(&self, instant: u64) -> bool {
         self.pins.contains_key(&instant)

@@ -21,7 +21,7 @@
 //!    is in [`History::objects`].
 
 use super::chains::Chains;
-use super::pins::Pins;
+use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
 use crate::history::NO_OBJECT;
 use rustc_hash::FxHashSet;
@@ -89,6 +89,25 @@ impl History {
         }
     }
 
+    /// A history as it was stored: the start of its window, its entries in order of their stamps as
+    /// (page, object, stamp), and its pins.
+    pub fn restore(
+        pages: u32,
+        options: HistoryOptions,
+        oldest: u64,
+        entries: impl Iterator<Item = (u32, u32, u64)>,
+        pins: impl Iterator<Item = PinnedInstant>,
+    ) -> Self {
+        let chains = Chains::restore(pages, entries);
+        History {
+            recorded: u64::from(chains.len()),
+            chains,
+            pins: Pins::restore(pins),
+            options,
+            oldest,
+        }
+    }
+
     /// As `new`, and the first entry has this number.
     #[cfg(test)]
     pub(super) fn starting_at(pages: u32, options: HistoryOptions, number: u32) -> Self {
@@ -96,6 +115,12 @@ impl History {
             chains: Chains::starting_at(pages, number),
             ..History::new(pages, options)
         }
+    }
+
+    /// Names the objects anew, as told.
+    pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
+        self.chains.rename(&name);
+        self.pins.rename(&name);
     }
 
     /// Until `stamp` the page referred to `object`, or to none ([`NO_OBJECT`]); the history takes
@@ -319,6 +344,42 @@ impl History {
         let in_window = |lpn| self.chains.has(lpn);
         self.pins.purge(pages, in_window, &mut lost);
         self.chains.close_gaps();
+    }
+
+    /// Puts the entries of the window in order, one number after another, so that they can be stored.
+    pub fn tidy(&mut self) {
+        self.chains.tidy();
+    }
+
+    /// The numbers of the entries of the window, from the oldest to behind the newest, and the first
+    /// that has changed since [`History::note_stored`]. Numbers run over.
+    pub fn numbers(&self) -> (u32, u32, u32) {
+        let (first, end) = self.chains.numbers();
+        (first, end, self.chains.changed_from())
+    }
+
+    /// The entry of a number in use, as (page, object, stamp), after [`History::tidy`].
+    pub fn entry(&self, number: u32) -> (u32, u32, u64) {
+        self.chains.entry(number)
+    }
+
+    /// All entries of the window are stored as they are now.
+    pub fn note_stored(&mut self) {
+        self.chains.note_stored();
+    }
+
+    /// The pinned instants with what they keep, oldest first.
+    pub fn stored_pins(&self) -> impl Iterator<Item = PinnedInstant> {
+        self.pins.stored()
+    }
+
+    /// Whether so many more entries have room in the budget, if whatever no pin needs goes first. Entries of
+    /// the window that a pin will need count as staying.
+    pub fn has_room_for(&self, entries: usize) -> bool {
+        let Some(most) = self.options.max_entries else {
+            return true;
+        };
+        self.pins.len() + entries < most as usize
     }
 
     /// Entries held, in the window and kept behind it.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use flashlore_sim::config::Nanos;
 use flashlore_synth::overlay;
 use flashlore_synth::source::PREFIX;
-use flashlore_trace::{ContentModel, Format, Join, ReadOptions};
+use flashlore_trace::{ContentModel, DeltaModel, Format, Join, ReadOptions};
 
 use super::readable;
 
@@ -144,6 +144,10 @@ pub struct TraceArgs {
         default_value_t = ContentModel::FromTrace
     )]
     pub content: ContentModel,
+    /// R_c of page writes, drawn for systems with codec.ratio = "trace":
+    /// gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]
+    #[arg(long, value_name = "MODEL")]
+    pub delta: Option<DeltaModel>,
     /// Leave out pages never touched; implied by devices sized from the trace
     #[arg(long)]
     pub compact: bool,

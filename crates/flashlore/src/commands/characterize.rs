@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use flashlore_characterize::{Characteristics, Characterizer, Options, PageSource, write_dir};
-use flashlore_trace::{
-    Batch, ContentModel, Error, Format, Join, Pages, TraceReader, WorkloadOptions, for_each_access,
-};
+use flashlore_trace::{ContentModel, Error, Join, Pages, WorkloadOptions, for_each_access};
 
+use crate::bytes::pages_of;
 use crate::cli::CharacterizeArgs;
 use crate::error::CliError;
 use crate::input::open;
@@ -113,25 +112,6 @@ fn open_pages(file: &Path, trace: &Path, args: &CharacterizeArgs) -> Result<Page
                 .to_string(),
         ));
     }
-    let pages = Pages::open(file, args.pages_memory.0)?;
-    verify(file, &pages, open(trace, &args.read.options())?)?;
-    Ok(pages)
-}
-
-/// Compares the MD5 of each page with the trace's digests; a native trace has kept their number only.
-fn verify(file: &Path, pages: &Pages, mut reader: TraceReader) -> Result<(), CliError> {
-    let mut batch = Batch::default();
-    while reader.next_batch(&mut batch)? {}
-    if reader.format() == Format::Native {
-        let (found, expected) = (pages.len(), reader.value_count());
-        return match found == expected as usize {
-            true => Ok(()),
-            false => Err(CliError::Trace(Error::Pages {
-                path: file.display().to_string(),
-                what: format!("it holds {found} pages, expected {expected}, one a distinct value"),
-            })),
-        };
-    }
-    let digests = (0..reader.value_count()).map(|value| reader.digest(value));
-    Ok(pages.verify(digests)?)
+    let read = args.read.options();
+    pages_of(file, trace, &read, args.pages_memory.0)
 }

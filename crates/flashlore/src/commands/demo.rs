@@ -36,7 +36,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
     };
     let reading = Progress::phase("reading the captures");
     let inputs = in_parallel(&CAPTURES, threads, |capture| {
-        Input::load(&[PathBuf::from(capture.name)], &options)
+        Input::load(&[PathBuf::from(capture.name)], &options, false)
     })?;
     drop(reading);
     let mut jobs = Vec::new();

@@ -57,8 +57,15 @@ fn replay(
         devices: args.trace.device_filter.clone(),
         compact: args.trace.compact || plan.has_template(),
         content: args.trace.content.clone(),
-        delta: None,
+        delta: args.trace.delta,
     };
+    if options.delta.is_some() && !plan.needs_ratios() {
+        return Err(CliError::Usage(
+            "--delta gives page writes an R_c, which no system here reads; expected one with \
+             delta.enabled = true and codec.ratio = \"trace\""
+                .into(),
+        ));
+    }
     let recording = Recording {
         timeline_ns: timeline_width(args)?,
         request_log: args.results.request_log.clone(),
@@ -75,7 +82,9 @@ fn replay(
         ));
     }
     let reading = Progress::phase("reading the traces");
-    let inputs = in_parallel(&workloads, threads, |paths| Input::load(paths, &options))?;
+    let inputs = in_parallel(&workloads, threads, |paths| {
+        Input::load(paths, &options, plan.needs_bytes())
+    })?;
     drop(reading);
     let mut jobs = Vec::new();
     for input in &inputs {

@@ -25,11 +25,13 @@ pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
     let mut places = Vec::new();
     for run in &recorded.runs {
         let workload = Wanted::of(run, args.trace_dir.as_deref())?;
-        let at = wanted.iter().position(|known| *known == workload);
-        places.push(at.unwrap_or_else(|| {
+        let known = wanted.iter().position(|known| known.is(&workload));
+        let at = known.unwrap_or_else(|| {
             wanted.push(workload);
             wanted.len() - 1
-        }));
+        });
+        wanted[at].needs_bytes |= run.configuration.system.needs_bytes();
+        places.push(at);
     }
     let threads = threads(args.jobs);
     let reading = Progress::phase("reading the traces");
@@ -106,11 +108,12 @@ fn moved(path: &Path, dir: &Path) -> PathBuf {
 }
 
 /// A workload that a run was made with.
-#[derive(PartialEq)]
 struct Wanted {
     paths: Vec<PathBuf>,
     digests: Vec<String>,
     options: WorkloadOptions,
+    /// Whether some run of it encodes the bytes of its pages.
+    needs_bytes: bool,
 }
 
 impl Wanted {
@@ -127,12 +130,19 @@ impl Wanted {
             paths: run.trace_files.iter().map(|f| place(&f.path)).collect(),
             digests: run.trace_files.iter().map(|f| f.sha256.clone()).collect(),
             options,
+            needs_bytes: false,
         })
+    }
+
+    /// Whether the other is the same workload.
+    fn is(&self, other: &Wanted) -> bool {
+        (&self.paths, &self.digests, &self.options)
+            == (&other.paths, &other.digests, &other.options)
     }
 
     /// Reads the traces and makes sure that they are the same bytes.
     fn load(&self) -> Result<Input, CliError> {
-        let input = Input::load(&self.paths, &self.options)?;
+        let input = Input::load(&self.paths, &self.options, self.needs_bytes)?;
         for (now, recorded) in input.summary().inputs.iter().zip(&self.digests) {
             if now.sha256 != *recorded {
                 return Err(CliError::Differs(format!(

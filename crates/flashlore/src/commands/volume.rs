@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_medium::{FileMedium, Mode};
 use flashlore_volume::dump::DumpError;
-use flashlore_volume::{CreateOptions, DumpParts, Finding, Policy, Volume, VolumeError};
+use flashlore_volume::{CreateOptions, DumpParts, Encoding, Finding, Policy, Volume, VolumeError};
 
 use crate::cli::{
     CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
@@ -58,6 +58,8 @@ pub fn create(args: &CreateArgs) -> Result<(), CliError> {
             VolumeSystem::CaSsd => Policy::Dedup,
             VolumeSystem::CaSsdTrusted => Policy::DedupTrusted,
         },
+        history: None,
+        encoding: Encoding::default(),
         size: args.size.0,
         capacity: args.capacity.unwrap_or(args.size).0,
         now: now(),
@@ -128,7 +130,7 @@ pub fn import(args: &ImageArgs) -> Result<(), CliError> {
             break;
         }
         let done = if page == [0; PAGE] {
-            volume.trim(lpn)
+            volume.trim(now(), lpn)
         } else {
             volume.write(now(), lpn, &page)
         };

@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod errors;
 mod fit;
+mod lengths;
 mod lists;
 mod program;
 mod reproduce;

@@ -5,14 +5,19 @@
 
 use std::marker::PhantomData;
 
-use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
+use flashlore_content::history::History;
+use flashlore_content::{Content, Dedup, Encoder, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
+use super::delta::Delta;
+use super::delta::packs::{Filler, Packs, RestoredPack, Slot};
+use super::history::Versions;
 use super::store::Store;
-use super::{DedupFtl, Fresh, Outcome};
-use crate::core::Core;
+use super::{DedupFtl, Fresh, Outcome, Policies};
+use crate::core::{Core, FIRST_PACK};
 use crate::error::{FtlError, OptionsError};
-use crate::mapping::objects::Objects;
+use crate::map_cache::Resident;
+use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::options::FtlOptions;
 use crate::restore::RestoredBlocks;
 
@@ -21,57 +26,185 @@ use crate::restore::RestoredBlocks;
 pub struct RestoredObject<C> {
     /// Its handle.
     pub handle: u32,
-    /// Where it lies.
+    /// Where it lies; of a packed one, nowhere.
     pub location: Ppn,
     /// Its content.
     pub content: C,
 }
 
-impl<C, F, L> DedupFtl<C, F, L>
+/// A packed object found by a recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct RestoredPacked<V> {
+    /// Its slot, which names it.
+    pub slot: Slot,
+    /// What it needs to be decoded, or [`NO_OBJECT`].
+    pub base: u32,
+    /// Where it is.
+    pub place: RestoredPlace<V>,
+}
+
+/// Where a packed object is.
+#[derive(Debug, Clone, Copy)]
+pub enum RestoredPlace<V> {
+    /// In the packed page with this number.
+    Page(u32),
+    /// In no page yet.
+    Ram(V),
+}
+
+/// What a recovery found.
+#[derive(Debug)]
+pub struct Restored<'a, C, V> {
+    /// An object handle, or [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page.
+    pub map: &'a [u32],
+    /// The objects that something refers to, the first to be forgotten by the index at the front.
+    pub objects: &'a [RestoredObject<C>],
+    /// Those of them that are packed.
+    pub packed: Vec<RestoredPacked<V>>,
+    /// Packed pages by number.
+    pub packs: Vec<Option<RestoredPack>>,
+    /// Old versions, where they are kept.
+    pub history: Option<History>,
+    /// The blocks.
+    pub blocks: &'a RestoredBlocks,
+}
+
+impl<C, F, L, E> DedupFtl<C, F, L, Resident, E>
 where
     C: Content,
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
+    E: Encoder<C, F::Page>,
 {
-    /// A device with content: `map` has an object handle, or
-    /// [`NO_OBJECT`](crate::mapping::objects::NO_OBJECT), for each exported page; `objects` are those
-    /// that are mapped, the first to be forgotten by the index at the front. Nothing is hashed in idle
-    /// time.
+    /// A device with content. Nothing is hashed in idle time; without a history nothing becomes one.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn restore(
         flash: F,
         options: FtlOptions,
-        dedup: DedupOptions,
+        policies: Policies<E>,
         ledger: L,
-        map: &[u32],
-        objects: &[RestoredObject<C>],
-        blocks: &RestoredBlocks,
+        found: Restored<'_, C, E::Encoded>,
     ) -> Result<Self, OptionsError> {
-        let owners = objects.iter().map(|o| (o.location, o.handle));
+        let Restored {
+            map,
+            objects,
+            packed,
+            packs,
+            history,
+            blocks,
+        } = found;
+        let dedup = policies.dedup;
+        let whole = objects.iter().filter(|o| o.location.is_some());
+        let whole = whole.map(|o| (o.location, o.handle));
+        let pages = (FIRST_PACK..).zip(&packs);
+        let pages = pages.filter_map(|(owner, pack)| Some((pack.as_ref()?.location, owner)));
         let most = Self::most_objects(&flash, &options);
-        let core = Core::restore(flash, options, blocks, owners)?;
+        let log = policies.delta.is_some();
+        let options = FtlOptions { log, ..options };
+        let core = Core::restore(flash, options, blocks, whole.chain(pages))?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
+        let kept = history.iter().flat_map(History::objects);
+        let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept, E::ON);
+        let alive = |o: &&RestoredObject<C>| restored.references(o.handle) > 0;
         let store = Store {
-            objects: Objects::restore(map, most, dedup.fingerprint_bits, placed),
+            referenced: objects.iter().filter(alive).count() as u32,
+            objects: restored,
             dedup: Dedup::new(Self::bounded(dedup, most)),
             scan: None,
             ledger,
-            encoder: NoEncoder,
-            delta: None,
-            versions: None,
+            encoder: policies.encoder,
+            delta: policies
+                .delta
+                .map(|options| Delta::new(options, map.len() as u32, 0)),
+            versions: policies
+                .versions
+                .zip(history)
+                .map(|(options, history)| Versions::restore(history, options)),
             page: PhantomData,
         };
         let mut ftl = DedupFtl { core, store };
+        ftl.restore_packed(packed, packs);
         for object in objects {
             if ftl.candidate(object.content).is_none() {
                 ftl.store.index(object.handle);
             }
         }
         ftl.store.dedup.counters = Default::default();
+        // Versions given up since the last barrier are there again.
+        ftl.store.make_room_of_history(&mut ftl.core);
         Ok(ftl)
+    }
+
+    fn restore_packed(
+        &mut self,
+        packed: Vec<RestoredPacked<E::Encoded>>,
+        packs: Vec<Option<RestoredPack>>,
+    ) {
+        let Store {
+            objects,
+            delta: Some(delta),
+            encoder,
+            ..
+        } = &mut self.store
+        else {
+            return;
+        };
+        delta.most_packs = Self::most_packs(&self.core);
+        for RestoredPacked { slot, base, place } in &packed {
+            if *base != NO_OBJECT {
+                objects.pin(*base, slot.object);
+            }
+            let page = match place {
+                RestoredPlace::Page(page) => *page,
+                RestoredPlace::Ram(_) => NO_OBJECT,
+            };
+            objects.set_packed(slot.object, page, *base);
+        }
+        let is_live = |objects: &Objects<C>, object| {
+            object != NO_OBJECT && objects.references(object) > 0 && objects.is_difference(object)
+        };
+        delta.packs = Packs::restore(packs, |object| is_live(objects, object));
+        delta.packed = packed.len() as u32;
+        for RestoredPacked { slot, place, .. } in packed {
+            if let RestoredPlace::Ram(value) = place {
+                encoder.hold(slot.object, &value);
+                let live = is_live(objects, slot.object);
+                let page = delta.packs.restore_in_ram(slot, live, value);
+                objects.repack(slot.object, page);
+            }
+        }
+        let alone = (0..objects.handles()).filter(|&object| objects.is_pinned_alone(object));
+        delta.pinned = alone.count() as u32;
+        for (page, on_flash) in delta.packs.used() {
+            if on_flash {
+                let dead = delta.packs.dead_bytes(page);
+                self.core.blocks.set_dead(delta.packs.at(page), 0, dead);
+            }
+        }
+    }
+
+    /// Programs the packed pages that a recovery found in RAM alone, after [`DedupFtl::flush_packs`].
+    ///
+    /// # Errors
+    /// A full device or a failure of it.
+    pub fn program_restored(&mut self) -> Result<(), FtlError<F::Error>> {
+        while let Some(delta) = &mut self.store.delta
+            && delta.packs.take_waiting()
+        {
+            let core = &mut self.core;
+            let when = When::now(0);
+            self.store
+                .program_pack(core, Filler::Host, when, 0, Tag::NONE)?;
+        }
+        Ok(())
+    }
+
+    /// The flash pages that hold an object: that of its base, if it has one, and its own.
+    pub fn places(&self, object: u32) -> [Option<Ppn>; 2] {
+        self.store.places(object)
     }
 
     /// Erases the blocks in which nothing is valid.
@@ -96,6 +229,9 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn read_object(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
+        if E::ON {
+            return self.store.decode(&mut self.core, object);
+        }
         let ppn = self.store.objects.at(object);
         Ok(self
             .core
@@ -103,8 +239,23 @@ where
             .0)
     }
 
-    /// Writes a logical page whose content is not that of the candidate, if there was one. Answers its
-    /// object.
+    /// Reads what a logical page holds for the host; nothing is timed.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn read_untimed(&mut self, lpn: u32) -> Result<Option<F::Page>, FtlError<F::Error>> {
+        let Some(object) = self.store.objects.object_of(lpn) else {
+            return Ok(None);
+        };
+        self.core.counters.host_reads += 1;
+        if let Some(delta) = &mut self.store.delta {
+            delta.heat.read(lpn);
+        }
+        self.store.decode(&mut self.core, object).map(Some)
+    }
+
+    /// Writes a logical page whose content is not that of the candidate, if there was one; encoded, if that is
+    /// asked for and pays. Answers its object.
     ///
     /// # Errors
     /// As [`DedupFtl::write`].
@@ -114,13 +265,14 @@ where
         lpn: u32,
         content: C,
         page: F::Page,
+        encode: bool,
         candidate: Option<u32>,
     ) -> Result<u32, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
         let new = Fresh {
             content,
             page,
-            encode: false,
+            encode,
         };
         let (object, _) = self.miss(when, lpn, new, candidate, Tag::NONE)?;
         Ok(object)
@@ -140,8 +292,12 @@ where
         let (ppn, done) =
             self.core
                 .append_host(&mut self.store, when, lpn, object, page, Tag::NONE)?;
-        self.core.invalidate(self.store.objects.at(object));
-        self.store.objects.place(object, ppn);
+        if E::ON && self.store.objects.is_packed(object) {
+            self.store.made_whole(&mut self.core, object, ppn);
+        } else {
+            self.core.invalidate(self.store.objects.at(object));
+            self.store.objects.place(object, ppn);
+        }
         Ok(done)
     }
 }

@@ -90,6 +90,15 @@ impl Versions {
         }
     }
 
+    /// A history that is there already; changes are recorded.
+    pub fn restore(history: History, options: VersionsOptions) -> Self {
+        Versions {
+            history,
+            recording: true,
+            ..Versions::new(0, options)
+        }
+    }
+
     /// From now on changes are recorded.
     pub fn begin(&mut self) {
         self.recording = true;
@@ -99,6 +108,11 @@ impl Versions {
     #[inline(always)]
     pub fn set_now(&mut self, stamp: u64) {
         self.now = stamp;
+    }
+
+    /// Whether writes are refused rather than that the window becomes too short.
+    pub fn protects(&self) -> bool {
+        self.options.on_pressure == OnPressure::Refuse
     }
 
     /// Whether changes are recorded.
@@ -161,7 +175,7 @@ where
         K: MapKeeper<P>,
     {
         let most = self.most_kept(core.most_live());
-        while self.units() >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
+        while self.units(core) >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
             self.release_dropped(core);
         }
     }
@@ -186,6 +200,9 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
+        if let Some(versions) = &self.versions {
+            core.flash.window_begins(versions.history.oldest());
+        }
         while let Some(versions) = &mut self.versions
             && let Some(object) = versions.dropped.pop()
         {

@@ -32,6 +32,8 @@ pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
     pub encoder: E,
     pub delta: Option<Delta<E::Encoded>>,
     pub versions: Option<Versions>,
+    /// Objects that logical pages refer to; counted where there are packed objects or old versions.
+    pub referenced: u32,
     pub page: PhantomData<fn() -> P>,
 }
 
@@ -213,8 +215,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// A logical page has come to refer to an object: if it is the first, its slot is live now.
     #[inline(always)]
     fn live_gained(&mut self, object: u32) {
+        if self.objects.references(object) != 1 {
+            return;
+        }
+        self.referenced += 1;
         if let Some(pack) = self.objects.pack_of_difference(object)
-            && self.objects.references(object) == 1
             && let Some(delta) = &mut self.delta
         {
             delta.packs.gain_live(pack);
@@ -224,8 +229,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// A logical page has ceased to refer to an object: if it was the last, its slot is not live any more.
     #[inline(always)]
     fn live_lost(&mut self, object: u32) {
+        if self.objects.references(object) != 0 {
+            return;
+        }
+        self.referenced -= 1;
         if let Some(pack) = self.objects.pack_of_difference(object)
-            && self.objects.references(object) == 0
             && let Some(delta) = &mut self.delta
         {
             delta.packs.lose_live(pack);
@@ -246,6 +254,13 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         let alive = objects.check(kept)?;
         if let Some(versions) = &self.versions {
             versions.history.check()?;
+        }
+        let referenced = alive.iter().filter(|&&o| objects.references(o) > 0).count();
+        if E::ON && referenced != self.referenced as usize {
+            return Err(format!(
+                "logical pages refer to {referenced} objects, {} are counted",
+                self.referenced
+            ));
         }
         let Some(delta) = &self.delta else {
             core.check(self, alive.iter().copied())?;
@@ -283,9 +298,17 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         let packs = delta.packs.used().filter(|&(_, on_flash)| on_flash);
         core.check(self, whole.chain(packs.map(|(pack, _)| FIRST_PACK + pack)))?;
         core.check_slack(self)?;
-        let (units, most) = (self.units(), core.most_live());
-        let (packs, most_packs) = (delta.packs.live(), delta.most_packs);
-        if units > most + 1 || packs > most_packs + 1 {
+        let (units, most) = (self.units(core), core.most_live());
+        let (packs, most_packs) = (delta.packs.live(), self.most_packs(core, delta));
+        // A recovery may find pages on flash that were still being filled at the instant it goes back to.
+        let more = if core.options().thin { 3 } else { 1 };
+        // A return gives pages that held old versions live values, and packing anew spreads live values between
+        // old versions: where these are kept, there may be more until the next packed page is programmed.
+        let too_many_packs = u64::from(packs) > u64::from(most_packs) + more;
+        // What a recovery brings back of a protected window stays.
+        let protects =
+            core.options().thin && self.versions.as_ref().is_some_and(Versions::protects);
+        if units > most + more && !protects || too_many_packs && !self.records() {
             return Err(format!(
                 "{units} units hold something, at most {most} may; {packs} packed pages hold live values, \
                  at most {most_packs} may"
@@ -299,13 +322,22 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         self.objects.references(object) > 0 && self.objects.is_difference(object)
     }
 
-    /// Units on flash that hold anything.
-    pub fn units(&self) -> u64 {
+    /// Units on flash that hold anything. Where a power loss must not lose what was flushed, a packed page that
+    /// is being filled has its unit already.
+    pub fn units<F, K>(&self, core: &Core<F, K>) -> u64
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
         let live = u64::from(self.objects.live());
-        match &self.delta {
-            None => live,
-            Some(delta) => live - u64::from(delta.packed) + u64::from(delta.packs.on_flash()),
-        }
+        let Some(delta) = &self.delta else {
+            return live;
+        };
+        let reserved = match core.options().barriers {
+            true => delta.packs.in_ram_count(),
+            false => 0,
+        };
+        live - u64::from(delta.packed) + u64::from(delta.packs.on_flash() + reserved)
     }
 
     /// Bytes held by map, objects, index and packed pages.

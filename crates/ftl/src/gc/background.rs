@@ -33,6 +33,10 @@ pub struct Job {
     stream: Stream,
     /// The unit to go on from.
     from: u32,
+    /// Whether its units move as they are.
+    as_is: bool,
+    /// Units written for it so far.
+    written: u64,
 }
 
 impl Job {
@@ -53,6 +57,12 @@ where
 {
     /// A pool is filling up: starts jobs on planes that have none.
     pub(crate) fn wake(&mut self, pool: usize) {
+        // A pool of one plane that collects already would look at its blocks in vain, at each request.
+        let idle =
+            |plane: &PlaneId| is_plane_idle(&self.geometry, &self.jobs, &self.erasing, *plane);
+        if !self.layout.pools()[pool].iter().any(idle) {
+            return;
+        }
         let planned = self.pools[pool].free
             + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
             + self.jobs.iter().filter(|j| j.collects(pool)).count() as u32;
@@ -73,6 +83,8 @@ where
             victim,
             stream,
             from: self.geometry.first_unit(victim).0,
+            as_is: stream == Stream::Gc && self.moves_as_is,
+            written: 0,
         });
     }
 
@@ -209,11 +221,17 @@ where
         };
         match next {
             Some(ppn) => {
-                self.jobs[job].from = self.move_page(map, at, victim, ppn, stream)?;
+                self.moves_as_is = self.jobs[job].as_is;
+                let before = self.counters.programs_by_collection();
+                let next = self.move_page(map, at, victim, ppn, stream)?;
+                let job = &mut self.jobs[job];
+                job.from = next;
+                job.written += self.counters.programs_by_collection() - before;
                 Ok(())
             }
             None => {
-                self.jobs.remove(job);
+                let job = self.jobs.remove(job);
+                self.note_gain(stream, job.written);
                 self.finish_collection(map, at, victim, stream, erase)
             }
         }
@@ -306,7 +324,15 @@ pub(crate) fn is_idle(
     erasing: &[(BlockId, usize)],
     block: BlockId,
 ) -> bool {
-    let plane = geometry.plane_of(block);
+    is_plane_idle(geometry, jobs, erasing, geometry.plane_of(block))
+}
+
+fn is_plane_idle(
+    geometry: &Geometry,
+    jobs: &[Job],
+    erasing: &[(BlockId, usize)],
+    plane: PlaneId,
+) -> bool {
     let die = geometry.die_of(plane);
     let die_of = |block| geometry.die_of(geometry.plane_of(block));
     let collects = |j: &Job| j.plane == plane && j.stream == Stream::Gc;

@@ -95,12 +95,16 @@ where
             self.blocks.abandon_collection(victim);
             return Err(error);
         }
+        self.note_gain(stream, self.counters.programs_by_collection() - before);
+        self.finish_collection(map, at, victim, stream, Erase::Now)
+    }
+
+    /// A victim has been emptied, for which so many units were written. What is written anew in another form
+    /// may take as much as it frees.
+    pub(crate) fn note_gain(&mut self, stream: Stream, written: u64) {
         if self.options.log && stream == Stream::Gc {
-            // What is written anew in another form may take as much as it frees.
-            let written = self.counters.programs_by_collection() - before;
             self.gains_nothing = written >= u64::from(self.blocks.data_units());
         }
-        self.finish_collection(map, at, victim, stream, Erase::Now)
     }
 
     /// Whether a block holds packed pages; blocks hold them alone.
@@ -210,7 +214,8 @@ where
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
         let owner = self.owners[from.index()];
-        if stream == Stream::Gc && !self.moves_as_is {
+        let as_is = stream != Stream::Gc || self.moves_as_is;
+        if !as_is || self.is_log(owner) && self.is_lost(from) {
             let unit = Relocation {
                 at,
                 from,
@@ -254,6 +259,12 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Whether a unit cannot be read any more. What was in a packed page must be named one by one then.
+    fn is_lost(&mut self, unit: Ppn) -> bool {
+        let content = self.flash.content(unit);
+        content.is_err_and(|error| F::is_loss(&error))
     }
 
     /// The stream whose open blocks take what a stream moves.

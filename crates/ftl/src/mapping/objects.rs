@@ -99,14 +99,18 @@ impl<C: Content> Objects<C> {
     }
 
     /// Objects by handle, location and content, and the pages that map to them; handles in between
-    /// are free.
+    /// are free. Nothing is packed yet. `kept` are the references of old versions, if there may be `others`
+    /// than live ones.
     pub fn restore(
         map: &[u32],
         most: u32,
         fingerprint_bits: u32,
         objects: impl Iterator<Item = (u32, Ppn, C)> + Clone,
+        kept: impl Iterator<Item = u32>,
+        others: bool,
     ) -> Self {
         let mut restored = Objects::new(map.len() as u32, most, fingerprint_bits);
+        restored.has_others = others;
         restored.map.copy_from_slice(map);
         let rows = objects.clone().map(|(handle, ..)| handle + 1).max();
         let mut slots: Vec<Option<(Ppn, C)>> = vec![None; rows.unwrap_or(0) as usize];
@@ -127,6 +131,11 @@ impl<C: Content> Objects<C> {
         }
         for &object in restored.map.iter().filter(|&&o| o != NO_OBJECT) {
             restored.table[object as usize].references += 1;
+        }
+        if others {
+            let none = Others::default();
+            restored.others.resize(slots.len(), none);
+            kept.for_each(|object| restored.others[object as usize].kept += 1);
         }
         for handle in (0..slots.len()).rev() {
             if slots[handle].is_some() {

@@ -99,6 +99,13 @@ fn conditions(kind: Kind) -> Vec<Condition> {
             let history = |key| part(key, "history.enabled");
             let delta = |key| part(key, "delta.enabled");
             let compress = |key| part(key, "compress.enabled");
+            let ratio = |key, from: &[&str]| Condition {
+                key,
+                control: "codec.ratio",
+                needs: from.iter().map(|from| json!(from)).collect(),
+                reason: "",
+                strict: false,
+            };
             let off = |key| {
                 strict(
                     key,
@@ -141,8 +148,13 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 delta("delta.pinned"),
                 delta("delta.mean"),
                 delta("delta.deviation"),
+                ratio("delta.mean", &["drawn"]),
+                ratio("delta.deviation", &["drawn"]),
                 compress("compress.mean"),
                 compress("compress.deviation"),
+                ratio("compress.mean", &["drawn", "trace"]),
+                ratio("compress.deviation", &["drawn", "trace"]),
+                ratio("codec.algorithm", &["codec"]),
                 history("history.min_window"),
                 history("history.on_pressure"),
                 history("history.reserve"),

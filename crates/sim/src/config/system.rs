@@ -178,6 +178,10 @@ pub struct CompressConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodecConfig {
+    /// Where the lengths of encoded values come from.
+    pub ratio: RatioFrom,
+    /// How bytes are encoded. Used by [`RatioFrom::Codec`] alone.
+    pub algorithm: Algorithm,
     /// Clock of its processor in MHz; 0 = it takes no time.
     pub mhz: u32,
     /// Cycles to encode a mapping unit.
@@ -190,6 +194,29 @@ pub struct CodecConfig {
     pub window: Count,
     /// While bypassed, one candidate in so many is encoded to notice a return.
     pub probe: Count,
+}
+
+/// Where the lengths of encoded values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RatioFrom {
+    /// They are drawn.
+    Drawn,
+    /// Those of differences are the R_c of the trace's page writes; those of values by themselves are
+    /// drawn.
+    Trace,
+    /// They are those of the pages' bytes, encoded.
+    Codec,
+}
+
+/// How bytes are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// Copies from the base and from the page itself.
+    Copy,
+    /// LZ4, of the exclusive or with the base if there is one.
+    Lz4,
 }
 
 impl CodecConfig {
@@ -214,6 +241,16 @@ impl SystemConfig {
     /// Whether anything is stored in fewer bytes than a page.
     pub fn encodes(&self) -> bool {
         self.delta.enabled || self.compress.enabled
+    }
+
+    /// Whether it encodes the bytes of pages.
+    pub fn needs_bytes(&self) -> bool {
+        self.encodes() && self.codec.ratio == RatioFrom::Codec
+    }
+
+    /// Whether it takes R_c of page writes from the trace.
+    pub fn needs_ratios(&self) -> bool {
+        self.delta.enabled && self.codec.ratio == RatioFrom::Trace
     }
 }
 

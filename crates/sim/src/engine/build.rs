@@ -5,6 +5,7 @@ use flashlore_content::DedupOptions;
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::delta::{Drawn, Ratio};
 use flashlore_content::history::HistoryOptions;
+use flashlore_delta::Codec;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
 use flashlore_flash::{Flash, Geometry, Time};
@@ -14,13 +15,15 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
 use flashlore_ftl::content::delta::{DeltaOptions, packs};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_trace::PageSource;
 
 use super::driver::CodecTimes;
 use super::error::RunError;
 use super::front::FrontOptions;
+use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy, Placement,
-    Pool, Pressure, Rotate, RunConfig, Streams, StripeLevel,
+    Acknowledge, Algorithm, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy,
+    Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams, StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
@@ -185,15 +188,16 @@ pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptio
     }
 }
 
-/// The settings of encoding on a device, and who draws how long values become.
+/// The settings of encoding on a device, and who says how long values become.
 ///
 /// # Errors
-/// A device without a fixed size.
-pub fn delta_options(
+/// A device without a fixed size; bytes of pages that are needed and not known.
+pub fn delta_options<'a>(
     system: &SystemConfig,
     device: &DeviceConfig,
     seed: u64,
-) -> Result<(Option<DeltaOptions>, Drawn), RunError> {
+    pages: Option<&'a dyn PageSource>,
+) -> Result<(Option<DeltaOptions>, Lengths<'a>), RunError> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let exported = device.shape()?.exported_units as f64;
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -225,11 +229,35 @@ pub fn delta_options(
         lambda: (delta.lambda * 1000.0).round() as u32,
         most_pinned: (exported * delta.pinned.get()) as u32,
     };
+    let lengths = lengths(system, seed, pages)?;
+    Ok((system.encodes().then_some(options), lengths))
+}
+
+/// Who says how long encoded values are.
+fn lengths<'a>(
+    system: &SystemConfig,
+    seed: u64,
+    pages: Option<&'a dyn PageSource>,
+) -> Result<Lengths<'a>, RunError> {
+    let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let ratio = |mean, deviation| Ratio { mean, deviation };
     let difference = ratio(delta.mean, delta.deviation);
     let alone = ratio(compress.mean, compress.deviation);
-    let encoder = Drawn::new(difference, alone, seed);
-    Ok((system.encodes().then_some(options), encoder))
+    let drawn = Drawn::new(difference, alone, seed);
+    if system.needs_bytes() {
+        let pages = pages.ok_or_else(|| RunError::NoBytes {
+            system: system.name.clone(),
+        })?;
+        let codec = match codec.algorithm {
+            Algorithm::Copy => Codec::Copy,
+            Algorithm::Lz4 => Codec::Lz4,
+        };
+        return Ok(Lengths::Measured(Box::new(Measured::new(pages, codec))));
+    }
+    Ok(match codec.ratio {
+        RatioFrom::Trace => Lengths::Rated(Rated::new(drawn)),
+        RatioFrom::Drawn | RatioFrom::Codec => Lengths::Drawn(drawn),
+    })
 }
 
 /// How old versions are kept on a device.

@@ -123,6 +123,21 @@ impl Host {
     }
 }
 
+/// What the trace says of the units that a request writes.
+#[derive(Debug, Clone, Copy)]
+struct Payload<'a> {
+    values: Option<&'a [u32]>,
+    ratios: Option<&'a [u16]>,
+}
+
+impl Payload<'_> {
+    /// R_c of a unit, in 1/65535; 0 where the trace has none.
+    #[inline(always)]
+    fn ratio(&self, unit: usize) -> u16 {
+        self.ratios.map_or(0, |ratios| ratios[unit])
+    }
+}
+
 /// Replays requests on a device.
 pub struct Driver<'a, S> {
     system: &'a mut S,
@@ -259,8 +274,11 @@ impl<'a, S: System> Driver<'a, S> {
                 return Err(DriveError::TooLate { seconds });
             }
             self.pass(at)?;
-            let values = block.content(request);
-            self.arrive(at, request, values)?;
+            let payload = Payload {
+                values: block.content(request),
+                ratios: block.delta_ratios(request),
+            };
+            self.arrive(at, request, payload)?;
         }
         Ok(())
     }
@@ -449,7 +467,7 @@ impl<'a, S: System> Driver<'a, S> {
 
     /// A request arrives.
     #[inline(always)]
-    fn arrive(&mut self, at: Time, request: &Request, values: Option<&[u32]>) -> Result<()> {
+    fn arrive(&mut self, at: Time, request: &Request, payload: Payload<'_>) -> Result<()> {
         if self.measuring {
             self.measured.arrive(at, request.op, request.units);
         }
@@ -465,14 +483,14 @@ impl<'a, S: System> Driver<'a, S> {
             by: SentBy::Host,
         };
         if self.front.is_some() {
-            self.arrive_at_front(flight, request, values)?;
+            self.arrive_at_front(flight, request, payload)?;
             self.collect_finished()?;
             self.watch(at);
             return Ok(());
         }
         match request.op {
             Op::Read => self.read(flight, request.lpn)?,
-            Op::Write => self.write(flight, request, values)?,
+            Op::Write => self.write(flight, request, payload)?,
             Op::Trim => self.trim(flight, request.lpn)?,
             Op::Flush => {
                 self.system.core_mut().flush(at)?;
@@ -528,7 +546,7 @@ impl<'a, S: System> Driver<'a, S> {
         &mut self,
         mut flight: InFlight,
         request: &Request,
-        values: Option<&[u32]>,
+        payload: Payload<'_>,
     ) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
@@ -548,22 +566,26 @@ impl<'a, S: System> Driver<'a, S> {
             self.expect_flush(at);
             return Ok(());
         }
-        if let (Some(unit), Some(values)) = (self.host.sampling, values)
+        if let (Some(unit), Some(values)) = (self.host.sampling, payload.values)
             && S::HASHES
         {
-            return self.write_sampled(at, slot, request, values, unit.get() as usize);
+            let ratios = payload.ratios;
+            return self.write_sampled(at, slot, request, (values, ratios), unit.get() as usize);
         }
         let last = request.units - 1;
         for unit in 0..request.units {
             let partial =
                 (unit == 0 && request.head_partial) || (unit == last && request.tail_partial);
-            let value = match values {
+            let value = match payload.values {
                 Some(values) => PageTag(values[unit as usize]),
                 None if self.host.needs_content => return Err(DriveError::NoContent),
                 None => self.unnamed_value(),
             };
             let what = if partial { What::Modify } else { What::Write };
-            let change = self.change(request.lpn + unit, value, slot, what);
+            let change = Change {
+                ratio: payload.ratio(unit as usize),
+                ..self.change(request.lpn + unit, value, slot, what)
+            };
             self.begin_change(at, change)?;
         }
         Ok(())

@@ -74,6 +74,54 @@ pub enum RunError {
         /// The system.
         system: String,
     },
+    /// The system encodes bytes that nobody knows.
+    #[error(
+        "system {system} encodes the bytes of pages (codec.ratio = \"codec\"), and those of the trace \
+         are not known; use a trace with a file of pages, or codec.ratio = \"drawn\""
+    )]
+    NoBytes {
+        /// The system.
+        system: String,
+    },
+    /// Some of what is written has no content, and so no bytes.
+    #[error(
+        "system {system} encodes the bytes of pages (codec.ratio = \"codec\"), and the trace has no \
+         content for {missing} of {writes} page writes"
+    )]
+    WritesWithoutContent {
+        /// The system.
+        system: String,
+        /// Page writes without content.
+        missing: u64,
+        /// Page writes.
+        writes: u64,
+    },
+    /// The bytes of some values are not in the file of pages.
+    #[error(
+        "system {system} encodes the bytes of pages (codec.ratio = \"codec\"), and those of value \
+         {value} are not known: the values of units that are written in part are in no file of pages; \
+         expected requests of whole 4 KiB"
+    )]
+    UnknownBytes {
+        /// The system.
+        system: String,
+        /// The value's number.
+        value: u32,
+    },
+    /// The system takes R_c from a trace that does not have it.
+    #[error(
+        "system {system} takes the sizes of differences from the trace (codec.ratio = \"trace\"), and \
+         {missing} of {writes} page writes have no R_c; lay one over them with \
+         `--delta gaussian:mean=0.35,std=0.05`, or say codec.ratio = \"drawn\""
+    )]
+    NoRatios {
+        /// The system.
+        system: String,
+        /// Page writes without R_c.
+        missing: u64,
+        /// Page writes.
+        writes: u64,
+    },
     /// The warm-up takes every request.
     #[error(
         "a warm-up of {share} leaves none of the {requests} requests to measure; use a smaller \

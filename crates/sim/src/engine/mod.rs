@@ -7,6 +7,7 @@
 //! | [`precondition`] | the state in which a run finds the device |
 //! | [`driver`] | the host model: requests in time order, their units, their responses |
 //! | [`front`] | a write buffer or a sorting queue before the translation layer |
+//! | [`lengths`] | how long encoded values are |
 //! | [`order`] | the order of changes to one page |
 //! | [`requests`] | requests in flight |
 //! | [`recovery`] | whether old versions are what the host had written |
@@ -18,6 +19,7 @@ pub mod build;
 pub mod driver;
 pub mod error;
 pub mod front;
+pub mod lengths;
 pub mod measure;
 pub mod order;
 pub mod precondition;

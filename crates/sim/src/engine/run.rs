@@ -10,7 +10,7 @@ use flashlore_flash::Time;
 use flashlore_flash::sim::{Busy, NandSim};
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::{Counters, FtlError, FtlOptions, Policies};
-use flashlore_trace::{RequestBlock, RequestSource, Summary};
+use flashlore_trace::{PageSource, RequestBlock, RequestSource, Summary};
 
 use super::build;
 use super::driver::{DriveError, Driver, Host};
@@ -36,6 +36,8 @@ pub struct RunOptions<'a> {
     pub progress: Option<&'a mut dyn Ticker>,
     /// Compare so many instants of the window with what the host had written by then.
     pub recovery_check: Option<u32>,
+    /// The bytes of the trace's values, for systems that encode them.
+    pub pages: Option<&'a dyn PageSource>,
 }
 
 /// Told how far a run is.
@@ -58,7 +60,7 @@ pub fn simulate(
     source: &mut dyn RequestSource,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
-    check(config, source.summary())?;
+    check(config, source.summary(), options.pages)?;
     let device = &config.device;
     let dedup = &config.system.dedup;
     let seed = config.host.seed;
@@ -73,7 +75,7 @@ pub fn simulate(
         Bytes::Unlimited => None,
     };
     if config.system.encodes() || config.system.history.enabled {
-        let (delta, encoder) = build::delta_options(&config.system, device, seed)?;
+        let (delta, encoder) = build::delta_options(&config.system, device, seed, options.pages)?;
         let policies = Policies {
             dedup: build::dedup_options(&config.system, device),
             delta,
@@ -136,7 +138,11 @@ fn deduplicate<L: Ledger<PageTag>>(
 ///
 /// # Errors
 /// A configuration that contradicts itself or does not fit the trace.
-pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
+pub fn check(
+    config: &RunConfig,
+    summary: &Summary,
+    pages: Option<&dyn PageSource>,
+) -> Result<(), RunError> {
     config.check()?;
     let device = &config.device;
     let exported = device.shape()?.exported_units;
@@ -162,6 +168,7 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
             system: config.system.name.clone(),
         });
     }
+    check_lengths(config, summary, pages)?;
     if !config.system.dedup.enabled {
         return Ok(());
     }
@@ -171,6 +178,44 @@ pub fn check(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
         });
     }
     check_out_of_band(config)
+}
+
+/// Refuses a run whose encoded values would have no length.
+fn check_lengths(
+    config: &RunConfig,
+    summary: &Summary,
+    pages: Option<&dyn PageSource>,
+) -> Result<(), RunError> {
+    let writes = summary.counts.writes.pages;
+    let system = || config.system.name.clone();
+    if config.system.needs_ratios() && summary.rated_pages < writes {
+        return Err(RunError::NoRatios {
+            system: system(),
+            missing: writes - summary.rated_pages,
+            writes,
+        });
+    }
+    if !config.system.needs_bytes() {
+        return Ok(());
+    }
+    let pages = pages.ok_or_else(|| RunError::NoBytes { system: system() })?;
+    let missing = writes.saturating_sub(summary.content.pages_written);
+    if missing > 0 {
+        return Err(RunError::WritesWithoutContent {
+            system: system(),
+            missing,
+            writes,
+        });
+    }
+    // Values of units that are written in part come last.
+    let mut last = [0; UNIT_BYTES as usize];
+    match summary.value_ids.checked_sub(1) {
+        Some(value) if !pages.fill(value, &mut last) => Err(RunError::UnknownBytes {
+            system: system(),
+            value,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// How many requests are replayed, and how many of them warm up.
@@ -211,7 +256,7 @@ fn host_of(config: &RunConfig) -> Host {
         out_of_line: dedup.out_of_line,
         flush_after: timing.flush_after.0,
         front: build::front_options(config),
-        needs_content: dedup.enabled,
+        needs_content: dedup.enabled || config.system.needs_bytes(),
         codec: build::codec_times(&config.system),
         record: build::record_time(&config.system),
     }

@@ -92,6 +92,8 @@ pub trait System {
     fn begin_write(&mut self, _lpn: u32) -> bool {
         false
     }
+    /// What the trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
+    fn tell_ratio(&mut self, _ratio: u16) {}
     /// The read of the page that a write is to be a difference from, unless it is what was `read` already.
     fn fetch_base(
         &mut self,
@@ -471,6 +473,9 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
     }
     fn begin_write(&mut self, lpn: u32) -> bool {
         self.0.begin_write(lpn)
+    }
+    fn tell_ratio(&mut self, ratio: u16) {
+        self.0.encoder_mut().tell_ratio(ratio);
     }
     fn fetch_base(
         &mut self,

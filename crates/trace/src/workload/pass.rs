@@ -53,6 +53,7 @@ impl Pass {
             ));
         }
         let overlay_ids = self.translator.overlay_value_ids()?;
+        let rated_pages = self.scan.rated;
         let numbers: Vec<u32> = kept.iter().map(|&(number, _)| number).collect();
         let scanned = self.scan.finish(&numbers, options.compact, resolve)?;
         let merged = self.translator.merged().len();
@@ -94,6 +95,7 @@ impl Pass {
             options: options.clone(),
             has_content,
             value_ids,
+            rated_pages,
             content,
             prefill,
             prefill_values,

@@ -18,6 +18,8 @@ pub(crate) struct Scan {
     pub(crate) counts: OpCounts,
     pub(crate) requests: u64,
     pub(crate) span_ns: u64,
+    /// Pages written with content and an R_c.
+    pub(crate) rated: u64,
     content: ContentCounts,
     seen: IdSet,
     written: IdSet,
@@ -82,6 +84,7 @@ impl Scan {
             _ => device.touched.insert(step.unit, end),
         }
         if step.has_content {
+            self.rated += translator.delta_ratios.len() as u64;
             self.contents(step.op, translator);
         }
     }

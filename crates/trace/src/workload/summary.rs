@@ -40,6 +40,8 @@ pub struct Summary {
     /// All value ids are below this number. The trace's own ids come first, merged ones follow;
     /// under an overlay all ids are the overlay's.
     pub value_ids: u32,
+    /// Pages written with a difference ratio R_c.
+    pub rated_pages: u64,
     /// Counts of the trace's content; all 0 unless it comes [`ContentModel::FromTrace`].
     pub content: ContentCounts,
     /// Units whose first access is a read, by LPN: what the device must hold before the replay.
@@ -68,6 +70,7 @@ impl Summary {
             options: WorkloadOptions::new(ContentModel::Distinct),
             has_content,
             value_ids: 0,
+            rated_pages: 0,
             content: ContentCounts::default(),
             prefill: Vec::new(),
             prefill_values: Vec::new(),

@@ -1,7 +1,8 @@
 //! The journal: what changes the volume and programs no page, in batches of whole sectors.
 //!
-//! A segment holds batches from its start. A batch is a header of 64 bytes and records of 24 bytes,
-//! padded with zeros to the alignment of the medium.
+//! A segment holds batches from its start. A batch is a header of 64 bytes, records of 32 bytes, and encoded
+//! values that wait in RAM, padded with zeros to the alignment of the medium. A value is a head and its bytes, as in
+//! a packed unit.
 //!
 //! | offset | bytes | field of the header |
 //! |---:|---:|---|
@@ -11,38 +12,51 @@
 //! | 16 | 8 | durable: everything up to this sequence number was durable when the batch was written |
 //! | 24 | 8 | chain: checksum of the batch before, 0 in the first |
 //! | 32 | 4 | epoch |
-//! | 36 | 20 | zero |
+//! | 36 | 4 | bytes of the values |
+//! | 40 | 16 | zero |
 //! | 56 | 8 | keyed checksum of the batch's offset in its segment, bytes 0 to 55 and the records |
 //!
 //! | offset | bytes | field of a record |
 //! |---:|---:|---|
-//! | 0 | 1 | kind: 1 share, 2 trim, 3 open, 4 dead |
-//! | 1 | 1 | open: stream (0 host, 1 collection, 2 wear levelling) |
+//! | 0 | 1 | kind |
+//! | 1 | 1 | open: stream (0 host, 1 collection, 2 wear levelling, 4 packed, 5 packed by collection) |
 //! | 2 | 2 | zero |
-//! | 4 | 4 | LPN; open: block |
-//! | 8 | 8 | share, trim: sequence number; open: opening; dead: birth |
-//! | 16 | 8 | share: birth of the object; open: erases of the block |
+//! | 4 | 4 | a |
+//! | 8 | 8 | b; of an event its sequence number |
+//! | 16 | 8 | c |
+//! | 24 | 8 | of an event, and of a dead page, its stamp |
+//!
+//! | kind | what | a | b | c |
+//! |---:|---|---|---|---|
+//! | 1 | event, share | LPN | sequence | birth of the object |
+//! | 2 | event, trim | LPN | sequence | 0 |
+//! | 3 | open | block | opening | erases |
+//! | 4 | dead | LPN | birth | 0 |
+//! | 5 | event, return to an instant | 0 | sequence | instant |
+//! | 6 | event, snapshot | 0 | sequence | instant |
+//! | 7 | event, end of a snapshot | 0 | sequence | instant |
+//! | 8 | event, purge | first LPN | sequence | LPN behind the last |
+//! | 9 | window | 0 | its start | 0 |
 
 use flashlore_content::VolumeKey;
 use flashlore_ftl::alloc::Stream;
 
 use super::cursor::{Reader, Writer};
+use super::packed::{HEAD_BYTES, Head};
 
 /// Bytes of a batch's header.
 pub const HEADER_BYTES: usize = 64;
 /// Bytes of a record.
-pub const ENTRY_BYTES: usize = 24;
+pub const ENTRY_BYTES: usize = 32;
 const MAGIC: [u8; 4] = *b"FLJB";
 
-/// One record of the journal.
+/// A change of the volume that programs no page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum Change {
     /// An address refers to an object that is stored already.
     Share {
         /// The address.
         lpn: u32,
-        /// Sequence number of the event.
-        sequence: u64,
         /// Birth of the object.
         birth: u64,
     },
@@ -50,8 +64,42 @@ pub enum Entry {
     Trim {
         /// The address.
         lpn: u32,
+    },
+    /// All addresses hold again what they held at an instant.
+    Return {
+        /// The instant.
+        instant: u64,
+    },
+    /// An instant is kept.
+    Snapshot {
+        /// The instant.
+        instant: u64,
+    },
+    /// It is not kept any more.
+    DeleteSnapshot {
+        /// The instant.
+        instant: u64,
+    },
+    /// Old versions of addresses are forgotten.
+    Purge {
+        /// The first address.
+        first: u32,
+        /// The address behind the last.
+        end: u32,
+    },
+}
+
+/// One record of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Something changed.
+    Event {
         /// Sequence number of the event.
         sequence: u64,
+        /// When it was acknowledged.
+        stamp: u64,
+        /// What changed.
+        change: Change,
     },
     /// A free block begins to take pages.
     Open {
@@ -71,58 +119,99 @@ pub enum Entry {
         lpn: u32,
         /// Its birth.
         birth: u64,
+        /// When it was written.
+        stamp: u64,
     },
+    /// Old versions that ended at this instant or before may have been erased.
+    Window {
+        /// The oldest instant that can be returned to.
+        oldest: u64,
+    },
+}
+
+impl Change {
+    fn fields(self) -> (u8, u32, u64) {
+        match self {
+            Change::Share { lpn, birth } => (1, lpn, birth),
+            Change::Trim { lpn } => (2, lpn, 0),
+            Change::Return { instant } => (5, 0, instant),
+            Change::Snapshot { instant } => (6, 0, instant),
+            Change::DeleteSnapshot { instant } => (7, 0, instant),
+            Change::Purge { first, end } => (8, first, u64::from(end)),
+        }
+    }
+
+    fn of(kind: u8, a: u32, c: u64) -> Option<Change> {
+        Some(match kind {
+            1 => Change::Share { lpn: a, birth: c },
+            2 => Change::Trim { lpn: a },
+            5 => Change::Return { instant: c },
+            6 => Change::Snapshot { instant: c },
+            7 => Change::DeleteSnapshot { instant: c },
+            8 => Change::Purge {
+                first: a,
+                end: u32::try_from(c).ok()?,
+            },
+            _ => return None,
+        })
+    }
 }
 
 impl Entry {
     fn encode(self, out: &mut Writer<'_>) {
-        let (kind, stream, lpn, a, b) = match self {
-            Entry::Share {
-                lpn,
+        let (kind, stream, a, b, c, stamp) = match self {
+            Entry::Event {
                 sequence,
-                birth,
-            } => (1, 0, lpn, sequence, birth),
-            Entry::Trim { lpn, sequence } => (2, 0, lpn, sequence, 0),
+                stamp,
+                change,
+            } => {
+                let (kind, a, c) = change.fields();
+                (kind, 0, a, sequence, c, stamp)
+            }
             Entry::Open {
                 block,
                 stream,
                 opening,
                 erases,
-            } => (3, stream as u8, block, opening, u64::from(erases)),
-            Entry::Dead { lpn, birth } => (4, 0, lpn, birth, 0),
+            } => (3, stream as u8, block, opening, u64::from(erases), 0),
+            Entry::Dead { lpn, birth, stamp } => (4, 0, lpn, birth, 0, stamp),
+            Entry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
         };
-        out.u8(kind).u8(stream).u16(0).u32(lpn).u64(a).u64(b);
+        out.u8(kind).u8(stream).u16(0).u32(a);
+        out.u64(b).u64(c).u64(stamp);
     }
 
     fn decode(bytes: &[u8]) -> Option<Entry> {
         let mut fields = Reader::new(bytes);
         let (kind, stream) = (fields.u8(), fields.u8());
         fields.u16();
-        let (lpn, a, b) = (fields.u32(), fields.u64(), fields.u64());
+        let (a, b, c) = (fields.u32(), fields.u64(), fields.u64());
+        let stamp = fields.u64();
         Some(match kind {
-            1 => Entry::Share {
-                lpn,
-                sequence: a,
-                birth: b,
-            },
-            2 => Entry::Trim { lpn, sequence: a },
             3 => Entry::Open {
-                block: lpn,
+                block: a,
                 stream: stream_of(stream)?,
-                opening: a,
-                erases: u32::try_from(b).ok()?,
+                opening: b,
+                erases: u32::try_from(c).ok()?,
             },
-            4 => Entry::Dead { lpn, birth: a },
-            _ => return None,
+            4 => Entry::Dead {
+                lpn: a,
+                birth: b,
+                stamp,
+            },
+            9 => Entry::Window { oldest: b },
+            kind => Entry::Event {
+                sequence: b,
+                stamp,
+                change: Change::of(kind, a, c)?,
+            },
         })
     }
 }
 
 /// The stream with this number.
 pub fn stream_of(number: u8) -> Option<Stream> {
-    [Stream::Host, Stream::Gc, Stream::Wear]
-        .into_iter()
-        .find(|&s| s as u8 == number)
+    Stream::ALL.into_iter().find(|&s| s as u8 == number)
 }
 
 /// A batch of the journal.
@@ -138,12 +227,46 @@ pub struct Batch {
     pub epoch: u32,
     /// Its records.
     pub entries: Vec<Entry>,
+    /// Encoded values that waited in RAM.
+    pub values: Vec<JournalValue>,
+}
+
+/// An encoded value in the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalValue {
+    /// What is known of it.
+    pub head: Head,
+    /// As many bytes as the head says.
+    pub bytes: Box<[u8]>,
+}
+
+impl JournalValue {
+    fn decode_all(mut bytes: &[u8]) -> Option<Vec<JournalValue>> {
+        let mut values = Vec::new();
+        while !bytes.is_empty() {
+            let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
+            let head = Head::decode(&mut Reader::new(head))?;
+            let (value, rest) = rest.split_at_checked(usize::from(head.length))?;
+            values.push(JournalValue {
+                head,
+                bytes: value.into(),
+            });
+            bytes = rest;
+        }
+        Some(values)
+    }
 }
 
 impl Batch {
-    /// Bytes a batch of so many records takes on a medium with this alignment.
-    pub fn bytes(entries: usize, alignment: usize) -> usize {
-        (HEADER_BYTES + entries * ENTRY_BYTES).next_multiple_of(alignment)
+    /// Bytes a batch of so many records and bytes of values takes on a medium with this alignment.
+    pub fn bytes(entries: usize, values: usize, alignment: usize) -> usize {
+        (HEADER_BYTES + entries * ENTRY_BYTES + values).next_multiple_of(alignment)
+    }
+
+    /// Bytes of its values.
+    pub fn value_bytes(&self) -> usize {
+        let values = self.values.iter();
+        values.map(|v| HEAD_BYTES + v.bytes.len()).sum()
     }
 
     /// The batch at `offset` in its segment, padded; `out` has its length. Answers its checksum.
@@ -156,10 +279,15 @@ impl Batch {
             .u64(self.segment)
             .u64(self.durable)
             .u64(self.chain)
-            .u32(self.epoch);
+            .u32(self.epoch)
+            .u32(self.value_bytes() as u32);
         let mut writer = Writer::new(records);
         for &entry in &self.entries {
             entry.encode(&mut writer);
+        }
+        for JournalValue { head, bytes } in &self.values {
+            head.encode(&mut writer);
+            writer.put(bytes);
         }
         let length = writer.written();
         let check = key.checksum(offset, &[&header[..56], &records[..length]]);
@@ -176,15 +304,18 @@ impl Batch {
             return None;
         }
         let count = fields.u32() as usize;
-        let length = count.checked_mul(ENTRY_BYTES)?;
-        let records = bytes.get(HEADER_BYTES..HEADER_BYTES.checked_add(length)?)?;
         let (segment, durable, chain, epoch) =
             (fields.u64(), fields.u64(), fields.u64(), fields.u32());
-        fields.take::<20>();
+        let values = fields.u32() as usize;
+        fields.take::<16>();
+        let length = count.checked_mul(ENTRY_BYTES)?;
+        let end = HEADER_BYTES.checked_add(length)?.checked_add(values)?;
+        let records = bytes.get(HEADER_BYTES..end)?;
         let check = fields.u64();
         if check != key.checksum(offset, &[&header[..56], records]) {
             return None;
         }
+        let (records, values) = records.split_at(length);
         let entries: Option<Vec<Entry>> = records
             .chunks_exact(ENTRY_BYTES)
             .map(Entry::decode)
@@ -195,6 +326,7 @@ impl Batch {
             chain,
             epoch,
             entries: entries?,
+            values: JournalValue::decode_all(values)?,
         };
         Some((batch, check))
     }

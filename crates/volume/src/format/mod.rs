@@ -5,6 +5,7 @@
 pub mod areas;
 pub mod cursor;
 pub mod journal;
+pub mod packed;
 pub mod record;
 pub mod root;
 pub mod superblock;
@@ -14,8 +15,8 @@ pub mod tables;
 mod tests;
 
 pub use areas::{Areas, AreasError};
-pub use journal::{Batch, Entry};
+pub use journal::{Batch, Change, Entry};
 pub use record::{Kind, PlacedRecord, Record, Slot};
-pub use root::Root;
-pub use superblock::{EpochStart, Identity, Policy, Superblock};
+pub use root::{HistoryRoot, Root};
+pub use superblock::{Encoding, EpochStart, HistoryIdentity, Identity, Policy, Superblock};
 pub use tables::Table;

@@ -2,10 +2,10 @@
 //!
 //! | offset | bytes | field |
 //! |---:|---:|---|
-//! | 0 | 1 | kind: 0 padding (all other fields zero), 1 data, 2 lost |
+//! | 0 | 1 | kind: 0 padding (all other fields zero), 1 data, 2 lost, 3 packed |
 //! | 1 | 3 | zero |
 //! | 4 | 4 | birth LPN: the address the content was first written to |
-//! | 8 | 8 | birth: sequence number of the write; a copy keeps it |
+//! | 8 | 8 | birth: sequence number of the write; a copy keeps it. Packed: checksum of the heads |
 //! | 16 | 8 | opening: which opening of the block the page belongs to |
 //! | 24 | 8 | acknowledgement time, nanoseconds since 1970 |
 //! | 32 | 4 | epoch the page was programmed in |
@@ -28,6 +28,8 @@ pub enum Kind {
     Data,
     /// They could not be read when the unit was copied: reads fail.
     Lost,
+    /// They are encoded values, see [`super::packed`].
+    Packed,
 }
 
 /// What is known of the content of a unit, wherever it lies.
@@ -74,6 +76,7 @@ impl PlacedRecord {
         let kind = match self.record.kind {
             Kind::Data => 1,
             Kind::Lost => 2,
+            Kind::Packed => 3,
         };
         Writer::new(&mut bytes)
             .u8(kind)
@@ -101,6 +104,7 @@ impl Slot {
         let kind = match fields.u8() {
             1 => Kind::Data,
             2 => Kind::Lost,
+            3 => Kind::Packed,
             _ => return Slot::Broken,
         };
         fields.take::<3>();

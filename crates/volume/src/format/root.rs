@@ -7,7 +7,11 @@
 //! | 8 | 8 | number of the checkpoint |
 //! | 16 | 8 | sequence: the tables hold the state after this event |
 //! | 24 | 8 | stamp of that event, nanoseconds since 1970 |
-//! | 32 | 24 | zero |
+//! | 32 | 8 | start of the window: the oldest instant that can be returned to |
+//! | 40 | 4 | row of the first entry of the history |
+//! | 44 | 4 | entries of the history |
+//! | 48 | 4 | pinned instants |
+//! | 52 | 4 | zero |
 //! | 56 | 8 | keyed checksum of the root's offset and everything but these 8 bytes |
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
 
@@ -30,8 +34,23 @@ pub struct Root {
     pub sequence: u64,
     /// Stamp of that event.
     pub stamp: u64,
+    /// The history of the map.
+    pub history: HistoryRoot,
     /// Slots of the directory pages.
     pub directories: Vec<u32>,
+}
+
+/// Where the history lies in its tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HistoryRoot {
+    /// The oldest instant that can be returned to.
+    pub oldest: u64,
+    /// The row of the first entry; the others follow, after the last row comes the first.
+    pub first: u32,
+    /// Entries.
+    pub entries: u32,
+    /// Pinned instants.
+    pub pins: u32,
 }
 
 impl Root {
@@ -41,7 +60,10 @@ impl Root {
         let mut writer = Writer::new(out);
         writer.put(&MAGIC).u32(self.epoch).u64(self.checkpoint);
         writer.u64(self.sequence).u64(self.stamp);
-        writer.put(&[0; 32]);
+        let history = &self.history;
+        writer.u64(history.oldest).u32(history.first);
+        writer.u32(history.entries).u32(history.pins);
+        writer.put(&[0; 12]);
         for &slot in &self.directories {
             writer.u32(slot);
         }
@@ -57,7 +79,13 @@ impl Root {
         }
         let (epoch, checkpoint, sequence) = (fields.u32(), fields.u64(), fields.u64());
         let stamp = fields.u64();
-        fields.take::<24>();
+        let history = HistoryRoot {
+            oldest: fields.u64(),
+            first: fields.u32(),
+            entries: fields.u32(),
+            pins: fields.u32(),
+        };
+        fields.take::<4>();
         if fields.u64() != key.checksum(offset, &[&bytes[..56], &bytes[FIXED_BYTES..]]) {
             return None;
         }
@@ -66,6 +94,7 @@ impl Root {
             epoch,
             sequence,
             stamp,
+            history,
             directories: (0..directories).map(|_| fields.u32()).collect(),
         })
     }

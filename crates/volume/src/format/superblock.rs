@@ -5,7 +5,7 @@
 //! |---:|---:|---|
 //! | 0 | 8 | magic `FLSHLORE` |
 //! | 8 | 4 | format version |
-//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted |
+//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted, 4 history, 8 (with 4) the least window is protected, 16 differences, 32 compression |
 //! | 16 | 16 | volume identity |
 //! | 32 | 32 | key of digests and checksums |
 //! | 64 | 8 | creation time, nanoseconds since 1970 |
@@ -19,7 +19,10 @@
 //! | 104 | 8 | write number of this copy; the higher valid one counts |
 //! | 112 | 4 | current epoch |
 //! | 116 | 4 | entries of the epoch table |
-//! | 120 | 16 each | epoch (4), zero (4), last sequence number before it (8) |
+//! | 120 | 4 | most entries of the history |
+//! | 124 | 4 | zero |
+//! | 128 | 8 | least window, nanoseconds |
+//! | 136 | 16 each | epoch (4), zero (4), last sequence number before it (8) |
 //! | 4088 | 8 | keyed checksum of bytes 0 to 4087 |
 
 use flashlore_content::VolumeKey;
@@ -29,14 +32,19 @@ use super::cursor::{Reader, Writer};
 /// Bytes of a copy.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 /// The version this program writes and reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The most epochs the table holds.
 pub const MOST_EPOCHS: usize = (SUPERBLOCK_BYTES - 8 - TABLE) / 16;
 
-const TABLE: usize = 120;
+const TABLE: usize = 136;
 const MAGIC: [u8; 8] = *b"FLSHLORE";
 const FEATURE_DEDUP: u32 = 1;
 const FEATURE_TRUST: u32 = 2;
+const FEATURE_HISTORY: u32 = 4;
+const FEATURE_PROTECT: u32 = 8;
+const FEATURE_DIFFERENCES: u32 = 16;
+const FEATURE_COMPRESSION: u32 = 32;
+const ALL_FEATURES: u32 = 63;
 
 /// How the content of pages is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +57,42 @@ pub enum Policy {
     DedupTrusted,
 }
 
+/// Which values are stored in fewer bytes than a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Encoding {
+    /// Updates of pages that are written often, as differences from what they replace.
+    pub differences: bool,
+    /// Any value that is shorter so, compressed by itself.
+    pub compression: bool,
+}
+
+impl Encoding {
+    /// Whether anything is encoded.
+    pub fn is_on(self) -> bool {
+        self.differences || self.compression
+    }
+}
+
+/// How old versions are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryIdentity {
+    /// The most entries: changes of pages that are remembered.
+    pub entries: u32,
+    /// The window that is kept if possible, in nanoseconds.
+    pub least_window: u64,
+    /// Whether writes are refused rather than that the window becomes shorter than that.
+    pub protected: bool,
+}
+
 /// What never changes in the life of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// What the content is used for.
     pub policy: Policy,
+    /// Whether old versions are kept, and how.
+    pub history: Option<HistoryIdentity>,
+    /// What is encoded.
+    pub encoding: Encoding,
     /// Drawn at creation.
     pub uuid: [u8; 16],
     /// Key of digests and checksums.
@@ -74,6 +113,46 @@ pub struct Identity {
     pub index_entries: u32,
     /// Bytes of a journal segment.
     pub journal_bytes: u64,
+}
+
+impl Identity {
+    /// Whether pages refer to objects, not to units.
+    pub fn has_objects(&self) -> bool {
+        self.policy != Policy::Plain || self.history.is_some() || self.encoding.is_on()
+    }
+
+    /// Whether pages with equal digests are taken for equal.
+    pub fn trusts_digests(&self) -> bool {
+        self.policy == Policy::DedupTrusted
+    }
+
+    fn features(&self) -> u32 {
+        let dedup = match self.policy {
+            Policy::Plain => 0,
+            Policy::Dedup => FEATURE_DEDUP,
+            Policy::DedupTrusted => FEATURE_DEDUP | FEATURE_TRUST,
+        };
+        let differences = u32::from(self.encoding.differences) * FEATURE_DIFFERENCES;
+        let compression = u32::from(self.encoding.compression) * FEATURE_COMPRESSION;
+        dedup
+            | differences
+            | compression
+            | match self.history {
+                None => 0,
+                Some(history) if history.protected => FEATURE_HISTORY | FEATURE_PROTECT,
+                Some(_) => FEATURE_HISTORY,
+            }
+    }
+}
+
+/// The policy of features.
+fn policy_of(features: u32) -> Option<Policy> {
+    match features & (FEATURE_DEDUP | FEATURE_TRUST) {
+        0 => Some(Policy::Plain),
+        FEATURE_DEDUP => Some(Policy::Dedup),
+        FEATURE_TRUST => None,
+        _ => Some(Policy::DedupTrusted),
+    }
 }
 
 /// A mount after which sequence numbers go on.
@@ -116,19 +195,16 @@ impl Superblock {
     pub fn encode(&self) -> [u8; SUPERBLOCK_BYTES] {
         let mut bytes = [0; SUPERBLOCK_BYTES];
         let id = &self.identity;
-        let features = match id.policy {
-            Policy::Plain => 0,
-            Policy::Dedup => FEATURE_DEDUP,
-            Policy::DedupTrusted => FEATURE_DEDUP | FEATURE_TRUST,
-        };
         let mut out = Writer::new(&mut bytes);
-        out.put(&MAGIC).u32(VERSION).u32(features);
+        out.put(&MAGIC).u32(VERSION).u32(id.features());
         out.put(&id.uuid).put(&id.key.0).u64(id.created);
         out.u32(id.exported).u32(id.blocks);
         out.u32(id.pages_per_block).u32(id.units_per_page);
         out.u32(id.alignment).u32(id.index_entries);
         out.u64(id.journal_bytes).u64(self.write);
         out.u32(self.epoch).u32(self.epochs.len() as u32);
+        out.u32(id.history.map_or(0, |h| h.entries)).u32(0);
+        out.u64(id.history.map_or(0, |h| h.least_window));
         for start in &self.epochs {
             out.u32(start.epoch).u32(0).u64(start.after);
         }
@@ -156,14 +232,20 @@ impl Superblock {
         if version != VERSION {
             return Err(Unusable::Version(version));
         }
-        let policy = match features {
-            0 => Policy::Plain,
-            FEATURE_DEDUP => Policy::Dedup,
-            3 => Policy::DedupTrusted,
-            other => return Err(Unusable::Features(other)),
+        let has_history = features & FEATURE_HISTORY != 0;
+        let protected = features & FEATURE_PROTECT != 0;
+        let policy = policy_of(features)
+            .filter(|_| features & !ALL_FEATURES == 0 && (has_history || !protected));
+        let Some(policy) = policy else {
+            return Err(Unusable::Features(features));
         };
-        let identity = Identity {
+        let mut identity = Identity {
             policy,
+            history: None,
+            encoding: Encoding {
+                differences: features & FEATURE_DIFFERENCES != 0,
+                compression: features & FEATURE_COMPRESSION != 0,
+            },
             uuid,
             key,
             created: fields.u64(),
@@ -179,6 +261,12 @@ impl Superblock {
         if count > MOST_EPOCHS {
             return Err(Unusable::Broken);
         }
+        let (entries, _, least_window) = (fields.u32(), fields.u32(), fields.u64());
+        identity.history = has_history.then_some(HistoryIdentity {
+            entries,
+            least_window,
+            protected,
+        });
         let mut start = || {
             let epoch = fields.u32();
             fields.u32();

@@ -4,8 +4,12 @@
 //! | table | row |
 //! |---|---|
 //! | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
-//! | objects | unit (4), digest tag (4), birth (8); trusted digests: unit (4), zero (4), birth (8), digest (16), zero if it cannot be read |
+//! | objects | unit (4), digest tag (4), birth (8); trusted digests: unit (4), zero (4), birth (8), digest (16), zero if it cannot be read. Where values are encoded, behind that: base (4), length as the translation layer counts it (2), slot (2); with a length that is not 0 the object is packed, and the unit is its packed page |
+//! | packs | packed pages: unit (4), bytes of all slots (2), slots (2) |
 //! | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), opening (8), pages taken (4), zero (4) |
+//! | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
+//! | pins | instant (8), whether it is a snapshot (4), rows of it among those kept (4) |
+//! | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |
 //!
 //! | offset | bytes | field of a page |
 //! |---:|---:|---|
@@ -17,9 +21,10 @@
 //! | 32 | 4064 | rows; in a directory slot numbers of 4 bytes, all ones for a page never written |
 
 use flashlore_content::VolumeKey;
+use flashlore_ftl::core::FIRST_PACK;
 
 use super::cursor::{Reader, Writer};
-use super::superblock::{Identity, Policy};
+use super::superblock::Identity;
 
 /// Bytes of a table page.
 pub const TABLE_PAGE_BYTES: usize = 4096;
@@ -40,21 +45,45 @@ pub enum Table {
     Map,
     /// Objects.
     Objects,
+    /// Packed pages.
+    Packs,
     /// Blocks.
     Blocks,
+    /// Entries of the history, in a ring.
+    Versions,
+    /// Pinned instants.
+    Pins,
+    /// What they keep behind the window.
+    Kept,
 }
+
+/// The most instants that can be pinned.
+pub const MOST_PINS: u32 = 1016;
 
 impl Table {
     /// All tables, in the order in which their pages are numbered.
-    pub const ALL: [Table; 3] = [Table::Map, Table::Objects, Table::Blocks];
+    pub const ALL: [Table; 7] = [
+        Table::Map,
+        Table::Objects,
+        Table::Packs,
+        Table::Blocks,
+        Table::Versions,
+        Table::Pins,
+        Table::Kept,
+    ];
 
     /// Bytes of a row.
     pub fn row_bytes(self, id: &Identity) -> usize {
-        match (self, id.policy) {
-            (Table::Map, _) => 4,
-            (Table::Objects, Policy::DedupTrusted) => 32,
-            (Table::Objects, _) => 16,
-            (Table::Blocks, _) => 24,
+        match self {
+            Table::Map => 4,
+            Table::Objects => {
+                let digest = if id.trusts_digests() { 32 } else { 16 };
+                digest + if id.encoding.is_on() { 8 } else { 0 }
+            }
+            Table::Packs => 8,
+            Table::Versions | Table::Pins => 16,
+            Table::Blocks => 24,
+            Table::Kept => 8,
         }
     }
 
@@ -62,11 +91,22 @@ impl Table {
     pub fn rows(self, id: &Identity) -> u32 {
         let units =
             u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
-        match (self, id.policy) {
-            (Table::Map, _) => id.exported,
-            (Table::Objects, Policy::Plain) => 0,
-            (Table::Objects, _) => units.min(u64::from(id.exported) + 1) as u32,
-            (Table::Blocks, _) => id.blocks,
+        let entries = id.history.map(|history| history.entries);
+        match self {
+            Table::Map => id.exported,
+            Table::Objects if !id.has_objects() => 0,
+            Table::Objects if id.encoding.is_on() => {
+                // Whatever a page refers to, now or before, and the base of each.
+                let named = u64::from(id.exported) + u64::from(entries.unwrap_or(0));
+                (2 * named + 2).min(u64::from(FIRST_PACK)) as u32
+            }
+            Table::Objects if id.history.is_some() => units as u32,
+            Table::Objects => units.min(u64::from(id.exported) + 1) as u32,
+            Table::Packs if id.encoding.is_on() => units as u32,
+            Table::Packs => 0,
+            Table::Blocks => id.blocks,
+            Table::Versions | Table::Kept => entries.unwrap_or(0),
+            Table::Pins => entries.map_or(0, |_| MOST_PINS),
         }
     }
 

@@ -5,10 +5,14 @@ use flashlore_flash::Ppn;
 use flashlore_ftl::alloc::Stream;
 use proptest::prelude::*;
 
-use super::journal::{Batch, Entry};
+use super::journal::{Batch, Change, Entry, JournalValue};
+use super::packed::{self, Head};
 use super::record::{Kind, PlacedRecord, RECORD_BYTES, Record, Slot};
-use super::root::{FIXED_BYTES, Root};
-use super::superblock::{EpochStart, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES, Superblock};
+use super::root::{FIXED_BYTES, HistoryRoot, Root};
+use super::superblock::{
+    Encoding, EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES,
+    Superblock,
+};
 use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
 use super::{Areas, Table};
 
@@ -26,19 +30,36 @@ fn policy() -> impl Strategy<Value = Policy> {
 
 fn identity() -> impl Strategy<Value = Identity> {
     let sizes = (any::<[u32; 6]>(), any::<[u64; 2]>());
-    (policy(), any::<[u8; 16]>(), key(), sizes).prop_map(|(policy, uuid, key, (a, b))| Identity {
-        policy,
-        uuid,
-        key,
-        created: b[0],
-        exported: a[0],
-        blocks: a[1],
-        pages_per_block: a[2],
-        units_per_page: a[3],
-        alignment: a[4],
-        index_entries: a[5],
-        journal_bytes: b[1],
-    })
+    let history = prop::option::of(any::<(u32, u64, bool)>().prop_map(
+        |(entries, least_window, protected)| HistoryIdentity {
+            entries,
+            least_window,
+            protected,
+        },
+    ));
+    let encoding = any::<(bool, bool)>().prop_map(|(differences, compression)| Encoding {
+        differences,
+        compression,
+    });
+    let policies = (policy(), history, encoding);
+    let all = (policies, any::<[u8; 16]>(), key(), sizes);
+    all.prop_map(
+        |((policy, history, encoding), uuid, key, (a, b))| Identity {
+            policy,
+            history,
+            encoding,
+            uuid,
+            key,
+            created: b[0],
+            exported: a[0],
+            blocks: a[1],
+            pages_per_block: a[2],
+            units_per_page: a[3],
+            alignment: a[4],
+            index_entries: a[5],
+            journal_bytes: b[1],
+        },
+    )
 }
 
 fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
@@ -48,14 +69,22 @@ fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
 
 fn entry() -> impl Strategy<Value = Entry> {
     let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
+    let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 6 {
+        0 => Change::Share { lpn, birth: number },
+        1 => Change::Trim { lpn },
+        2 => Change::Return { instant: number },
+        3 => Change::Snapshot { instant: number },
+        4 => Change::DeleteSnapshot { instant: number },
+        _ => Change::Purge { first: lpn, end },
+    });
     prop_oneof![
-        any::<(u32, u64, u64)>().prop_map(|(lpn, sequence, birth)| Entry::Share {
-            lpn,
+        (any::<(u64, u64)>(), change).prop_map(|((sequence, stamp), change)| Entry::Event {
             sequence,
-            birth
+            stamp,
+            change,
         }),
-        any::<(u32, u64)>().prop_map(|(lpn, sequence)| Entry::Trim { lpn, sequence }),
-        any::<(u32, u64)>().prop_map(|(lpn, birth)| Entry::Dead { lpn, birth }),
+        any::<(u32, u64, u64)>().prop_map(|(lpn, birth, stamp)| Entry::Dead { lpn, birth, stamp }),
+        any::<u64>().prop_map(|oldest| Entry::Window { oldest }),
         (any::<(u32, u64, u32)>(), stream).prop_map(|((block, opening, erases), stream)| {
             Entry::Open {
                 block,
@@ -67,16 +96,44 @@ fn entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
+fn head() -> impl Strategy<Value = Head> {
+    let numbers = any::<(u32, bool, u64, u64, u64, u128)>();
+    (numbers, 0..900u16).prop_map(|((lpn, lost, birth, base, stamp, digest), length)| Head {
+        lpn,
+        length,
+        lost,
+        birth,
+        base,
+        stamp,
+        digest: Digest(digest),
+    })
+}
+
+fn value() -> impl Strategy<Value = JournalValue> {
+    let bytes = prop::collection::vec(any::<u8>(), 900);
+    (head(), bytes).prop_map(|(head, mut bytes)| {
+        bytes.truncate(usize::from(head.length));
+        JournalValue {
+            head,
+            bytes: bytes.into(),
+        }
+    })
+}
+
 fn batch() -> impl Strategy<Value = Batch> {
     let entries = prop::collection::vec(entry(), 0..60);
     let head = any::<(u64, u64, u64, u32)>();
-    (head, entries).prop_map(|((segment, durable, chain, epoch), entries)| Batch {
-        segment,
-        durable,
-        chain,
-        epoch,
-        entries,
-    })
+    let values = prop::collection::vec(value(), 0..6);
+    (head, entries, values).prop_map(
+        |((segment, durable, chain, epoch), entries, values)| Batch {
+            values,
+            segment,
+            durable,
+            chain,
+            epoch,
+            entries,
+        },
+    )
 }
 
 fn placed() -> impl Strategy<Value = PlacedRecord> {
@@ -115,12 +172,40 @@ proptest! {
     }
 
     #[test]
+    fn packed_units_come_back(
+        key in key(), values in prop::collection::vec(value(), 0..4), bit: usize,
+    ) {
+        let mut page = [0; 4096];
+        let all = values.iter().map(|v| (v.head, &*v.bytes));
+        let check = packed::encode(&key, all, &mut page);
+        let heads: Vec<Head> = values.iter().map(|v| v.head).collect();
+        prop_assert_eq!(packed::heads(&key, &page, check), Some(heads.clone()));
+        for (i, v) in values.iter().enumerate() {
+            prop_assert_eq!(packed::value(&page, i), Some((v.head, &*v.bytes)));
+        }
+        prop_assert_eq!(packed::value(&page, values.len()), None);
+        let front = packed::FRONT_BYTES + values.len() * packed::HEAD_BYTES;
+        flip(&mut page[..front], bit);
+        prop_assert_eq!(packed::heads(&key, &page, check), None);
+    }
+
+    #[test]
+    fn any_bytes_are_no_packed_unit_or_one(bytes in prop::collection::vec(any::<u8>(), 4096)) {
+        let found = packed::read(&bytes).map_or(0, |heads| heads.len());
+        for i in 0..found {
+            prop_assert!(packed::value(&bytes, i).is_some());
+        }
+    }
+
+    #[test]
     fn roots_come_back_at_their_place_alone(
-        key in key(), numbers: (u64, u32, u64, u64), offset: u64,
+        key in key(), numbers: (u64, u32, u64, u64), places: (u64, u32, u32, u32), offset: u64,
         directories in prop::collection::vec(any::<u32>(), 0..300), bit: usize,
     ) {
         let (checkpoint, epoch, sequence, stamp) = numbers;
-        let root = Root { checkpoint, epoch, sequence, stamp, directories };
+        let (oldest, first, entries, pins) = places;
+        let history = HistoryRoot { oldest, first, entries, pins };
+        let root = Root { checkpoint, epoch, sequence, stamp, history, directories };
         let count = root.directories.len();
         let mut bytes = vec![0; FIXED_BYTES + 4 * count];
         root.encode(&key, offset, &mut bytes);
@@ -155,7 +240,7 @@ proptest! {
         key in key(), batch in batch(), offset: u64, alignment in prop_oneof![Just(512), Just(4096)],
         bit: usize,
     ) {
-        let length = Batch::bytes(batch.entries.len(), alignment);
+        let length = Batch::bytes(batch.entries.len(), batch.value_bytes(), alignment);
         prop_assert_eq!(length % alignment, 0);
         let mut bytes = vec![1; length];
         let check = batch.encode(&key, offset, &mut bytes);

@@ -40,6 +40,9 @@ pub struct Report {
     pub checkpointing: u64,
     /// Histories in which the index evicted an entry.
     pub evicting: u64,
+    /// Histories with old versions, and those of them in which a return changed something.
+    pub versioned: u64,
+    pub returning: u64,
     /// Distinct contents of media.
     pub distinct: usize,
     pub total: Tally,
@@ -130,6 +133,8 @@ impl Report {
         let work = &tally.work;
         self.histories += 1;
         self.deduplicating += u64::from(setup.policy != Policy::Plain);
+        self.versioned += u64::from(setup.history.is_some());
+        self.returning += u64::from(work.returns > 0);
         self.collecting += u64::from(work.collections > 0);
         self.checkpointing += u64::from(work.checkpoints > 0);
         self.evicting += u64::from(work.evictions > 0);
@@ -145,6 +150,14 @@ impl Report {
         total.work.evictions += work.evictions;
         total.work.shares += work.shares;
         total.work.refusals += work.refusals;
+        total.work.returns += work.returns;
+        total.work.instants += work.instants;
+        total.work.snapshots += work.snapshots;
+        total.work.purges += work.purges;
+        total.work.differences += work.differences;
+        total.work.compressed += work.compressed;
+        total.work.merged += work.merged;
+        total.work.repacked += work.repacked;
     }
 }
 
@@ -166,6 +179,21 @@ impl fmt::Display for Report {
             work.evictions,
             work.shares,
             work.refusals,
+        )?;
+        writeln!(
+            f,
+            "{} with old versions ({} returning): {} returns, {} instants compared, {} snapshots, {} purges",
+            self.versioned,
+            self.returning,
+            work.returns,
+            work.instants,
+            work.snapshots,
+            work.purges,
+        )?;
+        writeln!(
+            f,
+            "{} differences, {} compressed, {} made whole, {} packed anew",
+            work.differences, work.compressed, work.merged, work.repacked,
         )?;
         write!(
             f,

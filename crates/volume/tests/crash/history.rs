@@ -4,15 +4,34 @@ use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
 use flashlore_medium::{CrashMedium, Style};
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 
 use crate::crash::draw::Draw;
 use crate::crash::pages::Value;
+
+const NOTHING: Encoding = Encoding {
+    differences: false,
+    compression: false,
+};
+const DIFFERENCES: Encoding = Encoding {
+    differences: true,
+    ..NOTHING
+};
+const COMPRESSION: Encoding = Encoding {
+    compression: true,
+    ..NOTHING
+};
+const BOTH: Encoding = Encoding {
+    differences: true,
+    compression: true,
+};
 
 /// A volume and the medium beneath it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
     pub policy: Policy,
+    pub history: Option<HistoryIdentity>,
+    pub encoding: Encoding,
     pub exported: u32,
     pub blocks: u32,
     pub pages_per_block: u32,
@@ -45,6 +64,24 @@ pub enum Op {
     },
     Flush,
     Checkpoint,
+    /// The present instant is kept.
+    Snapshot,
+    /// The snapshot with this number among those there are, over again, is deleted.
+    DeleteSnapshot {
+        pick: u32,
+    },
+    /// Back to the instant with this number among those in the window, over again.
+    Return {
+        pick: u32,
+    },
+    /// Everything before such an instant is given up.
+    Forget {
+        pick: u32,
+    },
+    Purge {
+        first: u32,
+        end: u32,
+    },
     /// Close and open.
     Reopen,
     /// The process ends without a word and another one opens; the medium keeps its cache.
@@ -55,6 +92,8 @@ impl Setup {
     pub fn identity(&self) -> Identity {
         Identity {
             policy: self.policy,
+            history: self.history,
+            encoding: self.encoding,
             uuid: [7; 16],
             key: VolumeKey([9; 32]),
             created: 5,
@@ -100,8 +139,15 @@ impl Setup {
 
     /// A small volume, most often as full as it can be.
     pub fn draw(draw: &mut Draw) -> Setup {
+        let history = HistoryIdentity {
+            entries: draw.pick(&[3, 8, 30, 300, 300]),
+            least_window: draw.pick(&[0, 5, 50]),
+            protected: draw.chance(20),
+        };
         let mut setup = Setup {
             policy: draw.pick(&[Policy::Plain, Policy::Dedup, Policy::DedupTrusted]),
+            history: draw.chance(50).then_some(history),
+            encoding: draw.pick(&[NOTHING, NOTHING, DIFFERENCES, COMPRESSION, BOTH]),
             exported: 1,
             blocks: draw.between(2, 10) as u32,
             pages_per_block: draw.pick(&[2, 3, 4, 4, 8]),
@@ -121,6 +167,7 @@ impl Setup {
             0 => most + draw.between(1, 4) as u32,
             1 => (most * 3 / 4).max(1),
             2..5 if shares => most + most / 2,
+            5..9 if setup.history.is_some() => (most / 2).max(1),
             _ => most,
         };
         setup
@@ -141,6 +188,8 @@ struct Habits {
     reopens: u64,
     kills: u64,
     clock_goes_back: u64,
+    /// Of each kind of operation on the history.
+    history: u64,
 }
 
 impl Habits {
@@ -158,6 +207,7 @@ impl Habits {
             reopens: draw.pick(&[0, 1, 2]),
             kills: draw.pick(&[0, 1, 2]),
             clock_goes_back: draw.pick(&[0, 10]),
+            history: draw.pick(&[0, 1, 4]),
         }
     }
 }
@@ -215,6 +265,20 @@ impl Host {
             Op::Reopen
         } else if falls(habits.kills) {
             Op::Kill
+        } else if falls(habits.history) {
+            Op::Snapshot
+        } else if falls(habits.history) {
+            let pick = draw.below(100) as u32;
+            Op::DeleteSnapshot { pick }
+        } else if falls(habits.history) {
+            let pick = draw.below(1000) as u32;
+            Op::Return { pick }
+        } else if falls(habits.history / 4) {
+            let pick = draw.below(1000) as u32;
+            Op::Forget { pick }
+        } else if falls(habits.history.div_ceil(4)) {
+            let end = lpn + 1 + draw.below(4) as u32;
+            Op::Purge { first: lpn, end }
         } else if falls(habits.fuas) {
             match self.write(draw, lpn) {
                 Op::Write { lpn, value, now } => Op::Fua { lpn, value, now },

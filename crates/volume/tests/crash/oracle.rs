@@ -1,101 +1,272 @@
 //! The states a volume may come back with after a crash.
 //!
-//! A state is the value of each address. Invariant: `states[sure..]` are exactly the states allowed,
-//! oldest first; those before are kept to say what went wrong.
+//! A moment is a state of the volume: the value of each address, and what it remembers: the states it went
+//! through, and its snapshots. Invariant: `moments[sure..]` are exactly the states allowed, oldest first; those
+//! before are kept to say what went wrong.
 
-use crate::crash::pages::{NO_VALUE, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::crash::pages::{NO_VALUE, UNKNOWN, Value};
+
+/// What every address held from an instant on.
+pub type Past = Vec<(u64, Arc<Vec<Value>>)>;
+
+/// A state of a volume.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    /// What every address holds.
+    pub contents: Arc<Vec<Value>>,
+    /// What they held, from which instant on, oldest first; the present last.
+    pub past: Arc<Past>,
+    /// The snapshots.
+    pub snapshots: BTreeSet<u64>,
+}
+
+/// What an open volume says of its history.
+pub struct Told {
+    pub oldest: u64,
+    pub newest: u64,
+    pub snapshots: BTreeSet<u64>,
+    /// Instants, and what every address held then.
+    pub instants: Vec<(u64, Vec<Value>)>,
+}
+
+impl Moment {
+    fn new(contents: Vec<Value>) -> Self {
+        let contents = Arc::new(contents);
+        Moment {
+            past: Arc::new(vec![(0, Arc::clone(&contents))]),
+            contents,
+            snapshots: BTreeSet::new(),
+        }
+    }
+
+    /// What every address held at an instant.
+    pub fn at(&self, instant: u64) -> &Vec<Value> {
+        let after = self.past.partition_point(|&(stamp, _)| stamp <= instant);
+        &self.past[after.max(1) - 1].1
+    }
+
+    /// The next moment, in which addresses hold something else.
+    fn then(&self, stamp: u64, contents: Vec<Value>) -> Self {
+        let contents = Arc::new(contents);
+        let mut past = self.past.as_ref().clone();
+        past.push((stamp, Arc::clone(&contents)));
+        Moment {
+            past: Arc::new(past),
+            contents,
+            snapshots: self.snapshots.clone(),
+        }
+    }
+
+    /// What was before their present value is not known of addresses any more. Whether a page was written with
+    /// what it held already is not known, so neither is what it is said to have held since then.
+    fn purge(&mut self, pages: std::ops::Range<u32>) {
+        let mut past = self.past.as_ref().clone();
+        for lpn in pages.start as usize..(pages.end as usize).min(self.contents.len()) {
+            let mut is_present = true;
+            for (_, contents) in past.iter_mut().rev() {
+                is_present &= contents[lpn] == self.contents[lpn];
+                Arc::make_mut(contents)[lpn] = if is_present { UNKNOWN } else { 0 };
+            }
+        }
+        let last = past.len() - 1;
+        past[last].1 = Arc::clone(&self.contents);
+        self.past = Arc::new(past);
+    }
+
+    /// Whether a volume tells the truth about the past.
+    fn agrees(&self, told: &Told) -> Result<(), String> {
+        if told.snapshots != self.snapshots {
+            let (found, expected) = (&told.snapshots, &self.snapshots);
+            return Err(format!(
+                "it has the snapshots {found:?}, expected {expected:?}"
+            ));
+        }
+        for (instant, found) in &told.instants {
+            let expected = self.at(*instant);
+            let differs = |(&f, &e): (&Value, &Value)| f != e && e != UNKNOWN;
+            if let Some(lpn) = found.iter().zip(expected).position(differs) {
+                return Err(format!(
+                    "at {instant} page {lpn} is said to have held {}, it held {}",
+                    found[lpn], expected[lpn]
+                ));
+            }
+        }
+        Ok(())
+    }
+}
 
 /// The states since the volume was opened.
 #[derive(Debug, Clone)]
 pub struct Oracle {
-    states: Vec<Vec<Value>>,
+    moments: Vec<Moment>,
     sure: usize,
+    /// What the user gave up everything before, and the same as far as it is acknowledged as durable.
+    forgotten: u64,
+    surely_forgotten: u64,
 }
 
 impl Oracle {
     /// A volume of which this state is durable.
-    pub fn new(state: Vec<Value>) -> Self {
+    pub fn new(contents: Vec<Value>) -> Self {
         Oracle {
-            states: vec![state],
+            moments: vec![Moment::new(contents)],
             sure: 0,
+            forgotten: 0,
+            surely_forgotten: 0,
         }
     }
 
     /// The state after all operations.
     pub fn newest(&self) -> &[Value] {
-        self.states.last().expect("there is always a state")
+        &self.moment().contents
+    }
+
+    /// The same with what it remembers.
+    pub fn moment(&self) -> &Moment {
+        self.moments.last().expect("there is always a state")
     }
 
     /// An operation that sets an address began.
-    pub fn set(&mut self, lpn: u32, value: Value) {
-        let mut state = self.newest().to_vec();
-        state[lpn as usize] = value;
-        self.states.push(state);
+    pub fn set(&mut self, stamp: u64, lpn: u32, value: Value) {
+        let mut contents = self.newest().to_vec();
+        contents[lpn as usize] = value;
+        let next = self.moment().then(stamp, contents);
+        self.moments.push(next);
+    }
+
+    /// A return to an instant began.
+    pub fn return_to(&mut self, stamp: u64, instant: u64) {
+        let contents = self.moment().at(instant).clone();
+        let next = self.moment().then(stamp, contents);
+        self.moments.push(next);
+    }
+
+    /// An operation that changes what is remembered began.
+    pub fn remember(&mut self, change: impl FnOnce(&mut Moment)) {
+        let mut next = self.moment().clone();
+        change(&mut next);
+        self.moments.push(next);
+    }
+
+    /// A purge began.
+    pub fn purge(&mut self, pages: std::ops::Range<u32>) {
+        self.remember(|moment| moment.purge(pages));
     }
 
     /// The operation that began last changed nothing, it says.
     pub fn withdraw(&mut self) {
-        self.states.pop();
+        self.moments.pop();
     }
 
     /// Everything so far was acknowledged as durable.
     pub fn acknowledge(&mut self) {
-        self.sure = self.states.len() - 1;
+        self.sure = self.moments.len() - 1;
+        self.surely_forgotten = self.forgotten;
     }
 
-    /// The states that are allowed, oldest first.
-    pub fn allowed(&self) -> &[Vec<Value>] {
-        &self.states[self.sure..]
+    /// Everything before an instant has been given up.
+    pub fn forget(&mut self, instant: u64) {
+        self.forgotten = self.forgotten.max(instant);
     }
 
     /// Changes that are acknowledged as durable, and changes that began.
     pub fn window(&self) -> (usize, usize) {
-        (self.sure, self.states.len() - 1)
+        (self.sure, self.moments.len() - 1)
+    }
+
+    /// The instants by which the states differ that are allowed.
+    pub fn unsure(&self) -> impl Iterator<Item = u64> + '_ {
+        let allowed = self.moments[self.sure..].iter();
+        allowed.filter_map(|moment| moment.past.last().map(|&(stamp, _)| stamp))
+    }
+
+    /// Whether an open volume tells the truth.
+    ///
+    /// # Errors
+    /// A text that says what is wrong.
+    pub fn agrees(&self, told: &Told) -> Result<(), String> {
+        self.has_forgotten(told)?;
+        self.moment().agrees(told)
+    }
+
+    fn has_forgotten(&self, told: &Told) -> Result<(), String> {
+        let (oldest, forgotten) = (told.oldest, self.surely_forgotten);
+        match oldest < forgotten {
+            true => Err(format!(
+                "it goes back to {oldest}, everything before {forgotten} was given up"
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Takes what an opened volume holds: from now on this is the only state allowed.
     ///
     /// # Errors
     /// It is not an allowed state; a text that says how it differs.
-    pub fn accept(&mut self, found: Vec<Value>) -> Result<(), String> {
-        if !self.allowed().contains(&found) {
-            return Err(self.explain(&found));
+    pub fn accept(&mut self, found: &[Value], told: Option<&Told>) -> Result<(), String> {
+        told.map_or(Ok(()), |told| self.has_forgotten(told))?;
+        let allowed = self.moments[self.sure..].iter().rev();
+        let mut same = allowed
+            .filter(|moment| *moment.contents == found)
+            .peekable();
+        if same.peek().is_none() {
+            return Err(self.explain(found));
         }
-        *self = Oracle::new(found);
+        let mut why = String::new();
+        let fits = same.find(|moment| {
+            let agrees = told.map_or(Ok(()), |told| moment.agrees(told));
+            agrees.map_err(|how| why = how).is_ok()
+        });
+        let Some(moment) = fits else {
+            return Err(why);
+        };
+        let mut moment = moment.clone();
+        if let Some(told) = told {
+            // Events that did not survive and had changed nothing.
+            Arc::make_mut(&mut moment.past).retain(|&(stamp, _)| stamp <= told.newest);
+        }
+        self.moments = vec![moment];
+        self.sure = 0;
+        self.forgotten = self.surely_forgotten;
         Ok(())
     }
 
     fn explain(&self, found: &[Value]) -> String {
-        let events = self.states.len() - 1;
+        let events = self.moments.len() - 1;
         let range = format!(
             "allowed are the states after {} to {events} of {events} changes",
             self.sure
         );
-        if let Some(old) = self.states.iter().position(|state| state == found) {
+        let holds = |moment: &Moment| *moment.contents == found;
+        if let Some(old) = self.moments.iter().position(holds) {
             return format!("the volume went back to its state after change {old}; {range}");
         }
-        let differences = |state: &[Value]| -> Vec<usize> {
+        let differences = |moment: &Moment| -> Vec<usize> {
             (0..found.len())
-                .filter(|&lpn| state[lpn] != found[lpn])
+                .filter(|&lpn| moment.contents[lpn] != found[lpn])
                 .collect()
         };
-        let nearest = (self.sure..self.states.len())
-            .min_by_key(|&index| differences(&self.states[index]).len())
+        let nearest = (self.sure..self.moments.len())
+            .min_by_key(|&index| differences(&self.moments[index]).len())
             .expect("there is always a state");
         let mut text =
             format!("the volume holds no state it ever had; {range}, the nearest is {nearest}:");
-        for lpn in differences(&self.states[nearest]) {
+        for lpn in differences(&self.moments[nearest]) {
             let value = match found[lpn] {
                 NO_VALUE => "bytes nobody wrote".to_owned(),
                 value => format!("value {value}"),
             };
-            let expected = self.states[nearest][lpn];
+            let expected = self.moments[nearest].contents[lpn];
             text += &format!("\n  page {lpn} holds {value}, expected value {expected};");
             text += " it held, by change:";
             let mut last = None;
-            for (index, state) in self.states.iter().enumerate() {
-                if last.replace(state[lpn]) != Some(state[lpn]) {
-                    text += &format!(" {index}: {}", state[lpn]);
+            for (index, moment) in self.moments.iter().enumerate() {
+                let value = moment.contents[lpn];
+                if last.replace(value) != Some(value) {
+                    text += &format!(" {index}: {value}");
                 }
             }
         }

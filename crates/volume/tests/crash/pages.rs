@@ -1,7 +1,8 @@
 //! Values and the pages that stand for them.
 //!
 //! Value 0 is the page of zeros, which an unmapped address reads as too. Every sector of every other
-//! page differs from that of any other value, so that a torn or mixed page stands for no value.
+//! page differs from that of any other value, so that a torn or mixed page stands for no value. One page in three
+//! cannot be compressed; of the others a part of every sector is the same.
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 
@@ -11,11 +12,21 @@ pub type Value = u32;
 /// What a page that stands for no value is taken for. No history writes it.
 pub const NO_VALUE: Value = Value::MAX;
 
+/// What a page held is not known to the oracle.
+pub const UNKNOWN: Value = Value::MAX - 1;
+
 /// The page of a value.
 pub fn page(value: Value) -> PageBytes {
     let mut page = [0; PAGE_BYTES];
     if value != 0 {
+        let words = match value % 3 {
+            0 => 64,
+            _ => 2 + value % 5 * 8,
+        };
         for (i, word) in page.chunks_exact_mut(8).enumerate() {
+            if i as u32 % 64 >= words {
+                continue;
+            }
             let mixed = (u64::from(value) << 32 | i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             word.copy_from_slice(&(mixed ^ mixed >> 29).to_le_bytes());
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashlore_medium::Style;
-use flashlore_volume::Policy;
+use flashlore_volume::{Encoding, HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::Oracle;
@@ -16,6 +16,8 @@ const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTruste
 fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
     Setup {
         policy,
+        history: None,
+        encoding: Encoding::default(),
         exported: 7,
         blocks: 7,
         pages_per_block,
@@ -114,4 +116,77 @@ fn a_process_goes_on_after_a_failed_sync() {
             }
         }
     }
+}
+
+/// Old versions of values that were written twice.
+#[test]
+fn values_alternate_and_are_cut() {
+    let history = HistoryIdentity {
+        entries: 30,
+        least_window: 5,
+        protected: false,
+    };
+    for policy in POLICIES {
+        let ops = [
+            write(0, 10),
+            write(0, 9),
+            write(3, 7),
+            write(0, 8),
+            Op::Flush,
+            write(0, 1),
+            write(0, 8),
+            fua(0, 1),
+        ];
+        let setup = Setup {
+            history: Some(history),
+            ..setup(policy, 4, 2)
+        };
+        every_cut(&setup, &ops);
+    }
+}
+
+/// A snapshot protected all that was stored, and a checkpoint found no room to make values whole before it programmed
+/// what waited to be packed.
+#[test]
+fn a_checkpoint_of_a_volume_full_of_protected_versions() {
+    let setup = Setup {
+        policy: Policy::DedupTrusted,
+        history: Some(HistoryIdentity {
+            entries: 3,
+            least_window: 5,
+            protected: true,
+        }),
+        encoding: Encoding {
+            differences: true,
+            compression: true,
+        },
+        exported: 17,
+        blocks: 8,
+        pages_per_block: 8,
+        units_per_page: 2,
+        alignment: 512,
+        index_entries: 2,
+        garbage: false,
+    };
+    let mut ops = vec![
+        write(6, 0),
+        write(7, 6),
+        write(8, 1003),
+        write(9, 1004),
+        write(13, 1005),
+        write(14, 5),
+        write(16, 6),
+        write(3, 1028),
+        write(4, 8),
+        write(0, 4),
+        write(2, 3),
+        write(1, 1030),
+        fua(0, 1031),
+        write(4, 2),
+        write(3, 1034),
+        Op::Snapshot,
+        write(3, 8),
+    ];
+    ops.extend([fua(0, 11), write(2, 4), Op::Checkpoint]);
+    every_cut(&setup, &ops);
 }

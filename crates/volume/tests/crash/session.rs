@@ -11,8 +11,11 @@ use flashlore_volume::nand::NandError;
 use flashlore_volume::{Volume, VolumeError};
 
 use crate::crash::history::Op;
-use crate::crash::oracle::Oracle;
-use crate::crash::pages::{Value, page, value_of};
+use crate::crash::oracle::{Oracle, Told};
+use crate::crash::pages::{UNKNOWN, Value, page, value_of};
+
+/// Instants of a history that are compared each time, besides the ends and the snapshots.
+const MOST_INSTANTS: usize = 3;
 
 /// What a volume did while it was open.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +25,17 @@ pub struct Work {
     pub evictions: u64,
     pub shares: u64,
     pub refusals: u64,
+    /// Returns to an instant that changed something, and instants that were compared.
+    pub returns: u64,
+    pub instants: u64,
+    pub snapshots: u64,
+    pub purges: u64,
+    /// Values stored as differences, and compressed by themselves.
+    pub differences: u64,
+    pub compressed: u64,
+    /// Values made whole, and packed anew by collection.
+    pub merged: u64,
+    pub repacked: u64,
 }
 
 /// What goes wrong with the medium of a session.
@@ -51,6 +65,8 @@ pub struct Session {
     trouble: Trouble,
     volume: Option<Volume<Arc<CrashMedium>>>,
     checkpoint_at_open: u64,
+    /// The host's clock.
+    now: u64,
     pub oracle: Oracle,
     /// The epoch of the last opening that was acknowledged.
     pub epoch: u32,
@@ -65,6 +81,7 @@ impl Session {
             trouble,
             volume: None,
             checkpoint_at_open: 0,
+            now: 0,
             oracle,
             epoch,
             work: Work::default(),
@@ -151,7 +168,11 @@ impl Session {
         self.checkpoint_at_open = volume.status().checkpoint;
         guarded(|| volume.check())?.map_err(|how| Stop::Broken(format!("check() says: {how}")))?;
         let state = read_all(&mut volume)?;
-        self.oracle.accept(state).map_err(Stop::Broken)?;
+        let told = told(&mut volume, &self.oracle)?;
+        self.work.instants += told.as_ref().map_or(0, |t| t.instants.len() as u64);
+        self.oracle
+            .accept(&state, told.as_ref())
+            .map_err(Stop::Broken)?;
         self.volume = Some(volume);
         Ok(())
     }
@@ -165,9 +186,29 @@ impl Session {
                 self.flush()?;
             }
             Op::Trim { lpn } => {
-                self.oracle.set(lpn, 0);
-                let done = guarded(|| self.volume().trim(lpn))?;
-                self.done(done)?;
+                let (now, stamp) = (self.now, self.next_stamp());
+                self.oracle.set(stamp, lpn, 0);
+                let done = guarded(|| self.volume().trim(now, lpn))?;
+                self.unless_refused(done)?;
+            }
+            Op::Snapshot => {
+                let (now, stamp) = (self.now, self.next_stamp());
+                self.oracle.remember(|moment| {
+                    moment.snapshots.insert(stamp);
+                });
+                let done = guarded(|| self.volume().snapshot(now))?;
+                self.work.snapshots += 1;
+                self.unless_refused(done)?;
+            }
+            Op::DeleteSnapshot { pick } => self.delete_snapshot(pick)?,
+            Op::Return { pick } => self.return_to(pick)?,
+            Op::Forget { pick } => self.forget(pick)?,
+            Op::Purge { first, end } => {
+                self.oracle.purge(first..end);
+                let now = self.now;
+                let done = guarded(|| self.volume().purge(now, first..end))?;
+                self.work.purges += 1;
+                self.unless_refused(done)?;
             }
             Op::Read { lpn } => self.read(lpn)?,
             Op::Flush => self.flush()?,
@@ -193,18 +234,95 @@ impl Session {
         self.alive()
     }
 
+    /// The stamp of the next event.
+    fn next_stamp(&mut self) -> u64 {
+        let now = self.now;
+        match self.volume().history_status() {
+            Ok(status) => now.max(status.newest + 1),
+            Err(_) => now,
+        }
+    }
+
+    /// The instants of the window with such a number, over again, of which everything is known.
+    fn instant(&mut self, pick: u32) -> Option<u64> {
+        let oldest = self.volume().history_status().ok()?.oldest;
+        let moment = self.oracle.moment();
+        let known = |contents: &[Value]| !contents.contains(&UNKNOWN);
+        let past = moment.past.iter();
+        let stamps = past.filter(|(stamp, contents)| *stamp >= oldest && known(contents));
+        let stamps: Vec<u64> = stamps.map(|&(stamp, _)| stamp).collect();
+        stamps.get(pick as usize % stamps.len().max(1)).copied()
+    }
+
+    fn return_to(&mut self, pick: u32) -> Result<(), Stop> {
+        let Some(instant) = self.instant(pick) else {
+            return Ok(());
+        };
+        let (now, stamp) = (self.now, self.next_stamp());
+        self.oracle.return_to(stamp, instant);
+        let done = guarded(|| self.volume().return_to(now, instant))?;
+        self.work.returns += u64::from(matches!(done, Ok(count) if count > 0));
+        self.unless_refused(done)
+    }
+
+    fn forget(&mut self, pick: u32) -> Result<(), Stop> {
+        let Some(instant) = self.instant(pick) else {
+            return Ok(());
+        };
+        let now = self.now;
+        let done = guarded(|| self.volume().forget_before(now, instant))?;
+        self.done(done)?;
+        self.oracle.forget(instant);
+        Ok(())
+    }
+
+    fn delete_snapshot(&mut self, pick: u32) -> Result<(), Stop> {
+        let all: Vec<u64> = self.oracle.moment().snapshots.iter().copied().collect();
+        let Some(&instant) = all.get(pick as usize % all.len().max(1)) else {
+            return Ok(());
+        };
+        self.oracle.remember(|moment| {
+            moment.snapshots.remove(&instant);
+        });
+        let now = self.now;
+        let done = guarded(|| self.volume().delete_snapshot(now, instant))?;
+        if matches!(done, Ok(false)) {
+            return broken(format!("there was no snapshot of {instant}"));
+        }
+        self.unless_refused(done)
+    }
+
+    /// A change of a volume without a history, or with a full one, may be refused.
+    fn unless_refused<T>(&mut self, done: Result<T, VolumeError>) -> Result<(), Stop> {
+        match done {
+            Err(
+                VolumeError::NoHistory
+                | VolumeError::HistoryFull { .. }
+                | VolumeError::TooManySnapshots { .. },
+            ) => {
+                self.oracle.withdraw();
+                self.work.refusals += 1;
+                Ok(())
+            }
+            other => self.done(other).map(|_| ()),
+        }
+    }
+
     fn write(&mut self, lpn: u32, value: Value, now: u64) -> Result<(), Stop> {
-        self.oracle.set(lpn, value);
+        self.now = now;
+        let stamp = self.next_stamp();
+        self.oracle.set(stamp, lpn, value);
         let done = guarded(|| self.volume().write(now, lpn, &page(value)))?;
         if let Err(VolumeError::NoSpace { stored, most }) = done {
-            if stored < most {
+            let protects = self.volume().history_status().is_ok_and(|h| h.entries > 0);
+            if stored < most && !protects {
                 return broken(format!("refused although {stored} of {most} are stored"));
             }
             self.oracle.withdraw();
             self.work.refusals += 1;
             return Ok(());
         }
-        self.done(done)
+        self.unless_refused(done)
     }
 
     fn read(&mut self, lpn: u32) -> Result<(), Stop> {
@@ -244,6 +362,11 @@ impl Session {
             let expected = self.oracle.newest();
             return broken(format!("the volume holds {found:?}, expected {expected:?}"));
         }
+        let volume = self.volume.as_mut().expect("the volume is open");
+        if let Some(told) = told(volume, &self.oracle)? {
+            self.work.instants += told.instants.len() as u64;
+            self.oracle.agrees(&told).map_err(Stop::Broken)?;
+        }
         Ok(())
     }
 
@@ -257,6 +380,14 @@ impl Session {
         self.checkpoint_at_open = status.checkpoint;
         self.work.collections += collections;
         self.work.checkpoints += status.checkpoint - before;
+        let encoding = self.volume().encoding_counters();
+        if let Some(e) = encoding {
+            self.work.differences += e.differences;
+            self.work.compressed += e.compressed;
+            let merged = e.merges_gc + e.merges_room + e.merges_read_hot + e.merges_write_cold;
+            self.work.merged += merged;
+            self.work.repacked += e.repacked;
+        }
         if let Some(dedup) = dedup {
             self.work.evictions += dedup.evictions;
             self.work.shares += dedup.hits;
@@ -309,6 +440,43 @@ fn read_all(volume: &mut Volume<Arc<CrashMedium>>) -> Result<Vec<Value>, Stop> {
         }
     }
     Ok(state)
+}
+
+/// What a volume says of its history, if it keeps one: some of the instants of which the oracle knows.
+fn told(volume: &mut Volume<Arc<CrashMedium>>, oracle: &Oracle) -> Result<Option<Told>, Stop> {
+    let Ok(status) = volume.history_status() else {
+        return Ok(None);
+    };
+    let past = oracle.moment().past.iter().map(|&(stamp, _)| stamp);
+    let known: Vec<u64> = past.filter(|&stamp| stamp >= status.oldest).collect();
+    let few = known.len().div_ceil(MOST_INSTANTS).max(1);
+    // Every one of the youngest, the oldest, and some between.
+    let chosen = known.iter().rev().enumerate();
+    let chosen = chosen.filter(|(age, _)| *age < 2 || age % few == 0);
+    let mut instants: Vec<u64> = chosen.map(|(_, &stamp)| stamp).collect();
+    instants.extend(oracle.unsure().filter(|&stamp| stamp >= status.oldest));
+    instants.push(status.oldest);
+    instants.extend(&status.snapshots);
+    let mut told = Told {
+        oldest: status.oldest,
+        newest: status.newest,
+        snapshots: status.snapshots.iter().copied().collect(),
+        instants: Vec::new(),
+    };
+    let mut bytes = [1; PAGE_BYTES];
+    for instant in instants {
+        let mut contents = Vec::new();
+        for lpn in 0..volume.exported() {
+            match guarded(|| volume.read_at(instant, lpn, &mut bytes))? {
+                Ok(()) => contents.push(value_of(&bytes)),
+                Err(error) => {
+                    return broken(format!("page {lpn} cannot be read at {instant}: {error}"));
+                }
+            }
+        }
+        told.instants.push((instant, contents));
+    }
+    Ok(Some(told))
 }
 
 fn broken<T>(how: String) -> Result<T, Stop> {

@@ -1,7 +1,8 @@
 //! Bytes laid over a small valid volume, which is then checked, shown and opened. Nothing of it may
 //! panic. Shared by a test and the fuzzer.
 //!
-//! The first byte names the policy (bits 0 and 1) and whether checksums are made to hold again (bit 2).
+//! The first byte names the policy (bits 0 and 1), whether checksums are made to hold again (bit 2), and whether old
+//! versions are kept and values encoded (bit 3).
 //! Then follow patches: which part (1 byte), where in it (2 bytes), how many bytes (1 byte), the bytes.
 
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,7 @@ use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::format::{Areas, Identity, Policy};
-use flashlore_volume::{Volume, bytes_needed, check, create};
+use flashlore_volume::{Encoding, HistoryIdentity, Volume, bytes_needed, check, create};
 
 /// A part of a volume that is checked as a whole.
 #[derive(Debug, Clone, Copy)]
@@ -28,14 +29,23 @@ enum Part {
     Data(u32),
 }
 
-fn identity(policy: Policy) -> Identity {
+fn identity(policy: Policy, all: bool) -> Identity {
     Identity {
         policy,
+        history: all.then_some(HistoryIdentity {
+            entries: 300,
+            least_window: 0,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: all,
+            compression: all,
+        },
         uuid: [1; 16],
         key: VolumeKey([9; 32]),
         created: 5,
         exported: 20,
-        blocks: 10,
+        blocks: if all { 20 } else { 10 },
         pages_per_block: 3,
         units_per_page: 2,
         alignment: 512,
@@ -45,10 +55,10 @@ fn identity(policy: Policy) -> Identity {
 }
 
 /// A volume with a checkpoint, events after it, and two epochs.
-fn image(policy: Policy) -> &'static (Areas, Vec<u8>) {
-    static IMAGES: [OnceLock<(Areas, Vec<u8>)>; 3] = [const { OnceLock::new() }; 3];
-    IMAGES[policy as usize].get_or_init(|| {
-        let id = identity(policy);
+fn image(policy: Policy, all: bool) -> &'static (Areas, Vec<u8>) {
+    static IMAGES: [OnceLock<(Areas, Vec<u8>)>; 6] = [const { OnceLock::new() }; 6];
+    IMAGES[policy as usize + 3 * usize::from(all)].get_or_init(|| {
+        let id = identity(policy, all);
         let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
         create(&*medium, &id).unwrap();
         for life in 0..3 {
@@ -56,8 +66,13 @@ fn image(policy: Policy) -> &'static (Areas, Vec<u8>) {
             for n in 0..30u32 {
                 let lpn = (n * 7 + life) % 20;
                 volume.write(1, lpn, &[(n % 9) as u8; PAGE_BYTES]).unwrap();
+                if all && n % 11 == 10 {
+                    let instant = volume.snapshot(1).unwrap();
+                    volume.return_to(1, instant - 3).unwrap();
+                    volume.purge(1, lpn..lpn + 1).unwrap();
+                }
                 if n % 6 == 0 {
-                    volume.trim((lpn + 3) % 20).unwrap();
+                    volume.trim(0, (lpn + 3) % 20).unwrap();
                     volume.flush().unwrap();
                 }
                 if life == 1 && n == 15 {
@@ -131,7 +146,9 @@ fn seal_batches(bytes: &mut [u8], key: &VolumeKey) {
     let (mut at, mut chain) = (0, 0u64);
     while let Some(batch) = bytes.get_mut(at..).filter(|b| b.len() >= HEADER_BYTES) {
         let count = u32::from_le_bytes([batch[4], batch[5], batch[6], batch[7]]) as usize;
+        let values = u32::from_le_bytes([batch[36], batch[37], batch[38], batch[39]]) as usize;
         let end = HEADER_BYTES.saturating_add(count.saturating_mul(ENTRY_BYTES));
+        let end = end.saturating_add(values);
         if batch[..4] != *b"FLJB" || end > batch.len() {
             return;
         }
@@ -146,7 +163,7 @@ fn seal_batches(bytes: &mut [u8], key: &VolumeKey) {
 fn patched(input: &[u8]) -> Vec<u8> {
     let first = input.first().copied().unwrap_or(0);
     let policies = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
-    let (areas, bytes) = image(policies[usize::from(first & 3) % 3]);
+    let (areas, bytes) = image(policies[usize::from(first & 3) % 3], first & 8 != 0);
     let mut bytes = bytes.clone();
     let mut rest = input.get(1..).unwrap_or(&[]);
     while let [part, low, high, count, tail @ ..] = rest {
@@ -183,6 +200,16 @@ pub fn exercise(input: &[u8]) -> bool {
     for lpn in 0..volume.exported().min(1000) {
         let _ = volume.read(lpn, &mut page);
     }
+    if let Ok(status) = volume.history_status() {
+        for lpn in 0..volume.exported().min(1000) {
+            let _ = volume.read_at(status.oldest, lpn, &mut page);
+        }
+        let _ = volume.return_to(9, status.oldest);
+    }
+    for lpn in 0..volume.exported().min(1000) {
+        let _ = volume.write(9, lpn, &page);
+    }
+    let _ = volume.checkpoint();
     volume.scrub(0, 1000);
     volume.take_findings();
     true

@@ -4,7 +4,7 @@
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::Medium;
-use flashlore_volume::{Identity, Policy, Volume, VolumeError};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError};
 
 /// All policies.
 pub const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
@@ -25,6 +25,8 @@ impl Shape {
     pub fn identity(self, policy: Policy) -> Identity {
         Identity {
             policy,
+            history: None,
+            encoding: Encoding::default(),
             uuid: [1; 16],
             key: VolumeKey([9; 32]),
             created: 5,
@@ -91,7 +93,7 @@ impl Step {
     pub fn run<M: Medium>(self, volume: &mut Volume<M>) -> Result<(), VolumeError> {
         match self {
             Step::Write { lpn, value } => volume.write(100, lpn, &page(value)),
-            Step::Trim { lpn } => volume.trim(lpn),
+            Step::Trim { lpn } => volume.trim(100, lpn),
             Step::Flush => volume.flush(),
             Step::Checkpoint => volume.checkpoint(),
         }

@@ -73,6 +73,22 @@ where
         Ok(self.encoder.decode(base.as_ref(), &encoded))
     }
 
+    /// The same for a value that is to be stored anew: if it cannot be read any more, what stands for that.
+    pub fn decode_or_lose<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        object: u32,
+    ) -> Result<P, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        match self.decode(core, object) {
+            Err(FtlError::Device(error)) if F::is_loss(&error) => Ok(self.encoder.lost_page()),
+            decoded => decoded,
+        }
+    }
+
     /// Makes a packed object whole, or the logical page share what is stored already.
     pub fn merge<F, K>(
         &mut self,
@@ -89,27 +105,49 @@ where
         if self.share_instead(core, object, lpn, why) {
             return Ok(());
         }
-        self.make_room(core, when.at)?;
-        // Making room may have merged it.
-        if !self.objects.is_alive(object) || !self.objects.is_packed(object) {
-            return Ok(());
+        loop {
+            self.make_room(core, when.at)?;
+            // Making room may have merged it.
+            if !self.objects.is_alive(object) || !self.objects.is_packed(object) {
+                return Ok(());
+            }
+            match self.append_merged(core, when, object, lpn) {
+                Err(FtlError::Full { .. }) if self.give_way(core, when.at)? => {}
+                Err(other) => return Err(other),
+                Ok(ppn) => {
+                    self.merged(core, object, ppn, why);
+                    return Ok(());
+                }
+            }
         }
-        let page = self.decode(core, object)?;
+    }
+
+    /// Programs the value of a packed object as a whole page.
+    fn append_merged<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        when: When,
+        object: u32,
+        lpn: u32,
+    ) -> Result<Ppn, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let page = self.decode_or_lose(core, object)?;
         let unit = Unit::New {
             owner: object,
             page,
         };
         let Some(delta) = &mut self.delta else {
-            return Ok(());
+            unreachable!("a packed object is the policy's")
         };
         let busy = std::mem::replace(&mut delta.busy, object);
         let appended = core.append_in_turn(self, Stream::Host, when, lpn, unit, Tag::NONE);
         if let Some(delta) = &mut self.delta {
             delta.busy = busy;
         }
-        let (ppn, _) = appended?;
-        self.merged(core, object, ppn, why);
-        Ok(())
+        Ok(appended?.0)
     }
 
     /// With deduplication: if the value of a packed object is stored already, its logical page shares that.
@@ -124,12 +162,19 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
+        if core.options().barriers {
+            // A device that survives would have to remember it, and its contents here name values but roughly.
+            return false;
+        }
         let content = self.objects.content(object);
         let found = self.candidate(content);
+        let same = found.is_some_and(|o| self.objects.content(o) == content);
         let found = found.filter(|&o| o != object && !self.objects.is_packed(o));
+        let found = found.filter(|_| same || !self.dedup.verify);
         let Some(found) = found.filter(|_| self.objects.get(lpn) == object) else {
             return false;
         };
+        self.dedup.counters.corrupted += u64::from(!same);
         self.dedup.index.touch(&mut self.objects, found);
         self.redirect(core, lpn, found);
         if let Some(delta) = &mut self.delta {
@@ -146,20 +191,31 @@ where
         K: MapKeeper<P>,
     {
         core.counters.programs_merge += 1;
-        let pack = self.objects.pack_of_difference(object);
         if let Some(delta) = &mut self.delta {
             delta.count_merge(why);
-            if let Some(pack) = pack.filter(|_| self.objects.references(object) > 0) {
-                delta.packs.lose_live(pack);
-            }
         }
-        self.unpack(core, object);
-        self.objects.set_whole(object, ppn);
-        core.keeper.moved(object);
+        self.made_whole(core, object, ppn);
         let known = self.candidate(self.objects.content(object)).is_some();
         if self.dedup.is_on() && !known {
             self.index(object);
         }
+    }
+
+    /// A packed object lies in a unit of its own from now on.
+    pub fn made_whole<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let pack = self.objects.pack_of_difference(object);
+        if let Some(delta) = &mut self.delta
+            && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
+        {
+            delta.packs.lose_live(pack);
+        }
+        self.unpack(core, object);
+        self.objects.set_whole(object, ppn);
+        core.keeper.moved(object);
     }
 
     /// Reads the flash pages of an object, without those in RAM; answers when each is there.

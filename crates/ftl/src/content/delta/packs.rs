@@ -123,6 +123,17 @@ pub struct Packs<E> {
     order: VecDeque<(u32, u32)>,
     numbers: u32,
     filling: [Option<Filling<E>>; 2],
+    /// Pages that are filled already and wait to be programmed: those of a recovery.
+    waiting: VecDeque<Filling<E>>,
+}
+
+/// A packed page on flash as a recovery found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredPack {
+    /// Where it lies.
+    pub location: Ppn,
+    /// Its slots, in the order in which they lie there; those of no object are not needed.
+    pub slots: Vec<Slot>,
 }
 
 impl<E: Clone> Default for Packs<E> {
@@ -135,11 +146,93 @@ impl<E: Clone> Default for Packs<E> {
             order: VecDeque::new(),
             numbers: 0,
             filling: [None, None],
+            waiting: VecDeque::new(),
         }
     }
 }
 
 impl<E: Clone> Packs<E> {
+    /// Packed pages under their numbers, some of which may be free; `is_live` says whether a logical page refers
+    /// to an object and that is a difference.
+    pub fn restore(found: Vec<Option<RestoredPack>>, is_live: impl Fn(u32) -> bool) -> Self {
+        let mut packs = Packs::default();
+        for restored in found {
+            let number = packs.packs.len() as u32;
+            let Some(RestoredPack { location, slots }) = restored else {
+                packs.packs.push(Pack {
+                    location: Ppn(packs.free),
+                    ..Pack::default()
+                });
+                packs.free = number;
+                continue;
+            };
+            let named = slots.iter().filter(|slot| slot.object != NO_OBJECT);
+            let live = named.clone().filter(|slot| is_live(slot.object)).count();
+            packs.packs.push(Pack {
+                location,
+                number: packs.numbers,
+                written_bytes: slots.iter().map(Slot::bytes).sum(),
+                named_bytes: named.map(Slot::bytes).sum(),
+                live_slots: live as u16,
+                slots,
+            });
+            packs.on_flash += 1;
+            packs.live += u32::from(live > 0);
+            packs.order.push_back((number, packs.numbers));
+            packs.numbers += 1;
+        }
+        packs
+    }
+
+    /// A value that a recovery found and that is in no page on flash; answers its page, which waits to be
+    /// programmed.
+    pub fn restore_in_ram(&mut self, slot: Slot, live: bool, value: E) -> u32 {
+        let fits = |filling: &Filling<E>| {
+            let used = u32::from(self.packs[filling.pack as usize].written_bytes);
+            HEADER_BYTES + used + u32::from(slot.bytes()) <= UNIT_BYTES
+        };
+        if !self.waiting.back().is_some_and(fits) {
+            let filling = Filling {
+                pack: self.allocate(),
+                values: Vec::new(),
+            };
+            self.waiting.push_back(filling);
+        }
+        let Some(filling) = self.waiting.back_mut() else {
+            unreachable!("one was added")
+        };
+        filling.values.push(value);
+        let record = &mut self.packs[filling.pack as usize];
+        record.written_bytes += slot.bytes();
+        record.named_bytes += slot.bytes();
+        record.live_slots += u16::from(live);
+        record.slots.push(slot);
+        filling.pack
+    }
+
+    /// Takes the next page that waits as the one the host fills, there being none; whether there was one.
+    pub fn take_waiting(&mut self) -> bool {
+        while let Some(filling) = self.waiting.pop_front() {
+            if !filling.values.is_empty() {
+                self.filling[Filler::Host as usize] = Some(filling);
+                return true;
+            }
+            self.give_back(filling.pack);
+        }
+        false
+    }
+
+    /// Pages in RAM that hold anything.
+    pub fn in_ram_count(&self) -> u32 {
+        let filled = self.in_ram_pages().filter(|page| !page.values.is_empty());
+        filled.count() as u32
+    }
+
+    /// All pages that are in RAM.
+    fn in_ram_pages(&self) -> impl Iterator<Item = &Filling<E>> {
+        self.filling.iter().flatten().chain(&self.waiting)
+    }
+
     /// Packed pages on flash that hold anything.
     pub fn on_flash(&self) -> u32 {
         self.on_flash
@@ -263,9 +356,18 @@ impl<E: Clone> Packs<E> {
 
     /// A value of a page that is still being filled.
     pub fn in_ram(&self, pack: u32, slot: usize) -> Option<&E> {
-        let mut filling = self.filling.iter().flatten();
-        let filling = filling.find(|filling| filling.pack == pack)?;
+        let filling = self.in_ram_pages().find(|f| f.pack == pack)?;
         filling.values.get(slot)
+    }
+
+    /// Numbers of packed pages there are, free ones too.
+    pub fn numbers(&self) -> u32 {
+        self.packs.len() as u32
+    }
+
+    /// Bytes of all slots of a page, dead ones too, with their entries in the directory.
+    pub fn written_bytes(&self, pack: u32) -> u16 {
+        self.packs[pack as usize].written_bytes
     }
 
     /// Bytes of the unit of a page on flash that nobody refers to.
@@ -283,7 +385,7 @@ impl<E: Clone> Packs<E> {
         let record = &mut self.packs[pack as usize];
         record.named_bytes -= slot.bytes();
         let ppn = record.location;
-        let mut fillings = self.filling.iter_mut().flatten();
+        let mut fillings = self.filling.iter_mut().flatten().chain(&mut self.waiting);
         if let Some(filling) = fillings.find(|f| f.pack == pack) {
             record.written_bytes -= slot.bytes();
             record.slots.remove(i);
@@ -300,11 +402,15 @@ impl<E: Clone> Packs<E> {
     }
 
     fn free(&mut self, pack: u32) {
+        self.give_back(pack);
+        self.on_flash -= 1;
+    }
+
+    fn give_back(&mut self, pack: u32) {
         let record = &mut self.packs[pack as usize];
         *record = Pack::default();
         record.location = Ppn(self.free);
         self.free = pack;
-        self.on_flash -= 1;
     }
 
     /// The page on flash with live slots that was filled longest ago.
@@ -330,7 +436,7 @@ impl<E: Clone> Packs<E> {
     }
 
     fn is_filling(&self, pack: u32) -> bool {
-        self.filling.iter().flatten().any(|f| f.pack == pack)
+        self.in_ram_pages().any(|f| f.pack == pack)
     }
 
     /// Recounts bytes and pages; `is_live` says whether a logical page refers to an object,
@@ -366,7 +472,7 @@ impl<E: Clone> Packs<E> {
             on_flash += u32::from(filled);
             live += u32::from(filled && counted > 0);
         }
-        for filling in self.filling.iter().flatten() {
+        for filling in self.in_ram_pages() {
             let slots = self.packs[filling.pack as usize].slots.len();
             if slots != filling.values.len() {
                 return Err(format!(

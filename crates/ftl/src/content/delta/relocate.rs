@@ -71,7 +71,10 @@ where
         K: MapKeeper<P>,
     {
         let pack = unit.owner - FIRST_PACK;
-        let page = core.content(unit.from)?;
+        let page = match core.content(unit.from) {
+            Err(FtlError::Device(error)) if F::is_loss(&error) => None,
+            content => Some(content?),
+        };
         let slots = match &self.delta {
             Some(delta) => delta.packs.slots(pack).to_vec(),
             None => return Ok(()),
@@ -82,12 +85,16 @@ where
             }
             let merges = self.delta.as_ref().is_some_and(|d| d.is_to_merge(slot.lpn));
             let merged = merges
+                && page.is_some()
                 && self.objects.is_difference(slot.object)
                 && self.merge_in_collection(core, unit, slot.object, slot.lpn)?;
             if merged && !self.is_here(pack, slot.object) {
                 continue;
             }
-            let value = self.encoder.unpack(&page, i);
+            let value = match &page {
+                Some(page) => self.encoder.unpack(page, i),
+                None => self.encoder.lost(slot.object, slot.lpn, slot.length),
+            };
             self.move_value(core, unit, pack, slot, value)?;
         }
         Ok(())
@@ -129,6 +136,7 @@ where
             delta.packs.lose_live(from);
         }
         let removed = delta.packs.remove(from, slot.object);
+        self.encoder.hold(slot.object, &value);
         let pack = delta.packs.push(Filler::Gc, slot, live, value);
         delta.counters.repacked += 1;
         self.objects.repack(slot.object, pack);
@@ -182,14 +190,16 @@ where
         let busy = self.delta.as_ref().is_some_and(|d| d.busy == object);
         // An old version stays as it is: nobody reads or writes it.
         let live = self.objects.references(object) > 0;
-        if busy || !live || !core.has_block_to_spare(own, target) {
+        // A base that an old version keeps is not freed by the merge.
+        let has_room = !self.records() || self.units(core) < core.most_live();
+        if busy || !live || !has_room || !core.has_block_to_spare(own, target) {
             return Ok(false);
         }
         if self.share_instead(core, object, lpn, Why::Gc) {
             return Ok(true);
         }
         let read = self.read_other(core, unit, object)?;
-        let page = self.decode(core, object)?;
+        let page = self.decode_or_lose(core, object)?;
         let new = Unit::New {
             owner: object,
             page,

@@ -112,12 +112,17 @@ where
         };
         if let Some(base) = self.base_of(lpn) {
             let kept = self.bytes_kept_for(lpn, base);
-            let old = self.decode(core, base)?;
-            let base_value = Value {
-                content: self.objects.content(base),
-                page: &old,
+            let old = match self.decode(core, base) {
+                Err(FtlError::Device(error)) if F::is_loss(&error) => None,
+                decoded => Some(decoded?),
             };
-            let found = self.encoder.difference(base_value, new, longest);
+            let found = old.and_then(|old| {
+                let base_value = Value {
+                    content: self.objects.content(base),
+                    page: &old,
+                };
+                self.encoder.difference(base_value, new, longest)
+            });
             observed = found.as_ref().map(|(length, _)| *length);
             if let Some((length, value)) = found {
                 consider(length, kept, base, value);
@@ -199,6 +204,7 @@ where
             lpn,
             length,
         };
+        self.encoder.hold(object, &value);
         let pack = delta.packs.push(Filler::Host, slot, false, value);
         delta.packed += 1;
         let (count, bytes) = if base == NO_OBJECT {
@@ -235,6 +241,14 @@ where
         let dies =
             |&o: &u32| objects.references(o) == 1 && objects.kept(o) == 0 && objects.pins(o) == 0;
         let leaving = old.filter(dies);
+        // Another page begins to be filled, now or once this one is programmed.
+        let begins = |delta: &Delta<_>| {
+            let packs = &delta.packs;
+            packs.full(Filler::Host).is_none() || !packs.fits(Filler::Host, length, None)
+        };
+        if core.options().barriers && self.delta.as_ref().is_some_and(begins) {
+            self.make_room(core, when.at)?;
+        }
         let fits = |packs: &super::Packs<_>| {
             packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
         };
@@ -261,8 +275,14 @@ where
         if packs.is_none_or(|packs| packs.full(filler).is_none()) {
             return Ok(None);
         }
-        self.limit_packs(core, when.at)?;
-        self.make_room(core, when.at)?;
+        match self.limit_packs(core, when.at) {
+            // It has its unit; what would have to be merged first waits until there is room.
+            Err(FtlError::Protected { .. }) if core.options().barriers => {}
+            limited => limited?,
+        }
+        if !core.options().barriers {
+            self.make_room(core, when.at)?;
+        }
         // The way to a lane may collect, and take values out of the page; from there on nothing does.
         let plane = loop {
             match core.lane_in_turn(self, Stream::Log, when.at, lpn) {
@@ -285,6 +305,19 @@ where
         Ok(Some(done))
     }
 
+    /// Packed pages with live differences that there may be.
+    pub fn most_packs<F, K>(&self, core: &Core<F, K>, delta: &Delta<E::Encoded>) -> u32
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        match core.options().thin {
+            // One more page may be written.
+            true => delta.most_packs.saturating_sub(self.referenced + 1),
+            false => delta.most_packs,
+        }
+    }
+
     /// Merges the oldest packed values until one more packed page may be programmed, and until no more
     /// bases are kept for differences alone than may be.
     fn limit_packs<F, K>(
@@ -296,10 +329,14 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let beyond = |delta: &Delta<E::Encoded>| {
-            delta.packs.live() >= delta.most_packs || delta.pinned > delta.options.most_pinned
+        let beyond = |store: &Self, core: &Core<F, K>| {
+            let too_many = |d: &Delta<E::Encoded>| {
+                let pinned = d.pinned > d.options.most_pinned;
+                d.packs.live() >= store.most_packs(core, d) || pinned
+            };
+            store.delta.as_ref().is_some_and(too_many)
         };
-        while self.delta.as_ref().is_some_and(beyond) {
+        while beyond(self, core) {
             if !self.merge_oldest(core, at)? {
                 return Ok(());
             }
@@ -377,7 +414,7 @@ where
     {
         let held = self.versions.as_ref().filter(|v| !v.history.is_empty());
         held.map(|_| FtlError::Protected {
-            units: self.units(),
+            units: self.units(core),
             most: core.most_live(),
         })
     }
@@ -394,13 +431,18 @@ where
     {
         self.make_room_of_history(core);
         let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
-        while !evicting && self.units() >= core.most_live() {
+        let lacking = |store: &Self, core: &Core<F, K>| {
+            let too_many = |d: &Delta<E::Encoded>| d.packs.live() > store.most_packs(core, d);
+            let packs = store.delta.as_ref().filter(|_| core.options().thin);
+            store.units(core) >= core.most_live() || packs.is_some_and(too_many)
+        };
+        while !evicting && lacking(self, core) {
             if !self.merge_oldest(core, at)? {
                 break;
             }
         }
         match self.protected(core) {
-            Some(error) if self.units() >= core.most_live() => Err(error),
+            Some(error) if self.units(core) >= core.most_live() => Err(error),
             _ => Ok(()),
         }
     }

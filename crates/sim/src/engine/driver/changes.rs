@@ -39,6 +39,8 @@ pub(super) struct Change {
     pub number: u64,
     pub lpn: u32,
     pub value: PageTag,
+    /// R_c as the trace has it, in 1/65535; 0 where it has none.
+    pub ratio: u16,
     /// The request that asks for it; its arrival is that of the change.
     pub slot: u32,
     pub what: What,
@@ -110,6 +112,7 @@ impl<S: System> Driver<'_, S> {
             number: self.changes,
             lpn,
             value,
+            ratio: 0,
             slot,
             what,
             hashing: Hashing::Not(Unhashed::Off),
@@ -430,6 +433,7 @@ impl<S: System> Driver<'_, S> {
             hashing,
             encoding,
             slot,
+            ratio,
             ..
         } = change;
         let unhashed = match hashing {
@@ -438,6 +442,9 @@ impl<S: System> Driver<'_, S> {
         };
         let encode = matches!(encoding, Encoding::Done(_));
         self.stamp(&change, Some(value));
+        if S::ENCODES {
+            self.system.tell_ratio(ratio);
+        }
         let done = self
             .system
             .write(when, lpn, value, unhashed, encode, Tag(slot))?;

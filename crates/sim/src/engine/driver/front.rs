@@ -14,8 +14,8 @@ use flashlore_content::PageTag;
 use flashlore_flash::{Cause, Completion, Tag, Time};
 use flashlore_trace::{Op, Request};
 
-use super::changes::What;
-use super::{DriveError, Driver, Result};
+use super::changes::{Change, What};
+use super::{DriveError, Driver, Payload, Result};
 use crate::engine::front::{Front, FrontOptions, Step, Traffic, Unit};
 use crate::engine::requests::{InFlight, SentBy};
 use crate::engine::system::System;
@@ -89,12 +89,12 @@ impl<S: System> Driver<'_, S> {
         &mut self,
         flight: InFlight,
         request: &Request,
-        values: Option<&[u32]>,
+        payload: Payload<'_>,
     ) -> Result<()> {
         match request.op {
             Op::Read => self.read_at_front(flight, request.lpn)?,
             Op::Write | Op::Trim if request.units > 0 => {
-                self.change_at_front(flight, request, values)?;
+                self.change_at_front(flight, request, payload)?;
             }
             Op::Write | Op::Trim | Op::Flush => self.finish_at_once(flight),
         }
@@ -128,7 +128,7 @@ impl<S: System> Driver<'_, S> {
         &mut self,
         flight: InFlight,
         request: &Request,
-        values: Option<&[u32]>,
+        payload: Payload<'_>,
     ) -> Result<()> {
         let slot = self.requests.insert(flight);
         let last = request.units - 1;
@@ -139,7 +139,7 @@ impl<S: System> Driver<'_, S> {
                 _ if partial => What::Modify,
                 _ => What::Write,
             };
-            let value = match values {
+            let value = match payload.values {
                 Some(values) if what != What::Trim => PageTag(values[i as usize]),
                 None if what != What::Trim && self.host.needs_content => {
                     return Err(DriveError::NoContent);
@@ -150,6 +150,7 @@ impl<S: System> Driver<'_, S> {
             let unit = Unit {
                 lpn: request.lpn + i,
                 value,
+                ratio: payload.ratio(i as usize),
                 what,
                 slot,
                 arrival: flight.arrival,
@@ -205,7 +206,10 @@ impl<S: System> Driver<'_, S> {
 
     /// A change goes on to the translation layer.
     fn hand_on(&mut self, at: Time, unit: Unit) -> Result<()> {
-        let change = self.change(unit.lpn, unit.value, unit.slot, unit.what);
+        let change = Change {
+            ratio: unit.ratio,
+            ..self.change(unit.lpn, unit.value, unit.slot, unit.what)
+        };
         if unit.what == What::Trim && !S::HASHES {
             return self.apply(at, change);
         }

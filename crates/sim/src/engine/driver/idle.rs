@@ -65,6 +65,7 @@ impl<S: System> Driver<'_, S> {
             number: 0,
             lpn: 0,
             value: PageTag::FOREIGN,
+            ratio: 0,
             slot: 0,
             what: What::Scan,
             hashing: Hashing::Alone,

@@ -24,37 +24,54 @@ impl<S: System> Driver<'_, S> {
         at: Time,
         slot: u32,
         request: &Request,
-        values: &[u32],
+        (values, ratios): (&[u32], Option<&[u16]>),
         unit: usize,
     ) -> Result<()> {
+        let ratio = |page: usize| ratios.map_or(0, |ratios| ratios[page]);
         let first = usize::from(request.head_partial);
         let tail = request.tail_partial && request.units as usize > first;
         let end = request.units as usize - usize::from(tail);
         if first > 0 {
-            let change = self.change(request.lpn, PageTag(values[0]), slot, What::Modify);
+            let change = Change {
+                ratio: ratio(0),
+                ..self.change(request.lpn, PageTag(values[0]), slot, What::Modify)
+            };
             self.begin_change(at, change)?;
         }
-        let mut lpn = request.lpn + first as u32;
-        for pages in values[first..end].chunks(unit) {
-            self.begin_sampled(at, slot, lpn, pages)?;
-            lpn += pages.len() as u32;
+        for from in (first..end).step_by(unit) {
+            let pages = from..end.min(from + unit);
+            let of_pages = (&values[pages.clone()], ratios.map(|r| &r[pages]));
+            self.begin_sampled(at, slot, request.lpn + from as u32, of_pages)?;
         }
         if tail {
-            let change = self.change(lpn, PageTag(values[end]), slot, What::Modify);
+            let lpn = request.lpn + end as u32;
+            let change = Change {
+                ratio: ratio(end),
+                ..self.change(lpn, PageTag(values[end]), slot, What::Modify)
+            };
             self.begin_change(at, change)?;
         }
         Ok(())
     }
 
     /// The pages of one sampling unit: the sample enters the hash unit, the others are held for it.
-    fn begin_sampled(&mut self, at: Time, slot: u32, lpn: u32, pages: &[u32]) -> Result<()> {
+    fn begin_sampled(
+        &mut self,
+        at: Time,
+        slot: u32,
+        lpn: u32,
+        (pages, ratios): (&[u32], Option<&[u16]>),
+    ) -> Result<()> {
         let Some(chosen) = sample_of(pages) else {
             return Ok(());
         };
         let hashes = self.system.wants_hash();
         let mut sample = None;
         for (i, &value) in pages.iter().enumerate() {
-            let change = self.change(lpn + i as u32, PageTag(value), slot, What::Write);
+            let change = Change {
+                ratio: ratios.map_or(0, |ratios| ratios[i]),
+                ..self.change(lpn + i as u32, PageTag(value), slot, What::Write)
+            };
             self.order.arrive(change.lpn, change.number);
             if !hashes {
                 self.line_up(at, change)?;

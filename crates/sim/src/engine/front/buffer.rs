@@ -24,6 +24,7 @@ use crate::results::BufferTraffic;
 #[derive(Debug, Clone, Copy)]
 struct Page {
     value: PageTag,
+    ratio: u16,
     /// Whether nothing of an older version on flash is needed.
     whole: bool,
     /// When it was written.
@@ -35,6 +36,7 @@ impl Page {
     fn over(unit: &Unit, older: Option<Page>) -> Page {
         Page {
             value: unit.value,
+            ratio: unit.ratio,
             whole: unit.what == What::Write || older.is_some_and(|page| page.whole),
             arrival: unit.arrival,
         }
@@ -163,6 +165,7 @@ impl BufferFront {
             let unit = Unit {
                 lpn,
                 value: page.value,
+                ratio: page.ratio,
                 what: if page.whole {
                     What::Write
                 } else {

@@ -48,6 +48,8 @@ pub enum FrontOptions {
 pub(super) struct Unit {
     pub lpn: u32,
     pub value: PageTag,
+    /// R_c as the trace has it, in 1/65535; 0 where it has none.
+    pub ratio: u16,
     pub what: What,
     /// The request that asks for it.
     pub slot: u32,

@@ -1,0 +1,523 @@
+//! The conflict checklist of deduplication, differences and history together (`spec/matrix.md`), a scenario for
+//! each line, in its order; then what the model test (`model`) found, each as small as it could be made.
+
+mod common;
+
+use common::values::{Lengths, Page, V};
+use flashlore_content::history::HistoryOptions;
+use flashlore_content::{Content, DedupOptions, NoCensus};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
+use flashlore_ftl::buffer::WriteQueue;
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
+
+type Device = DedupFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+
+const PAGES: u32 = 40;
+
+/// Any second write of a page is a difference, of 1000 bytes; nothing is read-hot.
+const DELTA: DeltaOptions = DeltaOptions {
+    differences: true,
+    compress: false,
+    hot_writes: 1,
+    hot_reads: NEVER,
+    most_bytes: 4084,
+    viability: ViabilityOptions {
+        most_bytes: 4096,
+        window: 100,
+        probe: 1,
+    },
+    heat: HeatOptions {
+        entries: None,
+        protected: 0,
+    },
+    lambda: 0,
+    most_pinned: u32::MAX,
+};
+
+/// What is on.
+#[derive(Debug, Clone)]
+struct Policy {
+    /// Entries of the fingerprint index; 0 for no deduplication.
+    index: u32,
+    /// Bits of a fingerprint; with fewer than 64 duplicates are compared.
+    bits: u32,
+    delta: Option<DeltaOptions>,
+    /// Whether old versions are kept, and in how many entries.
+    versions: Option<Option<u32>>,
+}
+
+/// Everything is on, and nothing limited.
+const ALL: Policy = Policy {
+    index: 100,
+    bits: 64,
+    delta: Some(DELTA),
+    versions: Some(None),
+};
+
+/// A device whose every step has an instant of its own, and is checked.
+struct Small {
+    ftl: Device,
+    now: u64,
+}
+
+impl Small {
+    fn new(policy: Policy) -> Self {
+        let dedup = DedupOptions {
+            index_entries: Some(policy.index),
+            fingerprint_bits: policy.bits,
+            verify: policy.bits < 64,
+            bypass: None,
+            out_of_line: false,
+        };
+        let versions = policy.versions.map(|max_entries| VersionsOptions {
+            history: HistoryOptions {
+                max_entries,
+                schedule: None,
+            },
+            least_window: 0,
+            on_pressure: OnPressure::Shrink,
+            reserve: 0,
+        });
+        let encoder = Lengths {
+            least: 1000,
+            most: 1000,
+            alone: 0,
+        };
+        let policies = Policies {
+            dedup,
+            delta: policy.delta,
+            versions,
+            encoder,
+        };
+        let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
+        let medium = Checked::new(MemoryFlash::new(geometry));
+        let mut options = FtlOptions::new(PAGES);
+        options.collect.victims = VictimChoice::Fifo;
+        let ftl = DedupFtl::with_policies(medium, options, policies, NoCensus, Resident);
+        let mut ftl = ftl.unwrap();
+        ftl.begin_history();
+        Small { ftl, now: 0 }
+    }
+
+    fn tick(&mut self) {
+        self.now += 1;
+        self.ftl.set_instant(self.now);
+    }
+
+    /// Writes a page at an instant of its own.
+    fn write(&mut self, lpn: u32, value: u32) -> Outcome {
+        self.tick();
+        self.write_at(lpn, value)
+    }
+
+    fn write_at(&mut self, lpn: u32, value: u32) -> Outcome {
+        let now = When::now(self.now);
+        let done = self.ftl.write(now, lpn, V(value), Tag::NONE);
+        self.ftl.check().unwrap();
+        done.unwrap().0
+    }
+
+    fn trim(&mut self, lpn: u32) {
+        self.tick();
+        self.ftl.trim(lpn).unwrap();
+        self.ftl.check().unwrap();
+    }
+
+    fn return_to(&mut self, instant: u64) {
+        self.tick();
+        self.ftl.return_to(instant).unwrap();
+        self.ftl.check().unwrap();
+    }
+
+    fn advance(&mut self, to: u64) {
+        self.ftl.advance_window(to);
+        self.ftl.check().unwrap();
+    }
+
+    fn read(&mut self, lpn: u32) -> Option<u32> {
+        let read = self.ftl.read(self.now, lpn, Cause::Host, Tag::NONE);
+        read.unwrap().0.map(|page| page.value().0)
+    }
+
+    /// What a page held at an instant, read from where it lies.
+    fn at(&mut self, lpn: u32, instant: u64) -> Option<u32> {
+        let object = self.ftl.version_at(lpn, instant).unwrap()?;
+        Some(self.ftl.read_version(object).unwrap().value().0)
+    }
+
+    fn object(&self, lpn: u32) -> u32 {
+        self.ftl.objects().object_of(lpn).unwrap()
+    }
+
+    fn base_of(&self, lpn: u32) -> u32 {
+        let (_, base) = self.ftl.objects().packed(self.object(lpn)).unwrap();
+        base
+    }
+
+    fn is_difference(&self, lpn: u32) -> bool {
+        self.ftl.objects().is_difference(self.object(lpn))
+    }
+
+    /// References of an object: of pages, of old versions, of differences.
+    fn references(&self, object: u32) -> (u32, u32, u32) {
+        let objects = self.ftl.objects();
+        (
+            objects.references(object),
+            objects.kept(object),
+            objects.pins(object),
+        )
+    }
+
+    fn place(&self, object: u32) -> Ppn {
+        self.ftl.objects().at(object)
+    }
+
+    fn is_valid(&self, ppn: Ppn) -> bool {
+        self.ftl.core().blocks().is_valid(ppn)
+    }
+
+    /// Trims the upper half of the pages and writes new values, so often that every block was collected.
+    fn collect_all(&mut self) {
+        let erases = self.ftl.core().counters().erases + 64;
+        for number in 0.. {
+            if self.ftl.core().counters().erases >= erases {
+                return;
+            }
+            let lpn = PAGES / 2 + number % (PAGES / 2);
+            self.trim(lpn);
+            self.write(lpn, 1_000_000 + self.now as u32);
+        }
+    }
+}
+
+#[test]
+fn a_shared_base_that_all_its_pages_left_stays_for_the_difference() {
+    let mut device = Small::new(Policy {
+        versions: None,
+        ..ALL
+    });
+    assert_eq!(device.write(0, 1), Outcome::Programmed);
+    assert_eq!(device.write(1, 1), Outcome::Shared);
+    assert_eq!(device.write(2, 1), Outcome::Shared);
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    let base = device.base_of(0);
+    assert_eq!(device.references(base), (2, 0, 1));
+    // One page leaves by a trim, the other by a write.
+    device.trim(1);
+    assert_eq!(device.write(2, 2), Outcome::Shared);
+    assert_eq!(device.references(base), (0, 0, 1));
+    device.collect_all();
+    assert_eq!((device.read(0), device.read(2)), (Some(2), Some(2)));
+    device.trim(0);
+    assert_eq!(device.read(2), Some(2));
+    device.trim(2);
+    assert!(
+        !device.ftl.objects().is_alive(base),
+        "nothing needs it any more"
+    );
+}
+
+#[test]
+fn two_pages_hold_different_differences_from_one_base() {
+    let mut device = Small::new(Policy {
+        versions: None,
+        ..ALL
+    });
+    device.write(0, 1);
+    device.write(1, 1);
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    assert_eq!(device.write(1, 3), Outcome::Packed);
+    let base = device.base_of(0);
+    assert_eq!(device.base_of(1), base);
+    assert_eq!(device.references(base), (0, 0, 2));
+    device.collect_all();
+    assert_eq!((device.read(0), device.read(1)), (Some(2), Some(3)));
+    // A newer difference of one, and the end of it, are nothing to the other.
+    assert_eq!(device.write(0, 4), Outcome::Packed);
+    device.trim(0);
+    assert_eq!(device.references(base), (0, 0, 1));
+    device.collect_all();
+    assert_eq!((device.read(0), device.read(1)), (None, Some(3)));
+}
+
+#[test]
+fn collection_moves_a_value_that_a_page_an_old_version_and_a_difference_need() {
+    let mut device = Small::new(ALL);
+    device.write(0, 1);
+    device.write(1, 1);
+    device.ftl.snapshot(2).unwrap();
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    let base = device.object(1);
+    let before = device.place(base);
+    assert_eq!(device.references(base), (1, 1, 1));
+    device.collect_all();
+    assert_ne!(device.place(base), before, "it was moved");
+    assert_eq!(device.references(base), (1, 1, 1));
+    let all = |d: &mut Small| (d.read(1), d.read(0), d.at(0, 2), d.at(1, 2));
+    assert_eq!(all(&mut device), (Some(1), Some(2), Some(1), Some(1)));
+    // It ends with the last of its references, whichever that is.
+    device.trim(1);
+    device.trim(0);
+    device.advance(device.now);
+    assert_eq!(device.references(base), (0, 2, 0));
+    assert_eq!((device.at(0, 2), device.at(1, 2)), (Some(1), Some(1)));
+    let place = device.place(base);
+    assert!(device.ftl.delete_snapshot(2));
+    assert!(!device.is_valid(place) && !device.ftl.objects().is_alive(base));
+}
+
+#[test]
+fn a_return_finds_a_difference_of_which_the_base_was_merged() {
+    for window_passes in [false, true] {
+        let mut device = Small::new(Policy {
+            index: 0,
+            delta: Some(DeltaOptions {
+                hot_reads: 1,
+                ..DELTA
+            }),
+            ..ALL
+        });
+        device.write(0, 1);
+        assert_eq!(device.write(0, 2), Outcome::Packed);
+        let (base, then) = (device.base_of(0), device.now);
+        assert_eq!(device.read(0), Some(2));
+        let now = When::now(device.now);
+        assert!(device.ftl.merge_if_read_hot(now, 0).unwrap());
+        assert!(!device.is_difference(0));
+        assert_eq!(device.references(base), (0, 1, 0));
+        device.write(0, 3);
+        if window_passes {
+            device.advance(then);
+            assert!(!device.ftl.objects().is_alive(base));
+        }
+        assert_eq!(device.at(0, then), Some(2));
+        device.return_to(then);
+        assert_eq!(device.read(0), Some(2));
+        device.return_to(device.now - 1);
+        assert_eq!(device.read(0), Some(3));
+    }
+}
+
+#[test]
+fn a_trimmed_page_comes_back_with_the_base_of_its_difference() {
+    let mut device = Small::new(ALL);
+    device.write(0, 1);
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    let (base, then) = (device.base_of(0), device.now);
+    device.ftl.snapshot(then).unwrap();
+    device.trim(0);
+    let trimmed = device.now;
+    device.ftl.snapshot(trimmed).unwrap();
+    assert_eq!(device.read(0), None);
+    device.collect_all();
+    // The snapshot keeps the difference, and that its base.
+    device.advance(trimmed);
+    assert_eq!(device.references(base), (0, 0, 1));
+    device.return_to(then);
+    assert_eq!(device.read(0), Some(2));
+    device.return_to(trimmed);
+    assert_eq!((device.read(0), device.at(0, then)), (None, Some(2)));
+}
+
+#[test]
+fn a_write_revives_an_old_version_that_the_window_passes_at_that() {
+    // The third entry makes the history full, and the first two go.
+    let mut device = Small::new(Policy {
+        delta: None,
+        versions: Some(Some(3)),
+        ..ALL
+    });
+    device.write(0, 1);
+    device.write(0, 2);
+    let old = device.ftl.version_at(0, 1).unwrap().unwrap();
+    device.advance(1);
+    assert_eq!(device.references(old), (0, 1, 0));
+    device.write(1, 3);
+    assert_eq!(device.references(old), (0, 1, 0));
+    assert_eq!(device.write(2, 1), Outcome::Shared);
+    assert_eq!(device.object(2), old);
+    assert_eq!(
+        device.references(old),
+        (1, 0, 0),
+        "the window has passed it"
+    );
+    device.collect_all();
+    assert_eq!(device.read(2), Some(1));
+}
+
+#[test]
+fn power_fails_while_the_queue_holds_two_versions_of_a_page() {
+    let changes = [(0, 1), (9, 2), (0, 3), (9, 4), (5, 5)];
+    for flushed in [None, Some(0), Some(9)] {
+        let mut device = Small::new(ALL);
+        let mut queue = WriteQueue::new(8, 1);
+        for (lpn, value) in changes {
+            device.tick();
+            assert!(queue.push(lpn, (value, device.now)));
+        }
+        for place in flushed.map_or(Vec::new(), |lpn| queue.flush_bucket_of(lpn)) {
+            let (lpn, (value, arrival)) = queue.change(place);
+            device.ftl.set_instant(arrival);
+            device.write_at(lpn, value);
+            queue.free(place); // acknowledged, where that waits for the program
+        }
+        // Power fails: the queue is gone. Of a page all versions went on, or none did.
+        let held = queue.held();
+        drop(queue);
+        let survived = |lpn| flushed == Some(lpn);
+        assert_eq!(
+            held as usize,
+            changes.len() - changes.iter().filter(|c| survived(c.0)).count()
+        );
+        for instant in 0..=device.now {
+            for lpn in [0, 5, 9] {
+                let arrived = (1..)
+                    .zip(changes)
+                    .filter(|&(at, (page, _))| at <= instant && page == lpn);
+                let last = arrived.last().map(|(_, (_, value))| value);
+                let expected = last.filter(|_| survived(lpn));
+                assert_eq!(device.at(lpn, instant), expected, "{lpn} at {instant}");
+            }
+        }
+        // A change acknowledged when it was queued may be lost though a later one of another page is not.
+        let inverted = device.read(9).is_some() && device.read(0).is_none();
+        assert_eq!(inverted, flushed == Some(9));
+    }
+}
+
+#[test]
+fn a_value_that_the_index_forgot_becomes_a_base() {
+    let mut device = Small::new(Policy {
+        index: 1,
+        versions: None,
+        ..ALL
+    });
+    device.write(0, 1);
+    device.write(1, 1);
+    let base = device.object(0);
+    assert_eq!(device.write(5, 9), Outcome::Programmed);
+    assert!(!device.ftl.objects().is_indexed(base));
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    assert_eq!(device.write(1, 3), Outcome::Packed);
+    assert_eq!(device.references(base), (0, 0, 2));
+    // A second copy of its value is indexed: the death of the base is nothing to it.
+    assert_eq!(device.write(6, 1), Outcome::Programmed);
+    device.trim(0);
+    device.trim(1);
+    assert!(!device.ftl.objects().is_alive(base));
+    assert_eq!(device.write(7, 1), Outcome::Shared);
+    assert_eq!((device.read(6), device.read(7)), (Some(1), Some(1)));
+}
+
+#[test]
+fn the_window_passes_the_version_that_was_the_base_of_a_newer_one() {
+    let mut device = Small::new(Policy { index: 0, ..ALL });
+    device.write(0, 1);
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    let base = device.base_of(0);
+    assert_eq!(device.references(base), (0, 1, 1));
+    device.advance(device.now);
+    assert_eq!(device.references(base), (0, 0, 1), "it is not freed");
+    device.collect_all();
+    assert_eq!(device.read(0), Some(2));
+    // The same again, where the difference is an old version by now.
+    assert_eq!(device.write(0, 3), Outcome::Packed);
+    assert_eq!(device.base_of(0), base);
+    let before = device.now - 1;
+    device.ftl.snapshot(before).unwrap();
+    device.advance(device.now);
+    assert_eq!(device.references(base), (0, 0, 2));
+    device.trim(0);
+    device.advance(device.now);
+    assert_eq!(device.references(base), (0, 0, 1));
+    device.collect_all();
+    assert_eq!(device.at(0, before), Some(2));
+    assert!(device.ftl.delete_snapshot(before));
+    assert!(!device.ftl.objects().is_alive(base));
+}
+
+#[test]
+fn a_snapshot_keeps_a_page_that_lost_its_address() {
+    let mut device = Small::new(ALL);
+    device.write(0, 1);
+    let (then, object) = (device.now, device.object(0));
+    device.ftl.snapshot(then).unwrap();
+    device.trim(0);
+    // The window passes it under pressure, and the page it lies on is collected.
+    let before = device.place(object);
+    device.collect_all();
+    assert!(device.ftl.versions().unwrap().history.oldest() > then);
+    assert_ne!(device.place(object), before);
+    assert_eq!(device.references(object), (0, 1, 0));
+    assert_eq!((device.read(0), device.at(0, then)), (None, Some(1)));
+    let place = device.place(object);
+    assert!(device.ftl.delete_snapshot(then));
+    assert!(!device.is_valid(place) && !device.ftl.objects().is_alive(object));
+    assert!(device.ftl.version_at(0, then).is_err());
+}
+
+/// The next value from `from` on with the fingerprint of another.
+fn colliding(value: u32, bits: u32, from: u32) -> u32 {
+    let of = |value| V(value).fingerprint(bits);
+    (from..)
+        .find(|&v| v != value && of(v) == of(value))
+        .unwrap()
+}
+
+#[test]
+fn the_value_with_the_fingerprint_of_a_write_may_end_while_room_is_made_for_it() {
+    const BITS: u32 = 8;
+    let mut device = Small::new(Policy {
+        bits: BITS,
+        delta: None,
+        ..ALL
+    });
+    device.write(0, 1);
+    device.write(0, 2);
+    while u64::from(device.ftl.objects().live()) < device.ftl.core().most_live() {
+        device.tick();
+        let (now, lpn) = (When::now(device.now), device.now as u32 % PAGES);
+        let filler = V(1000 + lpn);
+        let written = device
+            .ftl
+            .write_unhashed(now, lpn, filler, Unhashed::Off, Tag::NONE);
+        written.unwrap();
+    }
+    let old = device.ftl.version_at(0, 1).unwrap().unwrap();
+    let written = colliding(1, BITS, 10);
+    assert_eq!(device.ftl.candidate(V(written)), Some(old));
+    assert_eq!(device.write(1, written), Outcome::Programmed);
+    assert!(device.ftl.version_at(0, 1).is_err(), "it had to make room");
+    assert_eq!(device.read(1), Some(written));
+}
+
+#[test]
+fn a_merge_does_not_share_another_value_with_the_same_fingerprint() {
+    const BITS: u32 = 8;
+    let hot = DeltaOptions {
+        hot_reads: 1,
+        ..DELTA
+    };
+    let mut device = Small::new(Policy {
+        bits: BITS,
+        delta: Some(hot),
+        versions: None,
+        ..ALL
+    });
+    device.write(0, 1);
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    let other = colliding(2, BITS, 10);
+    assert_eq!(device.write(3, other), Outcome::Programmed);
+    assert_eq!(device.read(0), Some(2));
+    let now = When::now(device.now);
+    assert!(device.ftl.merge_if_read_hot(now, 0).unwrap());
+    assert_eq!((device.read(0), device.read(3)), (Some(2), Some(other)));
+    device.ftl.check().unwrap();
+}

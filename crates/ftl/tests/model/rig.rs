@@ -1,0 +1,487 @@
+//! A device, what stands before it, and what both should hold.
+//!
+//! Three lists of versions are kept beside them. `model` has what was handed on to the device, stamped with the
+//! instant at which the host asked for it: that is what the device must answer, now and at every instant it
+//! remembers. `truth` has what the host asked for, queued changes too; behind a queue it says what a loss of
+//! power may take. `host` is the newest of it: what a read must answer, wherever it is answered from.
+//!
+//! Without power a queue is lost, unless a capacitor hands it on (`queue.ack = "enqueue"`). What is checked
+//! then: of each page a suffix of its changes is lost, and every instant before the oldest lost change reads
+//! as if nothing had been. What was handed on is not lost, so nothing that `queue.ack = "program"` acknowledged
+//! is. Changes of different pages that were not acknowledged may be lost in any order.
+
+use flashlore_content::NoCensus;
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Tag, When};
+use flashlore_ftl::core::Core;
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Outcome, Policies, Unhashed};
+
+use crate::common::values::{Lengths, Page, V};
+use crate::draw::{Case, Combination, Step};
+use crate::events::{Event, Tally, Watch};
+use crate::front::{Change, Front, FrontKind, Leaving};
+use crate::versions::{Origin, Versions};
+
+type Medium = Checked<MemoryFlash<Page>>;
+pub type Device = DedupFtl<V, Medium, NoCensus, Resident, Lengths>;
+
+/// How far back instants are compared at the end.
+const BACK: [u64; 9] = [0, 1, 2, 5, 11, 31, 77, 160, 333];
+
+pub struct Rig {
+    ftl: Device,
+    front: Front,
+    model: Versions,
+    truth: Versions,
+    /// By page: when the host last changed it, and to what.
+    host: Vec<(u64, Option<u32>)>,
+    snapshots: Vec<u64>,
+    watch: Watch,
+    dedups: bool,
+    keeps: bool,
+    kind: FrontKind,
+    places: u32,
+    range: u32,
+    values: u32,
+    now: u64,
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// A write for which protected versions left no room has not happened.
+fn unless_protected<T, E: std::error::Error>(
+    done: Result<T, FtlError<E>>,
+) -> Result<Option<T>, String> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(FtlError::Protected { .. }) => Ok(None),
+        Err(other) => Err(text(other)),
+    }
+}
+
+impl Rig {
+    pub fn new(combination: &Combination, case: &Case) -> Self {
+        let geometry = case.drawn.geometry();
+        let mut options = case.drawn.options();
+        let least = FtlOptions {
+            exported: 1,
+            log: case.delta.is_some(),
+            ..options.clone()
+        };
+        let medium = || -> Medium { Checked::new(MemoryFlash::new(geometry.clone())) };
+        let core = Core::new(medium(), least).expect("one page fits");
+        options.exported = (core.most_live() as u32 * case.fill / 100).max(4);
+        let exported = options.exported;
+        let policies = Policies {
+            dedup: case.dedup,
+            delta: case.delta,
+            versions: case.versions.clone(),
+            encoder: case.lengths,
+        };
+        let mut ftl = DedupFtl::with_policies(medium(), options, policies, NoCensus, Resident)
+            .expect("what is drawn fits together");
+        ftl.begin_history();
+        Rig {
+            ftl,
+            front: Front::new(combination.front, case.places, case.range),
+            model: Versions::default(),
+            truth: Versions::default(),
+            host: vec![(0, None); exported as usize],
+            snapshots: Vec::new(),
+            watch: Watch::new(),
+            dedups: combination.dedup,
+            keeps: combination.history,
+            kind: combination.front,
+            places: case.places,
+            range: case.range,
+            values: case.values,
+            now: 0,
+        }
+    }
+
+    pub fn into_tally(mut self) -> Tally {
+        self.watch.tally.operations = self.now;
+        self.watch.tally.victims = self.ftl.core().counters().victims;
+        self.watch.tally
+    }
+
+    fn exported(&self) -> u32 {
+        self.host.len() as u32
+    }
+
+    /// A page; three quarters of the numbers name the first quarter.
+    fn page(&self, raw: u32) -> u32 {
+        if raw.is_multiple_of(4) {
+            raw / 4 % self.exported()
+        } else {
+            raw / 4 % (self.exported() / 4).max(1)
+        }
+    }
+
+    /// A value; a quarter of the numbers name one of a few.
+    fn value(&self, raw: u32) -> u32 {
+        if raw.is_multiple_of(4) {
+            raw / 4 % self.values.min(20)
+        } else {
+            raw / 4 % self.values
+        }
+    }
+
+    /// The value of an old version.
+    fn old_value(&self, raw: u32) -> Option<u32> {
+        let history = &self.ftl.versions()?.history;
+        let count = history.objects().count().max(1);
+        let object = history.objects().nth(raw as usize % count)?;
+        Some(self.ftl.objects().content(object).0)
+    }
+
+    /// An instant up to the present, more often a late one.
+    fn instant(&self, raw: u32) -> u64 {
+        let back = u64::from(raw >> 8) % (1 << (raw % 12));
+        self.now.saturating_sub(back)
+    }
+
+    pub fn step(&mut self, step: Step) -> Result<(), String> {
+        self.now += 1;
+        let now = self.now;
+        self.ftl.advance(now).map_err(text)?;
+        self.ftl.set_instant(now);
+        match step {
+            Step::Write(raw, value) => {
+                self.change(self.page(raw), Some(self.value(value)), self.dedups)?;
+            }
+            Step::WriteUnhashed(raw, value) => {
+                self.change(self.page(raw), Some(self.value(value)), false)?;
+            }
+            Step::WriteOld(raw, version) => {
+                if let Some(value) = self.old_value(version) {
+                    self.change(self.page(raw), Some(value), self.dedups)?;
+                }
+            }
+            Step::Trim(raw) => self.change(self.page(raw), None, false)?,
+            Step::Read(raw) => {
+                let lpn = self.page(raw);
+                self.read(lpn)?;
+                let merged = self.ftl.merge_if_read_hot(When::now(now), lpn);
+                unless_protected(merged)?;
+            }
+            Step::ReadAt(raw, time) => self.compare(self.page(raw), self.instant(time))?,
+            Step::Scan => self.ftl.begin_cold_scan(),
+            Step::MergeCold => {
+                let merged = self.ftl.merge_cold(now);
+                unless_protected(merged)?;
+            }
+            Step::Flush => {
+                let flushed = self.ftl.flush_packs(now);
+                unless_protected(flushed)?;
+                self.ftl.core_mut().flush(now).map_err(text)?;
+            }
+            Step::Snapshot(raw) => {
+                let instant = self.instant(raw);
+                if self.ftl.snapshot(instant).is_ok() {
+                    self.snapshots.push(instant);
+                }
+            }
+            Step::DeleteSnapshot(raw) => self.delete_snapshot(raw)?,
+            Step::ReturnTo(raw) => self.return_to(self.instant(raw))?,
+            Step::Advance(raw) => self.ftl.advance_window(self.instant(raw)),
+            Step::Purge(raw, count) => {
+                self.hand_all_on()?;
+                let first = self.page(raw);
+                let end = (first + count % 4).min(self.exported());
+                self.ftl.purge(first..end);
+                (first..end).for_each(|lpn| self.model.purge(lpn));
+                self.truth = self.model.clone();
+            }
+            Step::HandOn(raw) => {
+                let mut on = Vec::new();
+                self.front.hand_on(self.page(raw), &mut on);
+                self.take_all(&on)?;
+            }
+            Step::HandAllOn => self.hand_all_on()?,
+            Step::Left => self.front.all_leave(),
+            Step::PowerFails => self.power_fails()?,
+        }
+        self.watch.look(&self.ftl);
+        Ok(())
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        self.ftl.check()?;
+        self.front.check()
+    }
+
+    /// The host writes or trims a page.
+    fn change(&mut self, lpn: u32, value: Option<u32>, hashed: bool) -> Result<(), String> {
+        let change = Change {
+            value,
+            arrival: self.now,
+            hashed,
+        };
+        self.host[lpn as usize] = (self.now, value);
+        if self.front.is_queue() {
+            self.truth.change(lpn, self.now, value, Origin::Written);
+        }
+        let mut on = Vec::new();
+        self.front.arrive(lpn, change, &mut on);
+        self.take_all(&on)
+    }
+
+    fn hand_all_on(&mut self) -> Result<(), String> {
+        let mut on = Vec::new();
+        while self.front.hand_on(0, &mut on) {}
+        self.take_all(&on)
+    }
+
+    /// The device takes what was handed on.
+    fn take_all(&mut self, on: &[Leaving]) -> Result<(), String> {
+        for leaving in on {
+            self.take(leaving)?;
+            self.watch.look(&self.ftl);
+        }
+        self.ftl.set_instant(self.now);
+        Ok(())
+    }
+
+    fn take(&mut self, leaving: &Leaving) -> Result<(), String> {
+        let Leaving { lpn, change, place } = *leaving;
+        self.ftl.set_instant(change.arrival);
+        let Some(value) = change.value else {
+            self.ftl.trim(lpn).map_err(text)?;
+            if self.model.present(lpn).is_some() {
+                let stamp = change.arrival;
+                self.model.change(lpn, stamp, None, Origin::Trimmed);
+            }
+            return Ok(());
+        };
+        let candidate = self.ftl.candidate(V(value));
+        let kept = candidate.and_then(|object| self.watch.kept_alone(object));
+        let oldest = self.ftl.versions().map(|v| v.history.oldest());
+        match self.write(lpn, value, change.hashed)? {
+            None => self.refused(lpn, change, place),
+            Some(Outcome::Silent) => {}
+            Some(outcome) => {
+                let objects = self.ftl.objects();
+                let object = objects.object_of(lpn);
+                let is_difference = object.is_some_and(|o| objects.is_difference(o));
+                let origin = if is_difference {
+                    Origin::Difference
+                } else {
+                    Origin::Written
+                };
+                if outcome == Outcome::Packed {
+                    self.watch.packed(&self.ftl, lpn);
+                }
+                let advanced = self.ftl.versions().map(|v| v.history.oldest()) > oldest;
+                if let (Outcome::Shared, Some(kept), Some(object)) = (outcome, kept, object)
+                    && advanced
+                    && candidate == Some(object)
+                    && objects.kept(object) < kept
+                {
+                    self.watch.tally.count(Event::HistoricalHitAndAdvance, 1);
+                }
+                self.model.change(lpn, change.arrival, Some(value), origin);
+            }
+        }
+        Ok(())
+    }
+
+    /// A write; `None` if it was refused.
+    fn write(&mut self, lpn: u32, value: u32, hashed: bool) -> Result<Option<Outcome>, String> {
+        let when = When::now(self.now);
+        if hashed {
+            let written = self.ftl.write(when, lpn, V(value), Tag::NONE);
+            return unless_protected(written.map(|(outcome, _)| outcome));
+        }
+        let off = Unhashed::Off;
+        let written = self.ftl.write_unhashed(when, lpn, V(value), off, Tag::NONE);
+        let written = unless_protected(written)?;
+        let object = self.ftl.objects().object_of(lpn);
+        let is_packed = object.is_some_and(|o| self.ftl.objects().is_packed(o));
+        Ok(written.map(|_| match is_packed {
+            true => Outcome::Packed,
+            false => Outcome::Programmed,
+        }))
+    }
+
+    /// A change has not happened: nobody is told of it any more.
+    fn refused(&mut self, lpn: u32, change: Change, place: Option<u32>) {
+        self.watch.tally.refused += 1;
+        self.truth.withdraw(lpn, change.arrival);
+        if let Some(place) = place {
+            self.front.refused(place);
+        }
+        let host = &mut self.host[lpn as usize];
+        if host.0 == change.arrival {
+            host.1 = self.model.present(lpn);
+        }
+    }
+
+    fn read(&mut self, lpn: u32) -> Result<(), String> {
+        let found = match self.front.get(lpn) {
+            Some(change) => change.value,
+            None => self.read_device(lpn)?,
+        };
+        let (_, expected) = self.host[lpn as usize];
+        (found == expected)
+            .then_some(())
+            .ok_or(format!("page {lpn}: {found:?}, expected {expected:?}"))
+    }
+
+    fn read_device(&mut self, lpn: u32) -> Result<Option<u32>, String> {
+        let read = self.ftl.read(self.now, lpn, Cause::Host, Tag::NONE);
+        let (page, _) = read.map_err(text)?;
+        Ok(page.map(|page| page.value().0))
+    }
+
+    /// Whether the device holds at an instant what was handed on to it by then.
+    fn compare(&mut self, lpn: u32, instant: u64) -> Result<(), String> {
+        let Some(versions) = self.ftl.versions() else {
+            return Ok(());
+        };
+        let remembered = instant >= versions.history.oldest() || self.snapshots.contains(&instant);
+        let object = match (self.ftl.version_at(lpn, instant), remembered) {
+            (Ok(object), true) => object,
+            (Err(_), false) => return Ok(()),
+            (Ok(_), false) => return Err(format!("{instant} is remembered for no reason")),
+            (Err(error), true) => return Err(text(error)),
+        };
+        let found = match object {
+            Some(object) => Some(self.ftl.read_version(object).map_err(text)?.value().0),
+            None => None,
+        };
+        let expected = self.model.at(lpn, instant);
+        if found != expected {
+            return Err(format!(
+                "page {lpn} at {instant} (now {}): {found:?}, expected {expected:?}",
+                self.now
+            ));
+        }
+        Ok(())
+    }
+
+    fn delete_snapshot(&mut self, raw: u32) -> Result<(), String> {
+        if self.snapshots.is_empty() {
+            return Ok(());
+        }
+        let at = raw as usize % self.snapshots.len();
+        let instant = self.snapshots.swap_remove(at);
+        self.snapshots.retain(|&other| other != instant);
+        match self.ftl.delete_snapshot(instant) {
+            true => Ok(()),
+            false => Err(format!("there is no snapshot of {instant}")),
+        }
+    }
+
+    fn return_to(&mut self, instant: u64) -> Result<(), String> {
+        self.hand_all_on()?;
+        self.front.all_leave();
+        let pages = 0..self.exported();
+        let before: Vec<Option<u32>> = pages
+            .clone()
+            .map(|lpn| self.ftl.objects().object_of(lpn))
+            .collect();
+        let trimmed: Vec<bool> = pages
+            .clone()
+            .map(|lpn| self.model.present_origin(lpn) == Some(Origin::Trimmed))
+            .collect();
+        if self.ftl.return_to(instant).is_err() {
+            return Ok(());
+        }
+        for lpn in pages.clone() {
+            let objects = self.ftl.objects();
+            let Some(object) = objects.object_of(lpn) else {
+                continue;
+            };
+            if before[lpn as usize] == Some(object) {
+                continue;
+            }
+            let was_difference = self.model.origin_at(lpn, instant) == Some(Origin::Difference);
+            let merged = was_difference && !objects.is_difference(object);
+            let tally = &mut self.watch.tally;
+            tally.count(Event::ReturnedToMerged, u64::from(merged));
+            tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn as usize]));
+        }
+        let objects = self.ftl.objects();
+        let began = |lpn: u32| objects.object_of(lpn) != before[lpn as usize];
+        self.model.return_to(instant, self.now, began);
+        self.truth = self.model.clone();
+        for lpn in pages {
+            self.host[lpn as usize] = (self.now, self.model.present(lpn));
+            self.read_device_of(lpn)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a page of the device holds what was handed on last.
+    fn read_device_of(&mut self, lpn: u32) -> Result<(), String> {
+        let found = self.ftl.objects().object_of(lpn);
+        let found = found.map(|object| self.ftl.objects().content(object).0);
+        let expected = self.model.present(lpn);
+        (found == expected)
+            .then_some(())
+            .ok_or(format!("page {lpn}: {found:?}, {expected:?} was handed on"))
+    }
+
+    /// The queue is lost.
+    fn power_fails(&mut self) -> Result<(), String> {
+        self.watch
+            .power_failed(self.front.held.iter().map(|held| held.0));
+        let oldest_lost = self
+            .front
+            .held
+            .iter()
+            .map(|(_, change)| change.arrival)
+            .min();
+        for &(lpn, change) in &self.front.held {
+            // What was handed on of a page came before what was not.
+            let last = self.model.last_stamp(lpn);
+            if last.is_some_and(|last| last > change.arrival) {
+                return Err(format!(
+                    "page {lpn}: {last:?} went on before {}",
+                    change.arrival
+                ));
+            }
+        }
+        let before = oldest_lost.unwrap_or(self.now + 1) - 1;
+        for lpn in 0..self.exported() {
+            self.read_device_of(lpn)?;
+            for back in BACK {
+                let instant = before.saturating_sub(back);
+                let (kept, was) = (self.model.at(lpn, instant), self.truth.at(lpn, instant));
+                if kept != was {
+                    return Err(format!(
+                        "page {lpn} at {instant}, before anything was lost: {kept:?}, was {was:?}"
+                    ));
+                }
+            }
+            self.compare(lpn, before)?;
+            self.host[lpn as usize] = (self.now, self.model.present(lpn));
+        }
+        self.front = Front::new(self.kind, self.places, self.range);
+        self.truth = self.model.clone();
+        Ok(())
+    }
+
+    /// Every page, now and at a few instants.
+    pub fn compare_all(&mut self) -> Result<(), String> {
+        for lpn in 0..self.exported() {
+            self.read(lpn)?;
+            self.read_device_of(lpn)?;
+            if !self.keeps {
+                continue;
+            }
+            for back in BACK {
+                self.compare(lpn, self.now.saturating_sub(back))?;
+            }
+            for i in 0..self.snapshots.len() {
+                self.compare(lpn, self.snapshots[i])?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! How long encoded values are in a run. The device has no bytes, so a length is all that it learns.
+//!
+//! | module | where lengths come from |
+//! |---|---|
+//! | [`flashlore_content::delta::drawn`] | a distribution: `codec.ratio = "drawn"` |
+//! | [`rated`] | the trace, for differences: `"trace"` |
+//! | [`measured`] | the codecs of [`flashlore_delta`], on the bytes of the values: `"codec"` |
+
+pub mod measured;
+pub mod rated;
+
+use flashlore_content::delta::{Drawn, Value};
+use flashlore_content::{Encoder, PageTag};
+
+pub use measured::Measured;
+pub use rated::Rated;
+
+/// Where the lengths of a run come from.
+pub enum Lengths<'a> {
+    /// They are drawn.
+    Drawn(Drawn),
+    /// Those of differences are the trace's.
+    Rated(Rated),
+    /// They are those of encoded bytes.
+    Measured(Box<Measured<'a>>),
+}
+
+impl Encoder<PageTag, ()> for Lengths<'_> {
+    type Encoded = ();
+
+    fn tell_ratio(&mut self, ratio: u16) {
+        if let Lengths::Rated(rated) = self {
+            rated.tell_ratio(ratio);
+        }
+    }
+
+    fn difference(
+        &mut self,
+        base: Value<'_, PageTag, ()>,
+        new: Value<'_, PageTag, ()>,
+        limit: u16,
+    ) -> Option<(u16, ())> {
+        match self {
+            Lengths::Drawn(drawn) => drawn.difference(base, new, limit),
+            Lengths::Rated(rated) => within(rated.difference(), limit),
+            Lengths::Measured(measured) => {
+                within(measured.difference(base.content, new.content)?, limit)
+            }
+        }
+    }
+
+    fn alone(&mut self, new: Value<'_, PageTag, ()>, limit: u16) -> Option<(u16, ())> {
+        match self {
+            Lengths::Drawn(drawn) => drawn.alone(new, limit),
+            Lengths::Rated(rated) => rated.drawn().alone(new, limit),
+            Lengths::Measured(measured) => within(measured.alone(new.content)?, limit),
+        }
+    }
+
+    fn decode(&mut self, _base: Option<&()>, _encoded: &()) {}
+
+    fn pack(&mut self, _values: &[()]) {}
+
+    fn unpack(&mut self, _page: &(), _slot: usize) {}
+}
+
+/// A length, if it is at most `limit`.
+fn within(length: u16, limit: u16) -> Option<(u16, ())> {
+    (length <= limit).then_some((length, ()))
+}

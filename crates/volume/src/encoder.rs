@@ -1,0 +1,307 @@
+//! Encoded values: how pages become them, and those that wait in RAM for their page to be filled.
+//!
+//! A value that waits is known to nobody but the translation layer and this list. When everything is to become
+//! durable the list says what must go into the journal: the values that still wait, and that a write happened
+//! whose value nobody needs any more.
+//!
+//! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
+//! or, if it is needed no more, among those forgotten.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flashlore_content::delta::Value;
+use flashlore_content::{Encoder, PAGE_BYTES, VolumeKey};
+use flashlore_delta::Codec;
+
+use crate::format::packed::{self, EXTRA_BYTES, Head};
+use crate::format::{Kind, Record};
+use crate::nand::{StoredUnit, Young};
+
+/// An encoded value in RAM.
+#[derive(Debug)]
+pub struct PackedValue {
+    pub(crate) what: What,
+    /// How durable it is.
+    state: AtomicU8,
+}
+
+/// What a packed value is.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A value as it is stored.
+    Stored {
+        head: Head,
+        /// As many as the head says.
+        bytes: Box<[u8]>,
+    },
+    /// In place of one that cannot be read: the births are known to others.
+    Lost { object: u32, lpn: u32, length: u16 },
+}
+
+const WAITS: u8 = 0;
+const IS_SAFE: u8 = 1;
+
+impl PackedValue {
+    pub(crate) fn stored(head: Head, bytes: &[u8]) -> Self {
+        PackedValue {
+            what: What::Stored {
+                head,
+                bytes: bytes.into(),
+            },
+            state: AtomicU8::new(WAITS),
+        }
+    }
+
+    /// It has been programmed, or written to the journal.
+    pub(crate) fn note_safe(&self) {
+        self.state.store(IS_SAFE, Ordering::Relaxed);
+    }
+
+    fn is_safe(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == IS_SAFE
+    }
+
+    /// Head and bytes; `births` are those of objects.
+    pub(crate) fn parts<'a>(&'a self, births: &[u64], zeros: &'a [u8]) -> (Head, &'a [u8]) {
+        match &self.what {
+            What::Stored { head, bytes } => (*head, bytes),
+            What::Lost {
+                object,
+                lpn,
+                length,
+            } => {
+                let length = length.saturating_sub(EXTRA_BYTES);
+                let head = Head {
+                    lpn: *lpn,
+                    length,
+                    lost: true,
+                    birth: births.get(*object as usize).copied().unwrap_or(0),
+                    base: 0,
+                    stamp: 0,
+                    digest: Default::default(),
+                };
+                (head, &zeros[..usize::from(length)])
+            }
+        }
+    }
+
+    fn young(&self) -> Option<Young> {
+        match &self.what {
+            What::Stored { head, .. } => Some(Young {
+                birth: head.birth,
+                lpn: head.lpn,
+                stamp: head.stamp,
+            }),
+            What::Lost { .. } => None,
+        }
+    }
+}
+
+/// The values that wait in RAM.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    held: Vec<Arc<PackedValue>>,
+    /// Writes whose values were given up before they were safe.
+    forgotten: Vec<Young>,
+    /// Objects that have come to lie elsewhere.
+    touched: Vec<u32>,
+    /// Values that lead to a look for those that are not needed.
+    patience: usize,
+}
+
+/// Shared by the encoder, which learns of values, and the flash, which makes them durable.
+pub(crate) type SharedWaiting = Arc<Mutex<Waiting>>;
+
+/// What the list says when everything is to become durable.
+pub(crate) struct Due {
+    /// Values that wait and are safe nowhere.
+    pub values: Vec<Arc<PackedValue>>,
+    /// Writes whose values are needed no more.
+    pub forgotten: Vec<Young>,
+}
+
+impl Waiting {
+    fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
+        self.touched.push(object);
+        if value.is_safe() {
+            return;
+        }
+        self.held.push(Arc::clone(value));
+        if self.held.len() > self.patience {
+            self.sweep();
+            self.patience = 2 * self.held.len() + 64;
+        }
+    }
+
+    /// Leaves on the list what waits.
+    fn sweep(&mut self) {
+        let forgotten = &mut self.forgotten;
+        self.held.retain(|value| {
+            let waits = Arc::strong_count(value) > 1;
+            if !waits && !value.is_safe() {
+                forgotten.extend(value.young());
+            }
+            waits && !value.is_safe()
+        });
+    }
+
+    /// Everything up to an event is to become durable; what belongs to a later one stays.
+    pub fn due(&mut self, sequence: u64) -> Due {
+        self.sweep();
+        let later = |value: &PackedValue| value.young().is_some_and(|y| y.birth > sequence);
+        let values = self.held.iter().filter(|value| !later(value)).cloned();
+        Due {
+            values: values.collect(),
+            forgotten: std::mem::take(&mut self.forgotten),
+        }
+    }
+
+    /// Objects that have come to lie elsewhere since the last call.
+    pub fn take_touched(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.touched)
+    }
+}
+
+/// Encodes pages of bytes.
+pub(crate) struct Bytes {
+    codec: flashlore_delta::Encoder,
+    key: VolumeKey,
+    waiting: SharedWaiting,
+}
+
+impl Bytes {
+    pub fn new(key: VolumeKey, waiting: SharedWaiting) -> Self {
+        Bytes {
+            codec: flashlore_delta::Encoder::new(),
+            key,
+            waiting,
+        }
+    }
+}
+
+fn head_of(record: &Record, base: u64, bytes: &[u8]) -> Head {
+    Head {
+        lpn: record.lpn,
+        length: bytes.len() as u16,
+        lost: false,
+        birth: record.birth,
+        base,
+        stamp: record.stamp,
+        digest: record.digest,
+    }
+}
+
+fn encoded(record: &Record, base: u64, bytes: Option<&[u8]>) -> Option<(u16, Arc<PackedValue>)> {
+    let head = head_of(record, base, bytes?);
+    Some((
+        head.slot_length(),
+        Arc::new(PackedValue::stored(head, bytes?)),
+    ))
+}
+
+impl<C> Encoder<C, StoredUnit> for Bytes {
+    type Encoded = Arc<PackedValue>;
+
+    fn difference(
+        &mut self,
+        base: Value<'_, C, StoredUnit>,
+        new: Value<'_, C, StoredUnit>,
+        limit: u16,
+    ) -> Option<(u16, Arc<PackedValue>)> {
+        if base.page.record.kind != Kind::Data {
+            return None;
+        }
+        let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
+        let (old, page) = (&base.page.bytes, &new.page.bytes);
+        let bytes = self.codec.delta(Codec::default(), old, page, limit);
+        encoded(&new.page.record, base.page.record.birth, bytes)
+    }
+
+    fn alone(
+        &mut self,
+        new: Value<'_, C, StoredUnit>,
+        limit: u16,
+    ) -> Option<(u16, Arc<PackedValue>)> {
+        let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
+        let bytes = self.codec.alone(Codec::default(), &new.page.bytes, limit);
+        encoded(&new.page.record, 0, bytes)
+    }
+
+    fn decode(&mut self, base: Option<&StoredUnit>, value: &Arc<PackedValue>) -> StoredUnit {
+        let What::Stored { head, bytes } = &value.what else {
+            return StoredUnit::lost(0, 0);
+        };
+        let lost = || StoredUnit::lost(head.birth, head.lpn);
+        if head.lost || base.is_some_and(|base| base.record.kind != Kind::Data) {
+            return lost();
+        }
+        let mut page = Arc::new([0; PAGE_BYTES]);
+        let Some(space) = Arc::get_mut(&mut page) else {
+            unreachable!("it was just made")
+        };
+        let base = base.map(|base| &*base.bytes);
+        // Wrong data are never returned, whatever went wrong before.
+        if flashlore_delta::decode(bytes, base, space).is_err()
+            || self.key.digest(space) != head.digest
+        {
+            return lost();
+        }
+        StoredUnit {
+            record: Record {
+                kind: Kind::Data,
+                lpn: head.lpn,
+                birth: head.birth,
+                stamp: head.stamp,
+                digest: head.digest,
+            },
+            bytes: page,
+            values: None,
+        }
+    }
+
+    fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.hold(object, value);
+    }
+
+    fn lost(&mut self, object: u32, lpn: u32, length: u16) -> Arc<PackedValue> {
+        Arc::new(PackedValue {
+            what: What::Lost {
+                object,
+                lpn,
+                length,
+            },
+            state: AtomicU8::new(WAITS),
+        })
+    }
+
+    fn lost_page(&mut self) -> StoredUnit {
+        StoredUnit::lost(0, 0)
+    }
+
+    fn pack(&mut self, values: &[Arc<PackedValue>]) -> StoredUnit {
+        let mut unit = StoredUnit::lost(0, 0);
+        unit.record.kind = Kind::Packed;
+        unit.values = Some(values.into());
+        unit
+    }
+
+    fn unpack(&mut self, page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
+        if let Some(values) = &page.values {
+            return Arc::clone(&values[slot]);
+        }
+        Arc::new(match packed::value(&*page.bytes, slot) {
+            Some((head, bytes)) => PackedValue::stored(head, bytes),
+            // Its checksum held, so only a program that is wrong can have written it.
+            None => PackedValue {
+                what: What::Lost {
+                    object: u32::MAX,
+                    lpn: 0,
+                    length: EXTRA_BYTES,
+                },
+                state: AtomicU8::new(WAITS),
+            },
+        })
+    }
+}

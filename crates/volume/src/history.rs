@@ -1,0 +1,229 @@
+//! Back in time: reading and returning to instants, snapshots, purges.
+//!
+//! An instant is a stamp, in nanoseconds since 1970. Stamps strictly increase, whatever the clock does, and a
+//! write at exactly an instant is part of it. A return, a snapshot, the end of one and a purge are events like a
+//! write: durable after the next flush, and there or not there after a crash.
+
+use flashlore_content::PAGE_BYTES;
+use flashlore_content::PageBytes;
+use flashlore_content::history::{History, TooOld};
+use flashlore_ftl::FtlError;
+use flashlore_medium::Medium;
+
+use crate::error::VolumeError;
+use crate::format::Change;
+use crate::format::tables::MOST_PINS;
+use crate::layer::Versioned;
+use crate::nand::NandError;
+use crate::volume::Volume;
+
+/// The history in numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryStatus {
+    /// The oldest instant that can be returned to.
+    pub oldest: u64,
+    /// The stamp of the last change.
+    pub newest: u64,
+    /// Changes of pages that are remembered.
+    pub entries: u64,
+    /// The most of them.
+    pub most_entries: u64,
+    /// The snapshots, oldest first.
+    pub snapshots: Vec<u64>,
+}
+
+impl<M: Medium> Volume<M> {
+    fn history(&self) -> Result<&History, VolumeError> {
+        self.layer.history().ok_or(VolumeError::NoHistory)
+    }
+
+    fn versioned(&mut self) -> Result<&mut dyn Versioned, VolumeError> {
+        self.layer.versioned().ok_or(VolumeError::NoHistory)
+    }
+
+    /// How far back the volume can go.
+    ///
+    /// # Errors
+    /// It keeps no history.
+    pub fn history_status(&self) -> Result<HistoryStatus, VolumeError> {
+        let history = self.history()?;
+        Ok(HistoryStatus {
+            oldest: history.oldest(),
+            newest: self.stamp,
+            entries: history.len() as u64,
+            most_entries: self.most_entries(),
+            snapshots: history.snapshots().collect(),
+        })
+    }
+
+    fn most_entries(&self) -> u64 {
+        self.identity().history.map_or(0, |h| u64::from(h.entries))
+    }
+
+    /// Without a single entry that could go there is no room for another.
+    pub(crate) fn refuse_full_history(&self) -> Result<(), VolumeError> {
+        match self.layer.history() {
+            Some(history) if history.is_full() => Err(VolumeError::HistoryFull {
+                entries: history.len() as u64,
+                needed: 1,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads what a page held at an instant; zeros if nothing.
+    ///
+    /// # Errors
+    /// Out of range, an instant that is not remembered, no history, or the stored page cannot be read any
+    /// more.
+    pub fn read_at(
+        &mut self,
+        instant: u64,
+        lpn: u32,
+        page: &mut PageBytes,
+    ) -> Result<(), VolumeError> {
+        self.check_range(lpn)?;
+        let versioned = self.versioned()?;
+        let Some(object) = versioned.object_at(lpn, instant)? else {
+            *page = [0; PAGE_BYTES];
+            return Ok(());
+        };
+        match versioned.read_object(object) {
+            Ok(unit) => *page = *unit.bytes,
+            Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
+                self.note_unreadable(&source);
+                return Err(VolumeError::Unreadable { lpn, source });
+            }
+            Err(error) => return Err(VolumeError::of(error, lpn)),
+        }
+        Ok(())
+    }
+
+    /// The pages that have changed since an instant, in ascending order; some may hold the same again. It takes
+    /// as long as there were changes.
+    ///
+    /// # Errors
+    /// An instant that is not remembered, or no history.
+    pub fn changed_since(&self, instant: u64) -> Result<Vec<u32>, VolumeError> {
+        let mut changed = Vec::new();
+        self.history()?
+            .changed_since(instant, |lpn, _| changed.push(lpn))?;
+        changed.sort_unstable();
+        Ok(changed)
+    }
+
+    /// Every page holds again what it held at an instant; answers how many have changed. A return to an instant
+    /// before this one undoes it.
+    ///
+    /// # Errors
+    /// An instant that is not remembered, no history, no room in it for what this changes, or the store
+    /// failed. Nothing has changed then.
+    pub fn return_to(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
+        let changed = self.changed_since(instant)?;
+        let history = self.history()?;
+        // What the pages refer to now is kept, and what they referred to then stays.
+        let needed = 2 * changed.len();
+        if !changed.is_empty() && !history.has_room_for(needed) {
+            return Err(VolumeError::HistoryFull {
+                entries: history.len() as u64,
+                needed: needed as u64,
+            });
+        }
+        self.begin_change(now)?;
+        let count = self.versioned()?.return_to(instant)?;
+        for lpn in changed {
+            self.tables.mapped.mark(lpn);
+        }
+        self.take_event(Some(Change::Return { instant }))?;
+        Ok(count)
+    }
+
+    /// Keeps the present instant, whatever happens later, until the snapshot is deleted; answers it.
+    ///
+    /// # Errors
+    /// As [`Volume::snapshot_of`].
+    pub fn snapshot(&mut self, now: u64) -> Result<u64, VolumeError> {
+        self.history()?;
+        self.begin_change(now)?;
+        let instant = self.stamp;
+        self.keep(instant)?;
+        Ok(instant)
+    }
+
+    /// Keeps an instant of the window.
+    ///
+    /// # Errors
+    /// An instant that is not remembered or has not come, no history, too many snapshots, or the store failed.
+    pub fn snapshot_of(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
+        self.history()?;
+        self.begin_change(now)?;
+        if instant > self.stamp {
+            return Err(VolumeError::Ahead {
+                instant,
+                newest: self.stamp,
+            });
+        }
+        self.keep(instant)
+    }
+
+    fn keep(&mut self, instant: u64) -> Result<(), VolumeError> {
+        if self.history()?.pinned().count() >= MOST_PINS as usize {
+            return Err(VolumeError::TooManySnapshots { most: MOST_PINS });
+        }
+        self.versioned()?.snapshot(instant)?;
+        Ok(self.take_event(Some(Change::Snapshot { instant }))?)
+    }
+
+    /// Deletes a snapshot; whether there was one.
+    ///
+    /// # Errors
+    /// No history, or the store failed.
+    pub fn delete_snapshot(&mut self, now: u64, instant: u64) -> Result<bool, VolumeError> {
+        self.history()?;
+        self.begin_release(now)?;
+        if !self.versioned()?.delete_snapshot(instant) {
+            return Ok(false);
+        }
+        self.take_event(Some(Change::DeleteSnapshot { instant }))?;
+        Ok(true)
+    }
+
+    /// Forgets all old versions of pages: at instants before their present one they read as never written. What
+    /// nothing else refers to is erased by collection in time.
+    ///
+    /// # Errors
+    /// No history, or the store failed.
+    pub fn purge(&mut self, now: u64, pages: std::ops::Range<u32>) -> Result<(), VolumeError> {
+        self.history()?;
+        self.begin_release(now)?;
+        let (first, end) = (pages.start, pages.end.min(self.exported()));
+        if first >= end {
+            return Ok(());
+        }
+        self.versioned()?.purge(first..end);
+        Ok(self.take_event(Some(Change::Purge { first, end }))?)
+    }
+
+    /// Forgets everything before an instant, but for snapshots.
+    ///
+    /// # Errors
+    /// No history, an instant that has not come, or the store failed.
+    pub fn forget_before(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
+        self.history()?;
+        self.begin_release(now)?;
+        if instant > self.stamp {
+            return Err(VolumeError::Ahead {
+                instant,
+                newest: self.stamp,
+            });
+        }
+        self.versioned()?.advance(instant);
+        Ok(())
+    }
+}
+
+impl From<TooOld> for VolumeError {
+    fn from(error: TooOld) -> Self {
+        VolumeError::TooOld(error)
+    }
+}

@@ -1,0 +1,419 @@
+//! Where everything lies that something refers to after a replay: rows of objects, and packed pages.
+//!
+//! An object of the checkpoint lies where its row says, unless a copy of its birth was found since. A birth since
+//! the checkpoint lies in the best copy found. What a packed value needs as base is needed too.
+//!
+//! Invariants: every object named has a row; the base of a packed one has, and needs none itself; the slots of a
+//! packed page are those on the medium, in their order.
+
+use std::collections::HashMap;
+
+use flashlore_flash::Ppn;
+use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_ftl::content::delta::packs::{
+    HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot,
+};
+use flashlore_ftl::mapping::objects::NO_OBJECT;
+
+use crate::error::VolumeError;
+use crate::layer::{ObjectRow, PackedRow, UNSHAREABLE};
+use crate::load::Tables;
+use crate::scan::{FoundSlot, FoundUnit, Quality};
+
+/// What is known of copies.
+pub(crate) struct Copies<'a> {
+    pub tables: &'a Tables,
+    /// Objects of the checkpoint by birth.
+    pub handles: &'a HashMap<u64, u32>,
+    /// The best copy of every birth.
+    pub best: &'a HashMap<u64, FoundUnit>,
+    /// Everything found, the values of a packed unit together.
+    pub found: &'a [FoundUnit],
+    /// The last event of the checkpoint.
+    pub since: u64,
+    /// Whether digests are trusted.
+    pub trusted: bool,
+}
+
+/// Where everything lies.
+#[derive(Debug, Default)]
+pub(crate) struct Placed {
+    /// By handle. The location of a packed object is the number of its packed page, or nowhere if it stands in the
+    /// journal alone.
+    pub objects: Vec<ObjectRow>,
+    /// Handles whose rows differ from the checkpoint.
+    pub changed: Vec<u32>,
+    /// Packed pages by number.
+    pub packs: Vec<Option<RestoredPack>>,
+    /// Numbers of those that the checkpoint does not have.
+    pub changed_packs: Vec<u32>,
+    /// Handles of values that stand in the journal alone, and which value it is.
+    pub in_journal: HashMap<u32, u32>,
+    /// Handles of births since the checkpoint.
+    pub made: HashMap<u64, u32>,
+}
+
+/// Something that is referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Name {
+    /// An object of the checkpoint.
+    Old(u32),
+    /// A birth since.
+    New(u64),
+}
+
+/// A copy that counts, of the object with this handle.
+struct Chosen {
+    handle: u32,
+    copy: FoundUnit,
+    base: Option<Name>,
+}
+
+fn damaged<T>(what: String) -> Result<T, VolumeError> {
+    Err(VolumeError::Damaged(what))
+}
+
+/// Places what is named, and the bases of it. `page_of` says which logical page refers to a handle of the
+/// checkpoint, if one does.
+///
+/// # Errors
+/// Something that is needed is not there.
+pub(crate) fn place(
+    copies: &Copies<'_>,
+    named: impl Iterator<Item = Name>,
+    page_of: &HashMap<u32, u32>,
+) -> Result<Placed, VolumeError> {
+    let needed = with_bases(copies, named)?;
+    let mut placed = Placed {
+        objects: copies.tables.objects.clone(),
+        ..Placed::default()
+    };
+    let chosen = placed.assign(copies, &needed)?;
+    placed.locate(copies, &chosen)?;
+    placed.restore_packs(copies, &needed, &chosen, page_of)?;
+    placed.refuse_chains(&needed)?;
+    Ok(placed)
+}
+
+impl Copies<'_> {
+    fn by_birth(&self, birth: u64) -> Option<Name> {
+        if birth > self.since {
+            return Some(Name::New(birth));
+        }
+        self.handles.get(&birth).copied().map(Name::Old)
+    }
+
+    /// The copy that counts instead of a row.
+    fn copy(&self, name: Name) -> Result<Option<FoundUnit>, VolumeError> {
+        match name {
+            Name::Old(handle) => {
+                let birth = self.tables.objects[handle as usize].birth;
+                let copy = self.best.get(&birth).copied();
+                Ok(copy.filter(|copy| copy.quality > Quality::Broken))
+            }
+            Name::New(birth) => match self.best.get(&birth) {
+                Some(copy) => Ok(Some(*copy)),
+                None => damaged(format!(
+                    "the content of birth {birth} is referenced, but no page holds it"
+                )),
+            },
+        }
+    }
+
+    /// What a name needs to be decoded.
+    fn base(&self, name: Name) -> Result<Option<Name>, VolumeError> {
+        let copy = self.copy(name)?;
+        if let Some(copy) = copy {
+            let base = copy.slot.map_or(0, |slot| slot.base);
+            return match (base, self.by_birth(base)) {
+                (0, _) => Ok(None),
+                (_, Some(base)) => Ok(Some(base)),
+                (_, None) => damaged(format!(
+                    "birth {} is a difference from birth {base}, which does not exist",
+                    copy.record.birth
+                )),
+            };
+        }
+        let Name::Old(handle) = name else {
+            return Ok(None);
+        };
+        let packed = self.tables.objects[handle as usize].packed;
+        let base = packed.map(|packed| packed.base).filter(|&b| b != NO_OBJECT);
+        match base {
+            Some(base) if base as usize >= self.tables.objects.len() => damaged(format!(
+                "object {handle} is a difference from object {base}, which does not exist"
+            )),
+            base => Ok(base.map(Name::Old)),
+        }
+    }
+}
+
+/// What is named and the bases of it, each once, in order.
+fn with_bases(
+    copies: &Copies<'_>,
+    named: impl Iterator<Item = Name>,
+) -> Result<Vec<Name>, VolumeError> {
+    let mut needed: Vec<Name> = named.collect();
+    needed.sort_unstable();
+    needed.dedup();
+    let bases: Result<Vec<Option<Name>>, _> = needed.iter().map(|&n| copies.base(n)).collect();
+    needed.extend(bases?.into_iter().flatten());
+    needed.sort_unstable();
+    needed.dedup();
+    Ok(needed)
+}
+
+impl Placed {
+    /// Gives births rows; answers the copies that count.
+    fn assign(&mut self, copies: &Copies<'_>, needed: &[Name]) -> Result<Vec<Chosen>, VolumeError> {
+        let mut used = vec![false; self.objects.len()];
+        for name in needed {
+            if let Name::Old(handle) = name {
+                used[*handle as usize] = true;
+            }
+        }
+        let mut free = (0..self.objects.len() as u32).filter(|&h| !used[h as usize]);
+        let mut chosen = Vec::new();
+        for &name in needed {
+            let copy = copies.copy(name)?;
+            let handle = match name {
+                Name::Old(handle) => handle,
+                Name::New(birth) => {
+                    let Some(handle) = free.next() else {
+                        return damaged("more objects than the table holds".to_string());
+                    };
+                    self.made.insert(birth, handle);
+                    handle
+                }
+            };
+            if let Some(copy) = copy {
+                let base = copies.base(name)?;
+                chosen.push(Chosen { handle, copy, base });
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn handle_of(&self, name: Name) -> u32 {
+        match name {
+            Name::Old(handle) => handle,
+            Name::New(birth) => self.made.get(&birth).copied().unwrap_or(NO_OBJECT),
+        }
+    }
+
+    /// Rows of what has a copy that counts; those of packed values get their page later.
+    fn locate(&mut self, copies: &Copies<'_>, chosen: &[Chosen]) -> Result<(), VolumeError> {
+        for Chosen { handle, copy, base } in chosen {
+            let before = self.objects[*handle as usize];
+            let digest = match copy.quality {
+                Quality::Lost | Quality::Broken if copies.trusted => UNSHAREABLE,
+                Quality::Good => copy.record.digest,
+                _ if before.birth == copy.record.birth => before.digest,
+                _ => copy.record.digest,
+            };
+            let packed = copy.slot.map(|slot| PackedRow {
+                base: base.map_or(NO_OBJECT, |base| self.handle_of(base)),
+                length: slot.length,
+                slot: slot.index as u16,
+            });
+            self.objects[*handle as usize] = ObjectRow {
+                location: if packed.is_some() {
+                    Ppn::NONE
+                } else {
+                    copy.ppn
+                },
+                birth: copy.record.birth,
+                digest,
+                packed,
+            };
+            self.changed.push(*handle);
+            if let Some(FoundSlot {
+                index,
+                in_journal: true,
+                ..
+            }) = copy.slot
+            {
+                self.in_journal.insert(*handle, index);
+            }
+        }
+        Ok(())
+    }
+
+    /// The packed pages that hold anything: those of the checkpoint under their numbers, others under free ones.
+    fn restore_packs(
+        &mut self,
+        copies: &Copies<'_>,
+        needed: &[Name],
+        chosen: &[Chosen],
+        page_of: &HashMap<u32, u32>,
+    ) -> Result<(), VolumeError> {
+        self.packs.resize(copies.tables.packs.len(), None);
+        let with_copies: HashMap<u32, &Chosen> = chosen.iter().map(|c| (c.handle, c)).collect();
+        for &name in needed {
+            let handle = self.handle_of(name);
+            if !with_copies.contains_key(&handle) {
+                self.restore_old_slot(copies, handle, page_of)?;
+            }
+        }
+        self.packs.iter_mut().flatten().try_for_each(close)?;
+        self.restore_new_packs(copies, chosen)
+    }
+
+    /// An object of the checkpoint that has no newer copy, if it is packed.
+    fn restore_old_slot(
+        &mut self,
+        copies: &Copies<'_>,
+        handle: u32,
+        page_of: &HashMap<u32, u32>,
+    ) -> Result<(), VolumeError> {
+        let row = self.objects[handle as usize];
+        let Some(packed) = row.packed else {
+            return Ok(());
+        };
+        let number = row.location.index();
+        if u32::from(packed.length) > MOST_BYTES {
+            return damaged(format!(
+                "object {handle} takes {} bytes of a packed page, at most {MOST_BYTES} fit",
+                packed.length
+            ));
+        }
+        let Some(page) = copies.tables.packs.get(number) else {
+            return damaged(format!(
+                "object {handle} lies in packed page {number}, which does not exist"
+            ));
+        };
+        if u32::from(page.bytes) + HEADER_BYTES > UNIT_BYTES {
+            return damaged(format!(
+                "packed page {number} is said to hold {} bytes",
+                page.bytes
+            ));
+        }
+        let pack = self.packs[number].get_or_insert_with(|| RestoredPack {
+            location: page.unit,
+            slots: empty_slots(page.slots, page.bytes),
+        });
+        match pack.slots.get_mut(packed.slot as usize) {
+            Some(slot) if slot.object == NO_OBJECT => {
+                *slot = Slot {
+                    object: handle,
+                    lpn: page_of.get(&handle).copied().unwrap_or(0),
+                    length: packed.length,
+                };
+                Ok(())
+            }
+            _ => damaged(format!(
+                "object {handle} has slot {} of packed page {number}, which is no free one",
+                packed.slot
+            )),
+        }
+    }
+
+    /// Packed pages found since the checkpoint.
+    fn restore_new_packs(
+        &mut self,
+        copies: &Copies<'_>,
+        chosen: &[Chosen],
+    ) -> Result<(), VolumeError> {
+        let in_units = chosen
+            .iter()
+            .filter(|c| c.copy.slot.is_some_and(|slot| !slot.in_journal));
+        let mut slots: HashMap<Ppn, Vec<Slot>> = HashMap::new();
+        for c in in_units.clone() {
+            slots.entry(c.copy.ppn).or_default();
+        }
+        for unit in copies.found {
+            if let (Some(slot), Some(slots)) = (unit.slot, slots.get_mut(&unit.ppn)) {
+                slots.push(Slot {
+                    object: NO_OBJECT,
+                    lpn: unit.record.lpn,
+                    length: slot.length,
+                });
+            }
+        }
+        let mut numbers: HashMap<Ppn, u32> = HashMap::new();
+        let mut free = 0;
+        for Chosen { handle, copy, .. } in in_units {
+            let number = match numbers.get(&copy.ppn) {
+                Some(&number) => number,
+                None => {
+                    while self.packs.get(free).is_some_and(Option::is_some) {
+                        free += 1;
+                    }
+                    if free == self.packs.len() {
+                        return damaged("more packed pages than the table holds".to_string());
+                    }
+                    self.packs[free] = Some(RestoredPack {
+                        location: copy.ppn,
+                        slots: slots.remove(&copy.ppn).unwrap_or_default(),
+                    });
+                    self.changed_packs.push(free as u32);
+                    numbers.insert(copy.ppn, free as u32);
+                    free as u32
+                }
+            };
+            let index = copy.slot.map_or(0, |slot| slot.index as usize);
+            let pack = self.packs[number as usize].as_mut();
+            if let Some(slot) = pack.and_then(|pack| pack.slots.get_mut(index)) {
+                slot.object = *handle;
+            }
+            self.objects[*handle as usize].location = Ppn(number);
+        }
+        Ok(())
+    }
+
+    /// A base needs none itself.
+    fn refuse_chains(&self, needed: &[Name]) -> Result<(), VolumeError> {
+        let base_of = |handle: u32| {
+            let packed = self.objects[handle as usize].packed?;
+            (packed.base != NO_OBJECT).then_some(packed.base)
+        };
+        for &name in needed {
+            let handle = self.handle_of(name);
+            if let Some(base) = base_of(handle)
+                && base_of(base).is_some()
+            {
+                return damaged(format!(
+                    "object {handle} is a difference from object {base}, which is one itself"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Slots of nobody, which take so many bytes together; the first stands for all of them until it is closed.
+fn empty_slots(count: u16, bytes: u16) -> Vec<Slot> {
+    let nobody = Slot {
+        object: NO_OBJECT,
+        lpn: u32::from(bytes),
+        length: 0,
+    };
+    vec![nobody; usize::from(count)]
+}
+
+/// All objects of a packed page of the checkpoint are known: what its slots take besides, the others do. How much
+/// which of them does, no longer matters.
+fn close(pack: &mut RestoredPack) -> Result<(), VolumeError> {
+    let named = pack.slots.iter().filter(|s| s.object != NO_OBJECT);
+    let named: u32 = named.map(|s| u32::from(s.length) + SLOT_BYTES).sum();
+    let mut others = pack.slots.iter_mut().filter(|s| s.object == NO_OBJECT);
+    let Some(first) = others.next() else {
+        return Ok(());
+    };
+    let all = first.lpn;
+    let fronts = (others.count() as u32 + 1) * SLOT_BYTES;
+    let left = all.checked_sub(named + fronts);
+    let Some(left) = left.and_then(|left| u16::try_from(left).ok()) else {
+        return damaged(format!(
+            "the values of the packed page at unit {} take more than its {all} bytes",
+            pack.location.0
+        ));
+    };
+    for slot in pack.slots.iter_mut().filter(|s| s.object == NO_OBJECT) {
+        (slot.lpn, slot.length) = (0, 0);
+    }
+    if let Some(first) = pack.slots.iter_mut().find(|s| s.object == NO_OBJECT) {
+        first.length = left;
+    }
+    Ok(())
+}
