@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::search::SETTING;
 
 /// Names of the figures of a run on a device. A definition that names another is refused.
-pub const RUN_FIGURES: [&str; 52] = [
+pub const RUN_FIGURES: [&str; 53] = [
     "requests",
     "host_reads",
     "host_writes",
@@ -34,6 +34,7 @@ pub const RUN_FIGURES: [&str; 52] = [
     "merges_read_hot",
     "merges_write_cold",
     "merges_gc",
+    "repacked",
     "delta_reads",
     "delta_double_reads",
     "pinned_mb",
@@ -169,6 +170,7 @@ fn content(run: &RunResult) -> Pairs {
         ("merges_read_hot", count(d.merges.read_hot)),
         ("merges_write_cold", count(d.merges.write_cold)),
         ("merges_gc", count(d.merges.gc)),
+        ("repacked", count(d.repacked)),
         ("delta_reads", count(d.reads)),
         ("delta_double_reads", count(d.double_reads)),
         ("pinned_mb", Some(d.pinned_bytes as f64 / 1e6)),

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 /// The most runs of a search.
-const MOST_STEPS: usize = 12;
+const MOST_STEPS: usize = 20;
 
 /// What a search's figures add to those of its last run: the setting's value.
 pub const SETTING: &str = "setting";
@@ -22,7 +22,7 @@ pub struct Search {
     /// What stands behind the value.
     #[serde(default)]
     pub unit: String,
-    /// The smallest value.
+    /// The smallest value, above 0.
     pub from: f64,
     /// The largest. Only whole values are tried.
     pub to: f64,
@@ -46,8 +46,8 @@ impl Search {
     }
 }
 
-/// Interpolates between the nearest values on either side of the target; `None` when it is not between
-/// the ends. `measure` is last asked for the value that is answered.
+/// Halves the ratio of the ends until the target is met; `None` when it is not between them. `measure` is
+/// last asked for the value that is answered.
 ///
 /// # Errors
 /// Those of `measure`.
@@ -62,9 +62,7 @@ pub fn crossing<E>(
         return Ok(None);
     }
     for _ in 0..MOST_STEPS {
-        let share = (target - low.1) / (high.1 - low.1);
-        // Measures that bend make interpolation creep from one side: never less than a tenth.
-        let at = low.0 + (high.0 - low.0) * share.clamp(0.1, 0.9);
+        let at = (low.0 * high.0).sqrt();
         let here = (at.round(), measure(at.round())?);
         let done = (here.1 - target).abs() <= search.tolerance || high.0 - low.0 <= 1.0;
         if done {
@@ -88,7 +86,7 @@ mod tests {
             run: "web/a/bvssd".to_owned(),
             setting: "history.field_time".to_owned(),
             unit: "ns".to_owned(),
-            from: 0.0,
+            from: 1.0,
             to: 100_000.0,
             measure: "1".to_owned(),
             target,

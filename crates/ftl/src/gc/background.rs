@@ -57,6 +57,12 @@ where
 {
     /// A pool is filling up: starts jobs on planes that have none.
     pub(crate) fn wake(&mut self, pool: usize) {
+        // A pool of one plane that collects already would look at its blocks in vain, at each request.
+        let idle =
+            |plane: &PlaneId| is_plane_idle(&self.geometry, &self.jobs, &self.erasing, *plane);
+        if !self.layout.pools()[pool].iter().any(idle) {
+            return;
+        }
         let planned = self.pools[pool].free
             + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
             + self.jobs.iter().filter(|j| j.collects(pool)).count() as u32;
@@ -318,7 +324,15 @@ pub(crate) fn is_idle(
     erasing: &[(BlockId, usize)],
     block: BlockId,
 ) -> bool {
-    let plane = geometry.plane_of(block);
+    is_plane_idle(geometry, jobs, erasing, geometry.plane_of(block))
+}
+
+fn is_plane_idle(
+    geometry: &Geometry,
+    jobs: &[Job],
+    erasing: &[(BlockId, usize)],
+    plane: PlaneId,
+) -> bool {
     let die = geometry.die_of(plane);
     let die_of = |block| geometry.die_of(geometry.plane_of(block));
     let collects = |j: &Job| j.plane == plane && j.stream == Stream::Gc;
