@@ -120,7 +120,7 @@ fn collections_fall_as_far_as_content_is_local_on_a_small_device() {
         "reproduce",
         "delta-ftl",
         "--scale",
-        "0.005",
+        "0.1",
         "--json",
         "--figure",
     ];
@@ -144,7 +144,7 @@ fn bvssds_example_returns_to_before_and_after() {
         "reproduce",
         "bvssd",
         "--scale",
-        "0.02",
+        "0.1",
         "--figure",
         "1",
         "--json",
@@ -199,7 +199,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
     let paper = run(&["reproduce", "i-cash"]).fails(2);
     assert_eq!(
         paper,
-        "there is no experiment 'i-cash'; expected one of ca-ssd, delta-ftl, bvssd"
+        "there is no experiment 'i-cash'; expected one of ca-ssd, delta-ftl, bvssd, combined"
     );
     let figure = run(&["reproduce", "ca-ssd", "--figure", "9"]).fails(2);
     assert!(
