@@ -130,12 +130,12 @@ pub struct Policies<E> {
 
 /// The device. `L` names programs (unique, duplicate, reborn) or nobody does, `K` keeps the map from
 /// logical to physical pages, `E` encodes values in fewer bytes than a page.
-pub struct DedupFtl<C, F: Flash, L, K = Resident, E: Encoder<C, F::Page> = NoEncoder> {
+pub struct ContentFtl<C, F: Flash, L, K = Resident, E: Encoder<C, F::Page> = NoEncoder> {
     core: Core<F, K>,
     store: Store<C, L, E, F::Page>,
 }
 
-impl<C, F, L> DedupFtl<C, F, L>
+impl<C, F, L> ContentFtl<C, F, L>
 where
     C: Content,
     F: Flash,
@@ -152,11 +152,11 @@ where
         dedup: DedupOptions,
         ledger: L,
     ) -> Result<Self, OptionsError> {
-        DedupFtl::with_keeper(flash, options, dedup, ledger, Resident)
+        ContentFtl::with_keeper(flash, options, dedup, ledger, Resident)
     }
 }
 
-impl<C, F, L, K> DedupFtl<C, F, L, K>
+impl<C, F, L, K> ContentFtl<C, F, L, K>
 where
     C: Content,
     F: Flash,
@@ -181,11 +181,11 @@ where
             versions: None,
             encoder: NoEncoder,
         };
-        DedupFtl::with_policies(flash, options, policies, ledger, keeper)
+        ContentFtl::with_policies(flash, options, policies, ledger, keeper)
     }
 }
 
-impl<C, F, L, K, E> DedupFtl<C, F, L, K, E>
+impl<C, F, L, K, E> ContentFtl<C, F, L, K, E>
 where
     C: Content,
     F: Flash,
@@ -234,7 +234,7 @@ where
             referenced: 0,
             page: PhantomData,
         };
-        Ok(DedupFtl { core, store })
+        Ok(ContentFtl { core, store })
     }
 
     /// A write has its new object before it releases the old one; what is encoded, or old, comes on top.
@@ -402,7 +402,7 @@ where
     }
 
     /// Writes a logical page that was hashed. When duplicates are verified,
-    /// [`DedupFtl::fetch_candidate`] has just said that there is nothing left to read.
+    /// [`ContentFtl::fetch_candidate`] has just said that there is nothing left to read.
     ///
     /// # Errors
     /// An address out of range, a full device, or a failure of the device.
@@ -422,10 +422,10 @@ where
         self.write_begun(when, lpn, content, encode, tag)
     }
 
-    /// The same for a write that [`DedupFtl::begin_write`] was asked about: its answer is `encode`.
+    /// The same for a write that [`ContentFtl::begin_write`] was asked about: its answer is `encode`.
     ///
     /// # Errors
-    /// As [`DedupFtl::write`].
+    /// As [`ContentFtl::write`].
     #[inline(always)]
     pub fn write_begun(
         &mut self,
@@ -519,7 +519,7 @@ where
     /// it is hashed in idle time.
     ///
     /// # Errors
-    /// As [`DedupFtl::write`].
+    /// As [`ContentFtl::write`].
     pub fn write_unhashed(
         &mut self,
         when: When,
@@ -536,10 +536,10 @@ where
         self.write_unhashed_begun(when, lpn, content, why, encode, tag)
     }
 
-    /// The same for a write that [`DedupFtl::begin_write`] was asked about: its answer is `encode`.
+    /// The same for a write that [`ContentFtl::begin_write`] was asked about: its answer is `encode`.
     ///
     /// # Errors
-    /// As [`DedupFtl::write`].
+    /// As [`ContentFtl::write`].
     pub fn write_unhashed_begun(
         &mut self,
         when: When,
@@ -772,7 +772,7 @@ where
     }
 
     /// The periodic scan: notes the pages stored as differences that are not written often any more, and
-    /// lets all counts begin anew. They are merged one by one by [`DedupFtl::merge_cold`].
+    /// lets all counts begin anew. They are merged one by one by [`ContentFtl::merge_cold`].
     pub fn begin_cold_scan(&mut self) {
         self.store.note_cold_pages();
     }

@@ -10,11 +10,11 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, PlainFtl};
+use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
 type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
-type Device = DedupFtl<PageTag, Medium, ValueLedger>;
+type Device = ContentFtl<PageTag, Medium, ValueLedger>;
 
 const EXPORTED: u32 = 120;
 
@@ -32,7 +32,7 @@ fn device(index_entries: Option<u32>) -> Device {
         out_of_line: false,
     };
     let ledger = ValueLedger::default();
-    DedupFtl::new(medium(), FtlOptions::new(EXPORTED), dedup, ledger).unwrap()
+    ContentFtl::new(medium(), FtlOptions::new(EXPORTED), dedup, ledger).unwrap()
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -15,9 +15,9 @@ use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
+use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
-type Device = DedupFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
 
 const PAGES: u32 = 40;
 
@@ -100,7 +100,7 @@ impl Small {
         let medium = Checked::new(MemoryFlash::new(geometry));
         let mut options = FtlOptions::new(PAGES);
         options.collect.victims = VictimChoice::Fifo;
-        let ftl = DedupFtl::with_policies(medium, options, policies, NoCensus, Resident);
+        let ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident);
         let mut ftl = ftl.unwrap();
         ftl.begin_history();
         Small { ftl, now: 0 }

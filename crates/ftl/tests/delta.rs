@@ -15,11 +15,11 @@ use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Policies, Unhashed};
+use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<Page>>;
-type Device = DedupFtl<V, Medium, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -114,7 +114,7 @@ fn device(
         encoder,
     };
     let medium = Checked::new(MemoryFlash::new(geometry.clone()));
-    DedupFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
+    ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
 }
 
 /// The most pages that a device with packed pages can export.

@@ -18,12 +18,12 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::{DedupFtl, FtlOptions, PlainFtl, Policies};
+use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl, Policies};
 use flashlore_oracle::delta_ftl::{Baseline, DeltaFtl, Event, Rules, Why};
 use proptest::prelude::*;
 
 type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Device = DedupFtl<V, Medium, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
 
 /// Logical pages of the devices that are not collected.
 const PAGES: u32 = 40;
@@ -82,7 +82,7 @@ fn device(
         versions: None,
         encoder,
     };
-    DedupFtl::with_policies(medium(geometry), options, policies, NoCensus, Resident).unwrap()
+    ContentFtl::with_policies(medium(geometry), options, policies, NoCensus, Resident).unwrap()
 }
 
 fn delta_options() -> impl Strategy<Value = DeltaOptions> {

@@ -13,9 +13,9 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaCounters, DeltaOptions, NEVER};
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::{DedupFtl, FtlOptions, Outcome, Policies};
+use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
-type Device = DedupFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
 
 /// The paper's settings: hot from two writes and from two reads on.
 const PAPER: DeltaOptions = DeltaOptions {
@@ -73,7 +73,7 @@ fn device_with(
     let geometry = Geometry::single_plane(blocks, 16, 4096).unwrap();
     let medium = Checked::new(MemoryFlash::new(geometry));
     let options = FtlOptions::new(pages);
-    DedupFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
+    ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
 }
 
 fn write(ftl: &mut Device, lpn: u32, value: u32) -> Outcome {

@@ -6,9 +6,9 @@ use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Geometry, Ppn, Tag, When};
-use flashlore_ftl::{DedupFtl, FtlOptions, Outcome};
+use flashlore_ftl::{ContentFtl, FtlOptions, Outcome};
 
-type Device = DedupFtl<PageTag, Checked<MemoryFlash<PageTag>>, ValueLedger>;
+type Device = ContentFtl<PageTag, Checked<MemoryFlash<PageTag>>, ValueLedger>;
 
 const V1: PageTag = PageTag(1);
 const V2: PageTag = PageTag(2);
@@ -55,7 +55,7 @@ fn figure_5b() {
             out_of_line: false,
         };
         let ledger = ValueLedger::default();
-        let mut device = DedupFtl::new(medium, FtlOptions::new(8), dedup, ledger).unwrap();
+        let mut device = ContentFtl::new(medium, FtlOptions::new(8), dedup, ledger).unwrap();
         let start = if first == V1 {
             [(1, V1), (2, V2)]
         } else {

@@ -11,7 +11,7 @@ use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Outcome, PlainFtl, Unhashed};
+use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, PlainFtl, Unhashed};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<PageTag>>;
@@ -139,7 +139,7 @@ proptest! {
         };
         let ledger = ValueLedger::default();
         let mut ftl =
-            DedupFtl::new(medium(&device.geometry), device.options.clone(), dedup, ledger).unwrap();
+            ContentFtl::new(medium(&device.geometry), device.options.clone(), dedup, ledger).unwrap();
         let mut model: BTreeMap<u32, u32> = BTreeMap::new();
         let (mut now, mut trims) = (0, 0);
         for (i, step) in steps.iter().enumerate() {
@@ -219,7 +219,7 @@ fn hashing_is_switched_off_without_duplicates_and_comes_back_with_them() {
     };
     let options = FtlOptions::new(256);
     let ledger = ValueLedger::default();
-    let mut ftl = DedupFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
+    let mut ftl = ContentFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
     let mut write = |lpn: u32, value: u32| {
         let (when, tag) = (When::now(0), Tag::NONE);
         if ftl.wants_hash() {
@@ -256,8 +256,8 @@ fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
         out_of_line: false,
     };
     let ledger = ValueLedger::default();
-    let mut ftl: DedupFtl<PageTag, Medium, _> =
-        DedupFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
+    let mut ftl: ContentFtl<PageTag, Medium, _> =
+        ContentFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
     for lpn in 0..3 {
         ftl.write(When::now(0), lpn, PageTag(lpn), Tag::NONE)
             .unwrap();
@@ -279,13 +279,13 @@ fn a_candidate_is_read_again_when_it_is_another_one_by_the_time_of_the_commit() 
         out_of_line: false,
     };
     let ledger = ValueLedger::default();
-    let mut ftl = DedupFtl::new(medium(&geometry), FtlOptions::new(16), dedup, ledger).unwrap();
+    let mut ftl = ContentFtl::new(medium(&geometry), FtlOptions::new(16), dedup, ledger).unwrap();
     let bit = |value: u32| PageTag(value).fingerprint(1);
     let mut alike = (0..).filter(|&value| bit(value) == bit(0)).map(PageTag);
     let (value, other) = (alike.next().unwrap(), alike.next().unwrap());
     let now = When::now(0);
     ftl.write(now, 0, value, Tag::NONE).unwrap();
-    let fetch = |ftl: &mut DedupFtl<_, _, _>, read| {
+    let fetch = |ftl: &mut ContentFtl<_, _, _>, read| {
         let read = ftl.fetch_candidate(0, value, read, Tag::NONE).unwrap();
         read.map(|(candidate, _)| candidate)
     };

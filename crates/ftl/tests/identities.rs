@@ -14,7 +14,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Flash, Geometry, Tag, When};
-use flashlore_ftl::{Counters, DedupFtl, FtlOptions, PlainFtl, VictimChoice};
+use flashlore_ftl::{ContentFtl, Counters, FtlOptions, PlainFtl, VictimChoice};
 
 type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
 
@@ -118,7 +118,7 @@ fn the_deduplicating_device_satisfies_the_identities() {
             out_of_line: false,
         };
         let ledger = ValueLedger::default();
-        let mut ftl = DedupFtl::new(flash, options, dedup, ledger).unwrap();
+        let mut ftl = ContentFtl::new(flash, options, dedup, ledger).unwrap();
         let mut random = Random::new(9);
         let mut free = FreePages(0);
         for number in 0..20 * pages {

@@ -13,7 +13,7 @@ use flashlore_flash::{Cause, Completion, Geometry, Ppn, Tag, Time, When};
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Access, Demand, ENTRIES_PER_PAGE, MapKeeper};
 use flashlore_ftl::{
-    Counters, DedupFtl, FtlError, FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger,
+    ContentFtl, Counters, FtlError, FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger,
     VictimChoice, Watermarks,
 };
 use flashlore_oracle::map_cache::MapModel;
@@ -356,7 +356,7 @@ proptest! {
             out_of_line: false,
         };
         let (geometry, options) = (&device.geometry, device.options.clone());
-        let mut ftl = DedupFtl::with_keeper(medium(geometry), options, dedup, NoCensus, both).unwrap();
+        let mut ftl = ContentFtl::with_keeper(medium(geometry), options, dedup, NoCensus, both).unwrap();
         let mut random = Random::new(seed);
         exercise!(ftl, device, 2, |random, number| PageTag(random.below(values)));
     }

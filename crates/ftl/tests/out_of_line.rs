@@ -12,7 +12,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Geometry, PlaneId, Tag, Time, When};
 use flashlore_ftl::map_cache::{Demand, MapKeeper};
-use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
+use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<PageTag>>;
@@ -59,7 +59,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A device, what it should hold, and the present.
 struct Run<K> {
-    ftl: DedupFtl<PageTag, Medium, ValueLedger, K>,
+    ftl: ContentFtl<PageTag, Medium, ValueLedger, K>,
     model: BTreeMap<u32, PageTag>,
     now: Time,
 }
@@ -208,21 +208,21 @@ proptest! {
         let (ledger, model) = (ValueLedger::default(), BTreeMap::new());
         if cached {
             let keeper = Demand::new(options.exported, 64, true, PageTag::FOREIGN);
-            let Ok(ftl) = DedupFtl::with_keeper(medium, options, dedup, ledger, keeper) else {
+            let Ok(ftl) = ContentFtl::with_keeper(medium, options, dedup, ledger, keeper) else {
                 return Err(TestCaseError::reject("no room for translation pages"));
             };
             history(Run { ftl, model, now: 0 }, &steps, entries.is_some())?;
         } else {
-            let ftl = DedupFtl::new(medium, options, dedup, ledger).unwrap();
+            let ftl = ContentFtl::new(medium, options, dedup, ledger).unwrap();
             history(Run { ftl, model, now: 0 }, &steps, entries.is_some())?;
         }
     }
 }
 
-fn device() -> DedupFtl<PageTag, Medium, ValueLedger> {
+fn device() -> ContentFtl<PageTag, Medium, ValueLedger> {
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
     let medium = Checked::new(MemoryFlash::new(geometry));
-    DedupFtl::new(
+    ContentFtl::new(
         medium,
         FtlOptions::new(64),
         UNLIMITED,
@@ -232,7 +232,7 @@ fn device() -> DedupFtl<PageTag, Medium, ValueLedger> {
 }
 
 /// Writes without hashing.
-fn leave<F, L>(ftl: &mut DedupFtl<PageTag, F, L>, at: Time, lpn: u32, value: u32)
+fn leave<F, L>(ftl: &mut ContentFtl<PageTag, F, L>, at: Time, lpn: u32, value: u32)
 where
     F: Flash,
     F::Page: Clone,
@@ -306,7 +306,7 @@ fn a_die_that_collection_has_work_for_is_not_read() {
     let mut options = FtlOptions::new(64);
     options.collect.mode = Mode::Background;
     options.collect.watermarks = Watermarks { low: 2, high: 4 };
-    let mut ftl = DedupFtl::new(flash, options, UNLIMITED, NoCensus).unwrap();
+    let mut ftl = ContentFtl::new(flash, options, UNLIMITED, NoCensus).unwrap();
     let mut now = 0;
     let mut collected = 0;
     for value in 0..600 {
@@ -337,7 +337,7 @@ fn duplicates_are_not_compared_so_verification_is_refused() {
         verify: true,
         ..UNLIMITED
     };
-    let refused = DedupFtl::<PageTag, _, _>::new(medium, FtlOptions::new(64), verify, NoCensus);
+    let refused = ContentFtl::<PageTag, _, _>::new(medium, FtlOptions::new(64), verify, NoCensus);
     let message = refused.err().map(|error| error.to_string());
     assert!(message.is_some_and(|m| m.contains("excludes verification")));
 }

@@ -4,7 +4,7 @@
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Cause, Completion, Finished, Geometry, Ready, Tag, Time, When};
-use flashlore_ftl::{DedupFtl, FtlOptions, PlainFtl};
+use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl};
 
 const READ: u64 = 25;
 const PROGRAM: u64 = 200;
@@ -234,7 +234,7 @@ fn a_candidate_that_waits_in_a_page_buffer_is_compared_there() {
         out_of_line: false,
     };
     let flash = flash(8, 4, false);
-    let mut ftl = DedupFtl::new(flash, FtlOptions::new(64), dedup, NoCensus).unwrap();
+    let mut ftl = ContentFtl::new(flash, FtlOptions::new(64), dedup, NoCensus).unwrap();
     let (now, value) = (When::now(0), PageTag(5));
     ftl.write(now, 0, value, Tag::NONE).unwrap();
     assert_eq!(

@@ -11,8 +11,8 @@ use flashlore_flash::record::{Op as Done, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::{
-    DedupFtl, FtlError, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate, Streams,
-    Trigger, VictimChoice,
+    ContentFtl, FtlError, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate,
+    Streams, Trigger, VictimChoice,
 };
 use flashlore_oracle::OracleError;
 use flashlore_oracle::ca_ftl::{CaFtl, CaOptions};
@@ -294,7 +294,7 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
         out_of_line: false,
     };
     let ledger = ValueLedger::default();
-    let mut ftl = DedupFtl::new(device.medium(), device.options.clone(), dedup, ledger).unwrap();
+    let mut ftl = ContentFtl::new(device.medium(), device.options.clone(), dedup, ledger).unwrap();
     let mut model = CaFtl::new(
         device.rules.clone(),
         CaOptions {

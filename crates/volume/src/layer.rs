@@ -12,7 +12,7 @@ use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
-use flashlore_ftl::{DedupFtl, FtlError, Outcome, PlainFtl};
+use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
 use flashlore_medium::Medium;
 
 use crate::format::{Kind, Slot};
@@ -278,7 +278,7 @@ impl Kept for Digest {
 
 /// With objects: deduplication, old versions, or both.
 pub(crate) struct WithObjects<C, M: Medium, E: Encoder<C, StoredUnit>> {
-    pub ftl: DedupFtl<C, Nand<M>, NoCensus, Resident, E>,
+    pub ftl: ContentFtl<C, Nand<M>, NoCensus, Resident, E>,
 }
 
 /// What reading the candidate of a write told.

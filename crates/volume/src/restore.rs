@@ -13,7 +13,7 @@ use flashlore_ftl::content::delta::packs::Slot;
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
-use flashlore_ftl::{DedupFtl, PlainFtl};
+use flashlore_ftl::{ContentFtl, PlainFtl};
 use flashlore_medium::Medium;
 
 use crate::dirty::DirtyPages;
@@ -204,7 +204,7 @@ where
         history: found.history,
         blocks: &found.blocks,
     };
-    let ftl = DedupFtl::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
+    let ftl = ContentFtl::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
     Ok(Box::new(WithObjects { ftl }))
 }
 

@@ -10,7 +10,7 @@ use flashlore_content::{Digest, NoCensus, PageBytes};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
-use flashlore_ftl::{Counters, DedupFtl, PlainFtl};
+use flashlore_ftl::{ContentFtl, Counters, PlainFtl};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
 use flashlore_volume::policies::{dedup_options, ftl_options};
@@ -20,7 +20,7 @@ use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 /// The simulated twin: content is the digest of the bytes, so the index sees the same fingerprints.
 enum Twin {
     Plain(Box<PlainFtl<MemoryFlash<Digest>>>),
-    Dedup(Box<DedupFtl<Digest, MemoryFlash<Digest>, NoCensus>>),
+    Dedup(Box<ContentFtl<Digest, MemoryFlash<Digest>, NoCensus>>),
 }
 
 impl Twin {
@@ -30,7 +30,7 @@ impl Twin {
         match id.policy {
             Policy::Plain => Twin::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),
             _ => {
-                let ftl = DedupFtl::new(flash, options, dedup_options(id), NoCensus);
+                let ftl = ContentFtl::new(flash, options, dedup_options(id), NoCensus);
                 Twin::Dedup(Box::new(ftl.unwrap()))
             }
         }

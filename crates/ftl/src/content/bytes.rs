@@ -13,7 +13,7 @@ use super::delta::Delta;
 use super::delta::packs::{Packs, RestoredPack, Slot};
 use super::history::Versions;
 use super::store::Store;
-use super::{DedupFtl, Fresh, Outcome, Policies};
+use super::{ContentFtl, Fresh, Outcome, Policies};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::Resident;
@@ -73,7 +73,7 @@ pub struct Restored<'a, C, V> {
     pub blocks: &'a RestoredBlocks,
 }
 
-impl<C, F, L, E> DedupFtl<C, F, L, Resident, E>
+impl<C, F, L, E> ContentFtl<C, F, L, Resident, E>
 where
     C: Content,
     F: Flash,
@@ -129,7 +129,7 @@ where
                 .map(|(options, history)| Versions::restore(history, options)),
             page: PhantomData,
         };
-        let mut ftl = DedupFtl { core, store };
+        let mut ftl = ContentFtl { core, store };
         ftl.restore_packed(packed, packs);
         for object in objects {
             if ftl.candidate(object.content).is_none() {
@@ -264,7 +264,7 @@ where
     /// asked for and pays. Answers its object.
     ///
     /// # Errors
-    /// As [`DedupFtl::write`].
+    /// As [`ContentFtl::write`].
     pub fn write_new(
         &mut self,
         when: When,
@@ -287,7 +287,7 @@ where
     /// Writes the content of an object anew, because the stored page has rotted.
     ///
     /// # Errors
-    /// As [`DedupFtl::write`].
+    /// As [`ContentFtl::write`].
     pub fn rewrite(
         &mut self,
         when: When,

@@ -2,8 +2,8 @@
 //! written are hashed in idle time.
 //!
 //! The phases are the caller's, who knows when the die and the hash unit are idle: ask when the next
-//! page could be read ([`DedupFtl::scan_start`]), read it ([`DedupFtl::scan`]), hash it, end the scan
-//! ([`DedupFtl::end_scan`]). One page at a time. A duplicate's logical page refers to the indexed object
+//! page could be read ([`ContentFtl::scan_start`]), read it ([`ContentFtl::scan`]), hash it, end the scan
+//! ([`ContentFtl::end_scan`]). One page at a time. A duplicate's logical page refers to the indexed object
 //! from then on, and its own object dies; any other page is entered into the index. Nothing is
 //! programmed, but a map that is partly in RAM may write back translation pages.
 //!
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ready, Tag, Time};
 
-use super::DedupFtl;
+use super::ContentFtl;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::objects::Objects;
@@ -129,7 +129,7 @@ impl<C: Content> Scan<C> {
     }
 }
 
-impl<C, F, L, K, E> DedupFtl<C, F, L, K, E>
+impl<C, F, L, K, E> ContentFtl<C, F, L, K, E>
 where
     C: Content,
     F: Flash,

@@ -16,7 +16,7 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Tag, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::{DedupFtl, FtlError, FtlOptions, Outcome, Policies, Unhashed};
+use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, Policies, Unhashed};
 
 use crate::common::values::{Lengths, Page, V};
 use crate::draw::{Case, Combination, Step};
@@ -25,7 +25,7 @@ use crate::front::{Change, Front, FrontKind, Leaving};
 use crate::versions::{Origin, Versions};
 
 type Medium = Checked<MemoryFlash<Page>>;
-pub type Device = DedupFtl<V, Medium, NoCensus, Resident, Lengths>;
+pub type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
 
 /// How far back instants are compared at the end.
 const BACK: [u64; 9] = [0, 1, 2, 5, 11, 31, 77, 160, 333];
@@ -82,7 +82,7 @@ impl Rig {
             versions: case.versions.clone(),
             encoder: case.lengths,
         };
-        let mut ftl = DedupFtl::with_policies(medium(), options, policies, NoCensus, Resident)
+        let mut ftl = ContentFtl::with_policies(medium(), options, policies, NoCensus, Resident)
             .expect("what is drawn fits together");
         ftl.begin_history();
         Rig {

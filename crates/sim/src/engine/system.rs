@@ -16,7 +16,7 @@ use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
 use flashlore_ftl::{
-    Candidate, CandidateRead, DedupFtl, FtlError, FtlOptions, PartsRead, PlainFtl, Policies,
+    Candidate, CandidateRead, ContentFtl, FtlError, FtlOptions, PartsRead, PlainFtl, Policies,
     Unhashed,
 };
 
@@ -319,7 +319,7 @@ impl<K: MapKeeper<()>> System for Plain<K> {
 
 /// The deduplicating device.
 pub struct Deduplicating<L, K = Resident, E: Encoder<PageTag, ()> = NoEncoder>(
-    DedupFtl<PageTag, NandSim, L, K, E>,
+    ContentFtl<PageTag, NandSim, L, K, E>,
 );
 
 impl<L: Ledger<PageTag>> Deduplicating<L> {
@@ -333,7 +333,9 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
         dedup: DedupOptions,
         ledger: L,
     ) -> std::result::Result<Self, OptionsError> {
-        Ok(Deduplicating(DedupFtl::new(flash, options, dedup, ledger)?))
+        Ok(Deduplicating(ContentFtl::new(
+            flash, options, dedup, ledger,
+        )?))
     }
 }
 
@@ -350,7 +352,7 @@ impl<L: Ledger<PageTag>> Deduplicating<L, Demand<()>> {
         cache_bytes: u64,
     ) -> std::result::Result<Self, OptionsError> {
         let keeper = Demand::new(options.exported, cache_bytes, true, ());
-        let ftl = DedupFtl::with_keeper(flash, options, dedup, ledger, keeper)?;
+        let ftl = ContentFtl::with_keeper(flash, options, dedup, ledger, keeper)?;
         Ok(Deduplicating(ftl))
     }
 }
@@ -366,14 +368,14 @@ impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> 
         policies: Policies<E>,
         ledger: L,
     ) -> std::result::Result<Self, OptionsError> {
-        let ftl = DedupFtl::with_policies(flash, options, policies, ledger, Resident)?;
+        let ftl = ContentFtl::with_policies(flash, options, policies, ledger, Resident)?;
         Ok(Deduplicating(ftl))
     }
 }
 
 impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
     /// The translation layer.
-    pub fn ftl(&self) -> &DedupFtl<PageTag, NandSim, L, K, E> {
+    pub fn ftl(&self) -> &ContentFtl<PageTag, NandSim, L, K, E> {
         &self.0
     }
 }
