@@ -107,6 +107,9 @@ impl Fault {
 /// adds up millions of durations.
 const LONGEST: Nanos = Nanos(3_600_000_000_000);
 
+/// The longest period of what is done now and then, beside the days and weeks of a trace.
+const LONGEST_PERIOD: Nanos = Nanos(365 * 24 * 3_600_000_000_000);
+
 /// The most requests in flight: the host keeps a record for each from the start.
 const DEEPEST: u32 = 1 << 20;
 
@@ -303,10 +306,11 @@ impl Checked for SystemConfig {
 
 fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
-    check_durations([
-        ("delta.scan_period", delta.scan_period),
-        ("history.field_time", system.history.field_time),
-    ])?;
+    check_durations([("history.field_time", system.history.field_time)])?;
+    if delta.scan_period > LONGEST_PERIOD {
+        let message = format!("expected at most one year, found {}", delta.scan_period);
+        return Err(Fault::new("delta.scan_period", message));
+    }
     if system.history.enabled && system.dedup.enabled && system.dedup.out_of_line {
         let message = "pages hashed in idle time must be live, which history excludes";
         return Err(Fault::new("dedup.out_of_line", message));
