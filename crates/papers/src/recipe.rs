@@ -54,7 +54,10 @@ impl Recipe {
             *blocks = scaled(f64::from(*blocks)) as u32;
         }
         let capacity = config.device.space.capacity.as_mut();
-        for Size(bytes) in capacity.into_iter().chain([&mut config.device.buffer.size]) {
+        for Size(bytes) in capacity.into_iter().chain([
+            &mut config.device.buffer.size,
+            &mut config.device.read_cache.size,
+        ]) {
             *bytes = scaled((*bytes / UNIT_BYTES) as f64) as u64 * UNIT_BYTES;
         }
         limited(&mut config.system.dedup.index_entries);

@@ -5,7 +5,7 @@ mod common;
 use common::{Uniform, config};
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{RunOptions, simulate};
-use flashlore_sim::results::RunResult;
+use flashlore_sim::results::{CacheTraffic, RunResult};
 
 const PAGES: u32 = 16_384;
 /// So slow that the device keeps up.
@@ -97,6 +97,44 @@ fn a_queue_changes_neither_what_is_asked_nor_what_is_programmed_for_it() {
     }
 }
 
+#[test]
+fn a_read_cache_holds_its_share_of_addresses_or_of_values() {
+    const SIZE: &str = "device.read_cache.size=4MiB";
+    let share = |run: &RunResult| run.read_cache.hits as f64 / run.host.read_pages as f64;
+    for buffered in [false, true] {
+        let (policy, size) = ("device.buffer.policy=fifo", "device.buffer.size=4MiB");
+        let before: &[&str] = if buffered { &[policy, size] } else { &[] };
+        let cached = |key| run("ca-ssd", 4000, &[before, &[key, SIZE]].concat());
+        let none = run("ca-ssd", 4000, before);
+        assert_eq!(none.read_cache, CacheTraffic::default());
+        let lpn = cached("device.read_cache.key=lpn");
+        let value = cached("device.read_cache.key=value");
+        for run in [&lpn, &value] {
+            let CacheTraffic { hits, misses } = run.read_cache;
+            assert_eq!(hits + misses + run.buffer.read_hits, run.host.read_pages);
+            assert_eq!(run.host.read_pages, none.host.read_pages);
+            assert_eq!(run.flash.page_programs, none.flash.page_programs);
+            let saved = none.flash.page_reads - run.flash.page_reads;
+            assert!(
+                saved.abs_diff(hits) < 10,
+                "{saved} reads saved by {hits} hits"
+            );
+            assert!(run.response_us.read.mean < none.response_us.read.mean);
+        }
+        // 1,024 of 16,384 pages; of the values there are 4,000, each on about four pages.
+        assert!((share(&lpn) - 1.0 / 16.0).abs() < 0.01, "{}", share(&lpn));
+        assert!(share(&value) > 2.0 * share(&lpn), "{}", share(&value));
+    }
+    // A device whose reads wait for shared channels keeps what it has read all the same.
+    let shared = [
+        "device.timing.channel=shared",
+        "device.read_cache.key=lpn",
+        SIZE,
+    ];
+    let shared = run("plain", 0, &shared);
+    assert!((share(&shared) - 1.0 / 16.0).abs() < 0.01);
+}
+
 /// What cannot be is refused with the key that says so.
 #[test]
 fn impossible_settings_name_their_key() {
@@ -110,6 +148,10 @@ fn impossible_settings_name_their_key() {
     let error = refused("plain", 0, &both);
     assert!(error.contains("queue.enabled"), "{error}");
     assert!(error.contains("device.buffer.policy = \"none\""), "{error}");
+    let valued = ["device.read_cache.key=value"];
+    let error = refused("plain", 0, &valued);
+    assert!(error.contains("device.read_cache.key"), "{error}");
+    assert!(error.contains("dedup.enabled"), "{error}");
     let sampled = ["dedup.sampling=request", "device.buffer.policy=slru"];
     let error = refused("ca-ssd", 4, &sampled);
     assert!(error.contains("dedup.sampling"), "{error}");

@@ -103,6 +103,7 @@ fn host(setup: Setup) -> Host {
         out_of_line: setup.out_of_line,
         flush_after: 1000,
         front: None,
+        read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,

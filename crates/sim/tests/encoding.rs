@@ -105,6 +105,7 @@ fn means(device: &mut Device, requests: Vec<Request>) -> (f64, f64) {
         out_of_line: false,
         flush_after: 1_000_000,
         front: None,
+        read_cache: None,
         needs_content: false,
         codec: CodecTimes {
             encode: ENCODE,

@@ -7,9 +7,9 @@ use flashlore_sim::config::{
     RunConfig, Settings, config_hash, load_device, load_host, load_system,
 };
 use flashlore_sim::results::{
-    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host, LatencyByKind,
-    MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile, RunOutput, RunResult,
-    RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table, differences,
+    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
+    LatencyByKind, MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile, RunOutput,
+    RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table, differences,
     write_directory,
 };
 use flashlore_trace::{ContentModel, Format, WorkloadOptions};
@@ -76,6 +76,7 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
         gc,
         map: MapTraffic::default(),
         buffer: BufferTraffic::default(),
+        read_cache: CacheTraffic::default(),
         queue: QueueTraffic::default(),
         history: History::default(),
         delta: Delta::default(),
@@ -122,7 +123,7 @@ fn documented_names_are_there() {
         programs.duplicate, programs.reborn, programs.packed, programs.merge, programs.gc, \
         programs.wear, programs.map, programs.padding, waf_total, waf_gc, gc.victims, gc.valid_units_moved, \
         gc.mean_valid_per_victim, map.hits, map.misses, map.reads, map.programs, buffer.read_hits, buffer.write_hits, buffer.evictions, buffer.trimmed, buffer.pages_begin, \
-        buffer.pages_end, queue.read_hits, queue.flushes, queue.flushed, queue.requests_per_flush, queue.changes_begin, queue.changes_end, dedup.hits, dedup.misses, dedup.silent, dedup.evictions, dedup.entries, \
+        buffer.pages_end, read_cache.hits, read_cache.misses, queue.read_hits, queue.flushes, queue.flushed, queue.requests_per_flush, queue.changes_begin, queue.changes_end, dedup.hits, dedup.misses, dedup.silent, dedup.evictions, dedup.entries, \
         dedup.paper_bytes, response_us.read.count, response_us.write.mean, response_us.all.std, response_us.all.p50, \
         response_us.all.p95, response_us.all.p99, response_us.all.p999, response_us.all.p9999, response_us.all.max, \
         service_us.read.count, service_us.write.max, service_us.all.p50, erases.min, erases.mean, erases.max, \

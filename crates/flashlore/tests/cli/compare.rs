@@ -12,7 +12,7 @@ const NAMES: &str = "system device trace seed config_hash host.requests host.rea
     programs.merge programs.gc programs.wear programs.map \
     programs.padding waf_total waf_gc gc.victims gc.valid_units_moved gc.mean_valid_per_victim \
     map.hits map.misses map.reads map.programs buffer.read_hits buffer.write_hits buffer.evictions buffer.trimmed \
-    buffer.pages_begin buffer.pages_end queue.read_hits queue.flushes queue.flushed queue.requests_per_flush \
+    buffer.pages_begin buffer.pages_end read_cache.hits read_cache.misses queue.read_hits queue.flushes queue.flushed queue.requests_per_flush \
     queue.changes_begin queue.changes_end dedup.hits dedup.misses dedup.silent dedup.evictions dedup.entries dedup.paper_bytes \
     dedup.bypassed dedup.unsampled dedup.scanned dedup.scan_duplicates \
     response_us.read.count response_us.write.mean response_us.all.std response_us.all.p50 \

@@ -47,6 +47,8 @@ pub struct DeviceConfig {
     pub map: MapCache,
     /// RAM that takes the writes of the host.
     pub buffer: BufferConfig,
+    /// RAM that keeps pages which were read.
+    pub read_cache: ReadCacheConfig,
     /// Wear levelling.
     pub wear: Wear,
     /// The state in which a run finds the device.
@@ -341,6 +343,35 @@ pub enum BufferPolicy {
 }
 
 impl BufferConfig {
+    /// Mapping units it holds.
+    pub fn pages(&self) -> u64 {
+        self.size.0 / UNIT_BYTES
+    }
+}
+
+/// RAM that keeps pages which were read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadCacheConfig {
+    /// Whether there is any, and what a page is found by.
+    pub key: CacheKey,
+    /// Its size, rounded down to whole mapping units. Not used by [`CacheKey::None`].
+    pub size: Size,
+}
+
+/// Whether there is a read cache, and what a page is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheKey {
+    /// There is none.
+    None,
+    /// Its address.
+    Lpn,
+    /// Its content: equal pages take one place.
+    Value,
+}
+
+impl ReadCacheConfig {
     /// Mapping units it holds.
     pub fn pages(&self) -> u64 {
         self.size.0 / UNIT_BYTES

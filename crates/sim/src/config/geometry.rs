@@ -254,6 +254,15 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             ),
         ));
     }
+    if !(1..=u64::from(u32::MAX)).contains(&device.read_cache.pages()) {
+        return Err(Fault::new(
+            "read_cache.size",
+            format!(
+                "expected 4KiB, a page, to less than 16TiB, found {}",
+                device.read_cache.size
+            ),
+        ));
+    }
     if device
         .auto
         .as_ref()

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{Tree, merge, nest};
-use super::device::{BufferPolicy, DeviceConfig};
+use super::device::{BufferPolicy, CacheKey, DeviceConfig};
 use super::error::ConfigError;
 use super::host::HostConfig;
 use super::layer::Origin;
@@ -53,7 +53,18 @@ impl RunConfig {
         self.system.check().map_err(unplaced(Kind::System))?;
         self.host.check().map_err(unplaced(Kind::Host))?;
         self.check_buffer().map_err(unplaced(Kind::System))?;
+        self.check_read_cache().map_err(unplaced(Kind::Device))?;
         self.device.shape().map(|_| ())
+    }
+
+    /// Only deduplication knows values.
+    fn check_read_cache(&self) -> Result<(), Fault> {
+        if self.device.read_cache.key == CacheKey::Value && !self.system.dedup.enabled {
+            let message =
+                "\"value\" needs a system that knows equal content, with dedup.enabled = true";
+            return Err(Fault::new("read_cache.key", message));
+        }
+        Ok(())
     }
 
     /// What a system cannot have behind a write buffer.

@@ -16,9 +16,10 @@ mod system;
 mod template;
 
 pub use device::{
-    Auto, BufferConfig, BufferPolicy, ChannelMode, Concurrency, DeviceConfig, Energy, Gc, GcCheck,
-    GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Placement, Pool, Precondition, Rotate,
-    Space, SpareDefinition, Streams, StripeLevel, Timing, Wear,
+    Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, Concurrency, DeviceConfig, Energy, Gc,
+    GcCheck, GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Placement, Pool,
+    Precondition, ReadCacheConfig, Rotate, Space, SpareDefinition, Streams, StripeLevel, Timing,
+    Wear,
 };
 pub use error::ConfigError;
 pub use flashlore_units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

@@ -65,6 +65,12 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 json!("slru"),
                 "only policy \"slru\" has segments",
             ),
+            strict_any(
+                "read_cache.size",
+                "read_cache.key",
+                vec![json!("lpn"), json!("value")],
+                "key \"none\" has no cache",
+            ),
         ],
         Kind::Host => vec![
             strict(

@@ -22,8 +22,8 @@ use super::error::RunError;
 use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, Algorithm, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy,
-    Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams, StripeLevel,
+    Acknowledge, Algorithm, BufferPolicy, CacheKey, ChannelMode, Concurrency, GcCheck, GcMode,
+    GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams, StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
@@ -160,6 +160,13 @@ pub fn front_options(config: &RunConfig) -> Option<FrontOptions> {
         },
     };
     Some(FrontOptions::Buffer { places, policy })
+}
+
+/// What pages that were read are kept under, and how many.
+pub fn read_cache_options(config: &RunConfig) -> Option<(CacheKey, u32)> {
+    let cache = &config.device.read_cache;
+    let places = u32::try_from(cache.pages()).unwrap_or(u32::MAX);
+    (cache.key != CacheKey::None).then_some((cache.key, places))
 }
 
 /// The settings of deduplication on a device.

@@ -38,10 +38,12 @@ use self::front::Leaving;
 use super::front::FrontOptions;
 use super::measure::Measured;
 use super::order::Order;
+use super::read_cache::ReadCache;
 use super::recovery::Truth;
 use super::requests::{InFlight, Requests, SentBy};
 use super::system::{Distance, System};
-use crate::config::Load;
+use crate::config::{CacheKey, Load};
+use crate::results::CacheTraffic;
 
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
@@ -108,6 +110,8 @@ pub struct Host {
     pub flush_after: Time,
     /// What stands before the translation layer.
     pub front: Option<FrontOptions>,
+    /// What pages that were read are kept under, and how many.
+    pub read_cache: Option<(CacheKey, u32)>,
     /// Whether the system looks for equal content, so that a write must carry it.
     pub needs_content: bool,
     /// How encoding takes time.
@@ -170,6 +174,8 @@ pub struct Driver<'a, S> {
     truth: Option<Truth>,
     /// The front with the changes that leave it.
     front: Option<Box<Leaving>>,
+    /// Pages that were read.
+    cache: Option<Box<ReadCache>>,
     /// Closed loop: when the next requests may arrive.
     turns: BinaryHeap<Reverse<Time>>,
     now: Time,
@@ -209,6 +215,9 @@ impl<'a, S: System> Driver<'a, S> {
             codec: Codec::new(host.codec),
             truth: None,
             front: front.map(Box::new),
+            cache: host
+                .read_cache
+                .map(|(key, places)| Box::new(ReadCache::new(key, places))),
             turns,
             now: 0,
             last_end: 0,
@@ -251,6 +260,9 @@ impl<'a, S: System> Driver<'a, S> {
         self.measuring = true;
         if let Some(front) = &mut self.front {
             front.restart();
+        }
+        if let Some(cache) = &mut self.cache {
+            cache.restart();
         }
     }
 
@@ -476,6 +488,7 @@ impl<'a, S: System> Driver<'a, S> {
             start: Time::MAX,
             end: at,
             left: request.units,
+            lpn: request.lpn,
             units: request.units,
             number: self.number - 1,
             op: request.op,
@@ -489,6 +502,7 @@ impl<'a, S: System> Driver<'a, S> {
             return Ok(());
         }
         match request.op {
+            Op::Read if self.cache.is_some() => self.read_through_cache(flight)?,
             Op::Read => self.read(flight, request.lpn)?,
             Op::Write => self.write(flight, request, payload)?,
             Op::Trim => self.trim(flight, request.lpn)?,
@@ -516,18 +530,73 @@ impl<'a, S: System> Driver<'a, S> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
         for unit in lpn..lpn + flight.units {
-            if S::ENCODES {
-                self.read_unit(&mut flight, unit, slot)?;
-                continue;
-            }
-            let done = self.system.read(at, unit, Cause::Host, Tag(slot))?;
-            match done.unwrap_or(Completion::instant(at)) {
-                Completion::At { start, end } => flight.served(start, end),
-                Completion::Later(_) => {}
+            self.read_from_flash(at, &mut flight, unit, slot)?;
+        }
+        self.settle(slot, flight);
+        Ok(())
+    }
+
+    /// Reads a unit for the host.
+    #[inline(always)]
+    fn read_from_flash(
+        &mut self,
+        at: Time,
+        flight: &mut InFlight,
+        unit: u32,
+        slot: u32,
+    ) -> Result<()> {
+        if S::ENCODES {
+            return self.read_unit(flight, unit, slot);
+        }
+        let done = self.system.read(at, unit, Cause::Host, Tag(slot))?;
+        match done.unwrap_or(Completion::instant(at)) {
+            Completion::At { start, end } => flight.served(start, end),
+            Completion::Later(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Reads what is not in the read cache.
+    #[inline(never)]
+    fn read_through_cache(&mut self, mut flight: InFlight) -> Result<()> {
+        let at = flight.arrival;
+        let slot = self.requests.insert(flight);
+        for unit in flight.lpn..flight.lpn + flight.units {
+            match self.is_cached(unit) {
+                true => flight.served(at, at),
+                false => self.read_from_flash(at, &mut flight, unit, slot)?,
             }
         }
         self.settle(slot, flight);
         Ok(())
+    }
+
+    /// Whether a unit that is read is in the read cache, if there is one.
+    fn is_cached(&mut self, unit: u32) -> bool {
+        let Some(cache) = &mut self.cache else {
+            return false;
+        };
+        let key = cache.key(unit, || self.system.content(unit));
+        key.is_some_and(|key| cache.reads(key))
+    }
+
+    /// What a request has read is in the read cache, if there is one.
+    #[inline(never)]
+    fn keep_in_cache(&mut self, flight: &InFlight) {
+        let Some(cache) = &mut self.cache else {
+            return;
+        };
+        for unit in flight.lpn..flight.lpn + flight.units {
+            if let Some(key) = cache.key(unit, || self.system.content(unit)) {
+                cache.has_read(key);
+            }
+        }
+    }
+
+    /// What the read cache has counted.
+    pub fn cache_traffic(&self) -> CacheTraffic {
+        let cache = self.cache.as_ref();
+        cache.map_or(CacheTraffic::default(), |cache| cache.traffic())
     }
 
     /// Keeps a request in its slot if units are missing, else records it.
@@ -635,6 +704,9 @@ impl<'a, S: System> Driver<'a, S> {
     fn finish(&mut self, flight: &InFlight) {
         if flight.by == SentBy::Front {
             return self.leave_front(flight);
+        }
+        if self.cache.is_some() && flight.op == Op::Read {
+            self.keep_in_cache(flight);
         }
         let sectors = match flight.op {
             Op::Read | Op::Write => u64::from(flight.units) * 8,

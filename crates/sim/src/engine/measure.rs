@@ -207,6 +207,7 @@ mod tests {
             start: 4_000,
             end: 9_000,
             left: 0,
+            lpn: 8,
             units: 2,
             number: 5,
             op: Op::Write,

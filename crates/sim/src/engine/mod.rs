@@ -8,6 +8,7 @@
 //! | [`driver`] | the host model: requests in time order, their units, their responses |
 //! | [`front`] | a write buffer or a sorting queue before the translation layer |
 //! | [`lengths`] | how long encoded values are |
+//! | [`read_cache`] | pages that were read, kept for later reads |
 //! | [`order`] | the order of changes to one page |
 //! | [`requests`] | requests in flight |
 //! | [`recovery`] | whether old versions are what the host had written |
@@ -23,6 +24,7 @@ pub mod lengths;
 pub mod measure;
 pub mod order;
 pub mod precondition;
+pub mod read_cache;
 pub mod recovery;
 pub mod requests;
 pub mod run;

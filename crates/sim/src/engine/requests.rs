@@ -26,6 +26,8 @@ pub struct InFlight {
     pub end: Time,
     /// Units not done yet.
     pub left: u32,
+    /// The first unit it touches.
+    pub lpn: u32,
     /// Units it touches.
     pub units: u32,
     /// Its number in the trace, from 0.

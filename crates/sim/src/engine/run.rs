@@ -22,9 +22,9 @@ use super::recovery::Truth;
 use super::system::{Deduplicating, EncodingTotals, HistoryTotals, Plain, System};
 use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
-    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host as HostTotals,
-    MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunOutput, RunResult, RunSpeed,
-    TraceFile, Utilization, peak_rss_bytes,
+    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
+    Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunOutput,
+    RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -256,6 +256,7 @@ fn host_of(config: &RunConfig) -> Host {
         out_of_line: dedup.out_of_line,
         flush_after: timing.flush_after.0,
         front: build::front_options(config),
+        read_cache: build::read_cache_options(config),
         needs_content: dedup.enabled || config.system.needs_bytes(),
         codec: build::codec_times(&config.system),
         record: build::record_time(&config.system),
@@ -327,6 +328,7 @@ fn replay<S: System>(
         writes: driver.host_writes(),
         reads: driver.host_reads(),
         traffic: driver.traffic(),
+        cached: driver.cache_traffic(),
     };
     let mut measured = driver.measured;
     measured.finish().map_err(|e| RunError::Log { source: e })?;
@@ -361,6 +363,7 @@ struct AtTheFront {
     writes: u64,
     reads: u64,
     traffic: Option<Traffic>,
+    cached: CacheTraffic,
 }
 
 impl AtTheFront {
@@ -504,6 +507,7 @@ fn report<S: System>(
             programs: c.programs_map,
         },
         buffer: front.buffer(),
+        read_cache: front.cached,
         queue: front.queue(),
         dedup,
         history: system.history().map_or(History::default(), |totals| {

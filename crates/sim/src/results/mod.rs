@@ -22,7 +22,8 @@ pub use output::{ResultsError, ResultsFile, RunOutput, write_directory, write_fi
 pub use overview::overview_table;
 pub use process::peak_rss_bytes;
 pub use record::{
-    BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host, MapTraffic,
-    Merges, Programs, QueueTraffic, ResponseByKind, RunResult, RunSpeed, TraceFile, Utilization,
+    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
+    MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunResult, RunSpeed, TraceFile,
+    Utilization,
 };
 pub use timeline::{Bucket, Timeline, TimelineRow};

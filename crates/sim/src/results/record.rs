@@ -48,6 +48,8 @@ pub struct RunResult {
     pub map: MapTraffic,
     /// The write buffer; zeros on a device without one.
     pub buffer: BufferTraffic,
+    /// The read cache; zeros on a device without one.
+    pub read_cache: CacheTraffic,
     /// The write queue; zeros on a system without one.
     pub queue: QueueTraffic,
     /// Deduplication; zeros on a system without it.
@@ -262,6 +264,17 @@ pub struct BufferTraffic {
     pub pages_begin: u64,
     /// The same at the end: they are not written.
     pub pages_end: u64,
+}
+
+/// What the read cache did. Units that the host read in a write buffer or write queue are not asked for
+/// here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheTraffic {
+    /// Units that were here.
+    pub hits: u64,
+    /// Units that were read from flash, or never written.
+    pub misses: u64,
 }
 
 /// What the write queue did. Units written and trimmed by the host + `changes_begin` = `flushed` +

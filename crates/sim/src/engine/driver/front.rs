@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Tag, Time};
+use flashlore_flash::Time;
 use flashlore_trace::{Op, Request};
 
 use super::changes::{Change, What};
@@ -80,7 +80,8 @@ impl<S: System> Driver<'_, S> {
     pub fn host_reads(&self) -> u64 {
         let reached = self.system.core().counters().host_reads;
         let front = self.front.as_ref();
-        reached + front.map_or(0, |front| front.front.read_hits())
+        let front = front.map_or(0, |front| front.front.read_hits());
+        reached + front + self.cache_traffic().hits
     }
 
     /// A request of the host meets the front.
@@ -106,18 +107,9 @@ impl<S: System> Driver<'_, S> {
         let slot = self.requests.insert(flight);
         for unit in lpn..lpn + flight.units {
             let here = self.front.as_mut().is_some_and(|f| f.front.reads(unit));
-            if S::ENCODES && !here {
-                self.read_unit(&mut flight, unit, slot)?;
-                continue;
-            }
-            let done = if here {
-                None
-            } else {
-                self.system.read(at, unit, Cause::Host, Tag(slot))?
-            };
-            match done.unwrap_or(Completion::instant(at)) {
-                Completion::At { start, end } => flight.served(start, end),
-                Completion::Later(_) => {}
+            match here || self.is_cached(unit) {
+                true => flight.served(at, at),
+                false => self.read_from_flash(at, &mut flight, unit, slot)?,
             }
         }
         self.settle(slot, flight);
@@ -195,6 +187,7 @@ impl<S: System> Driver<'_, S> {
             start: Time::MAX,
             end: at,
             left: 1,
+            lpn: unit.lpn,
             units: 1,
             number: u64::from(place),
             op,
