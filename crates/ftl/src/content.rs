@@ -218,10 +218,7 @@ where
         let most_objects = Self::most_objects(&flash, &options);
         let log = delta.is_some();
         let core = Core::with_keeper(flash, FtlOptions { log, ..options }, keeper)?;
-        let mut objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
-        if E::ON {
-            objects.count_others();
-        }
+        let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
         let most_packs = Self::most_packs(&core);
         let store = Store {
             objects,
@@ -570,8 +567,8 @@ where
             && why != Unhashed::Foreign
             && !self.store.objects.is_packed(object)
         {
-            self.store.objects.leave_unhashed(object, lpn);
-            scan.push(object);
+            self.store.objects.leave_unhashed(object);
+            scan.push(object, lpn);
         }
         Ok(done)
     }
@@ -1088,10 +1085,7 @@ where
         match &self.store.scan {
             Some(scan) => scan.check(&self.store.objects, &alive)?,
             None => {
-                if let Some(object) = alive
-                    .iter()
-                    .find(|&&o| self.store.objects.unhashed(o).is_some())
-                {
+                if let Some(object) = alive.iter().find(|&&o| self.store.objects.is_unhashed(o)) {
                     return Err(format!(
                         "object {object} is to be hashed, which nobody does"
                     ));
