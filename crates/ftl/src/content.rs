@@ -974,6 +974,14 @@ where
             .dedup
             .index
             .prefetch_slot(self.store.objects.fingerprint(content));
+        if E::ON {
+            if let Some(delta) = &self.store.delta {
+                delta.heat.prefetch(lpn);
+            }
+            if let Some(versions) = &self.store.versions {
+                versions.history.prefetch(lpn);
+            }
+        }
     }
 
     /// Asks for the object found and the old one, once slot and map entry are near.
@@ -989,6 +997,9 @@ where
     /// The object that dies when a page is written, unless it is written or shared meanwhile.
     #[inline(always)]
     fn dying(&self, lpn: u32) -> Option<u32> {
+        if E::ON && self.store.records() {
+            return None;
+        }
         let old = self.store.objects.object_of(lpn);
         old.filter(|&object| self.store.objects.is_last(object))
     }
@@ -997,24 +1008,15 @@ where
     #[inline(always)]
     pub fn prefetch_neighbours(&self, lpn: u32) {
         if let Some(old) = self.dying(lpn) {
-            let blocks = self.core.blocks();
-            blocks.prefetch_neighbours(self.store.objects.at(old));
+            self.store.prefetch_neighbours(&self.core, old);
         }
     }
 
     /// Asks for the block and the index slot of the old object, once that is near and if it dies.
     #[inline(always)]
     pub fn prefetch_death(&self, lpn: u32) {
-        let Some(old) = self.dying(lpn) else {
-            return;
-        };
-        self.core.prefetch(self.store.objects.at(old));
-        if self.store.objects.is_indexed(old) {
-            let fingerprint = self
-                .store
-                .objects
-                .fingerprint(self.store.objects.content(old));
-            self.store.dedup.index.prefetch_slot(fingerprint);
+        if let Some(old) = self.dying(lpn) {
+            self.store.prefetch_death(&self.core, old);
         }
     }
 

@@ -18,6 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use flashlore_flash::Ppn;
 use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_flash::hints::prefetch;
 
 use crate::mapping::objects::NO_OBJECT;
 
@@ -354,6 +355,20 @@ impl<E: Clone> Packs<E> {
     /// The slots of a page, dead ones too.
     pub fn slots(&self, pack: u32) -> &[Slot] {
         &self.packs[pack as usize].slots
+    }
+
+    /// Asks for the record of a page.
+    #[inline(always)]
+    pub fn prefetch(&self, pack: u32) {
+        prefetch(&self.packs, pack as usize);
+    }
+
+    /// Asks for its slots, once that is near.
+    #[inline(always)]
+    pub fn prefetch_slots(&self, pack: u32) {
+        if let Some(record) = self.packs.get(pack as usize) {
+            prefetch(&record.slots, 0);
+        }
     }
 
     /// The slot of an object in its page, and what it says.
