@@ -218,10 +218,7 @@ where
         let most_objects = Self::most_objects(&flash, &options);
         let log = delta.is_some();
         let core = Core::with_keeper(flash, FtlOptions { log, ..options }, keeper)?;
-        let mut objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
-        if E::ON {
-            objects.count_others();
-        }
+        let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
         let most_packs = Self::most_packs(&core);
         let store = Store {
             objects,
@@ -570,8 +567,8 @@ where
             && why != Unhashed::Foreign
             && !self.store.objects.is_packed(object)
         {
-            self.store.objects.leave_unhashed(object, lpn);
-            scan.push(object);
+            self.store.objects.leave_unhashed(object);
+            scan.push(object, lpn);
         }
         Ok(done)
     }
@@ -977,6 +974,14 @@ where
             .dedup
             .index
             .prefetch_slot(self.store.objects.fingerprint(content));
+        if E::ON {
+            if let Some(delta) = &self.store.delta {
+                delta.heat.prefetch(lpn);
+            }
+            if let Some(versions) = &self.store.versions {
+                versions.history.prefetch(lpn);
+            }
+        }
     }
 
     /// Asks for the object found and the old one, once slot and map entry are near.
@@ -992,6 +997,9 @@ where
     /// The object that dies when a page is written, unless it is written or shared meanwhile.
     #[inline(always)]
     fn dying(&self, lpn: u32) -> Option<u32> {
+        if E::ON && self.store.records() {
+            return None;
+        }
         let old = self.store.objects.object_of(lpn);
         old.filter(|&object| self.store.objects.is_last(object))
     }
@@ -1000,24 +1008,15 @@ where
     #[inline(always)]
     pub fn prefetch_neighbours(&self, lpn: u32) {
         if let Some(old) = self.dying(lpn) {
-            let blocks = self.core.blocks();
-            blocks.prefetch_neighbours(self.store.objects.at(old));
+            self.store.prefetch_neighbours(&self.core, old);
         }
     }
 
     /// Asks for the block and the index slot of the old object, once that is near and if it dies.
     #[inline(always)]
     pub fn prefetch_death(&self, lpn: u32) {
-        let Some(old) = self.dying(lpn) else {
-            return;
-        };
-        self.core.prefetch(self.store.objects.at(old));
-        if self.store.objects.is_indexed(old) {
-            let fingerprint = self
-                .store
-                .objects
-                .fingerprint(self.store.objects.content(old));
-            self.store.dedup.index.prefetch_slot(fingerprint);
+        if let Some(old) = self.dying(lpn) {
+            self.store.prefetch_death(&self.core, old);
         }
     }
 
@@ -1088,10 +1087,7 @@ where
         match &self.store.scan {
             Some(scan) => scan.check(&self.store.objects, &alive)?,
             None => {
-                if let Some(object) = alive
-                    .iter()
-                    .find(|&&o| self.store.objects.unhashed(o).is_some())
-                {
+                if let Some(object) = alive.iter().find(|&&o| self.store.objects.is_unhashed(o)) {
                     return Err(format!(
                         "object {object} is to be hashed, which nobody does"
                     ));

@@ -1,23 +1,36 @@
 //! Timed replay from memory through the whole host model, and the memory a device takes.
 //!
 //! `cargo bench -p flashlore-sim --bench replay [-- GIB [CASES]]` (default 8 GiB raw; `CASES` is a list of
-//! numbers such as `0,2`, counted from 0, for profiles of one of them). Uniform random 4 KiB
-//! writes on a full device, 64-page blocks, greedy collection in the foreground, response and service
-//! times recorded. Prints page requests a second of processor time of the one thread, what was
-//! switched on, amplification, hit rate, bytes a logical page, and a hash of the counters. Rounds of the
+//! numbers such as `0,2`, counted from 0, for profiles of one of them). Random 4 KiB writes, 5,000 a second,
+//! on a full device, 64-page blocks, greedy collection in the foreground, response and service
+//! times recorded. Prints page requests a second of processor time of the one thread, amplification, what was
+//! switched on and what it did, bytes a logical page, and a hash of the counters. Rounds of the
 //! systems are interleaved; the best of each counts.
+//!
+//! Addresses are uniform, but where there are differences: then half of the writes go to a 64th of the pages,
+//! which are write-hot. Old versions fill what the reserve leaves, so the window shrinks with nearly every
+//! write.
 
 use cpu_time::ThreadTime;
+use flashlore_content::delta::{Drawn, Ratio};
+use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Tag, When};
-use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::packs::MOST_BYTES;
+use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{FtlOptions, Policies};
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::front::FrontOptions;
+use flashlore_sim::engine::lengths::Lengths;
 use flashlore_sim::engine::system::{Deduplicating, Plain, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use rand_core::{Rng, SeedableRng};
@@ -26,6 +39,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const ROUNDS: usize = 5;
 const BLOCK: usize = 1 << 16;
 const BLOCKS_A_ROUND: usize = 16;
+/// Time between two requests.
+const GAP_NS: u64 = 200_000;
+/// Of the pages so many are hot, where some are: one in this number.
+const COLD_FOR_HOT: u32 = 64;
 
 /// Geometry and spare space of a case.
 #[derive(Clone, Copy)]
@@ -72,11 +89,20 @@ impl Shape {
     }
 }
 
-/// Draws requests: uniform addresses; so many in 100 writes repeat a recent value.
+/// What is written.
+#[derive(Clone, Copy, Default)]
+struct Writes {
+    /// So many in 100 repeat a recent value.
+    repeats: u32,
+    /// So many in 100 go to hot pages.
+    hot: u32,
+}
+
+/// Draws requests.
 struct Source {
     random: Xoshiro256PlusPlus,
     exported: u32,
-    repeats: u32,
+    writes: Writes,
     window: u32,
     content: bool,
     next_value: u32,
@@ -84,11 +110,11 @@ struct Source {
 }
 
 impl Source {
-    fn new(exported: u32, repeats: u32, content: bool) -> Self {
+    fn new(exported: u32, writes: Writes, content: bool) -> Self {
         Source {
             random: Xoshiro256PlusPlus::seed_from_u64(7),
             exported,
-            repeats,
+            writes,
             window: exported / 32,
             content,
             next_value: 0,
@@ -103,12 +129,18 @@ impl Source {
     fn block(&mut self, out: &mut RequestBlock) {
         out.clear();
         for _ in 0..BLOCK {
-            self.now += 200_000;
-            let lpn = self.below(self.exported);
+            self.now += GAP_NS;
+            let hot = self.writes.hot > 0 && self.below(100) < self.writes.hot;
+            let pages = if hot {
+                self.exported / COLD_FOR_HOT
+            } else {
+                self.exported
+            };
+            let lpn = self.below(pages);
             let mut first_value = NO_CONTENT;
             if self.content {
                 first_value = out.values.len() as u32;
-                let repeat = self.next_value > self.window && self.below(100) < self.repeats;
+                let repeat = self.next_value > self.window && self.below(100) < self.writes.repeats;
                 let value = if repeat {
                     self.next_value - 1 - self.below(self.window)
                 } else {
@@ -130,7 +162,8 @@ impl Source {
     }
 }
 
-fn host(front: Option<FrontOptions>) -> Host {
+/// A host whose writes are hashed, not encoded, and end no version.
+fn host() -> Host {
     Host {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
@@ -139,7 +172,7 @@ fn host(front: Option<FrontOptions>) -> Host {
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
-        front,
+        front: None,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,
@@ -156,98 +189,110 @@ struct Replay<S> {
     name: &'static str,
     shape: Shape,
     system: S,
-    front: Option<FrontOptions>,
+    host: Host,
     source: Source,
     best: f64,
-    last: (u64, u64, u64),
-    hits: (u64, u64),
+    last: [u64; COUNTS],
     block: RequestBlock,
 }
 
 impl<S: System> Replay<S> {
-    fn new(name: &'static str, shape: Shape, mut system: S, repeats: u32) -> Self {
+    fn new(name: &'static str, shape: Shape, mut system: S, host: Host, writes: Writes) -> Self {
         let exported = system.core().options().exported;
         for lpn in 0..exported {
             system.fill(lpn).expect("the device has room");
         }
-        let source = Source::new(exported, repeats, S::HASHES);
+        system.begin_history();
+        let source = Source::new(exported, writes, S::HASHES);
         let mut case = Replay {
             name,
             shape,
             system,
-            front: None,
+            host,
             source,
             best: f64::INFINITY,
-            last: (0, 0, 0),
-            hits: (0, 0),
+            last: [0; COUNTS],
             block: RequestBlock::default(),
         };
         // Overwritten three times, a device of uniform writes is in its steady state.
-        for _ in 0..3 * exported as usize / BLOCK {
-            case.replay();
-        }
+        case.replay(3 * exported as usize / BLOCK);
         case
     }
 
-    fn replay(&mut self) -> f64 {
-        self.source.block(&mut self.block);
-        let mut driver = Driver::new(&mut self.system, host(self.front), Measured::default());
+    /// Replays so many blocks of requests; answers the seconds that took.
+    fn replay(&mut self, blocks: usize) -> f64 {
+        let mut driver = Driver::new(&mut self.system, self.host, Measured::default());
         driver.begin_measuring();
+        let mut seconds = 0.0;
+        for _ in 0..blocks {
+            self.source.block(&mut self.block);
+            let begin = ThreadTime::now();
+            driver
+                .replay(&self.block, 0, BLOCK)
+                .expect("the device has room");
+            seconds += begin.elapsed().as_secs_f64();
+        }
         let begin = ThreadTime::now();
-        driver
-            .replay(&self.block, 0, BLOCK)
-            .expect("the device has room");
         driver.drain().expect("the device has room");
-        begin.elapsed().as_secs_f64()
+        seconds + begin.elapsed().as_secs_f64()
+    }
+
+    /// Host writes, programs and erases; hits and misses; differences stored; old versions recorded.
+    fn counts(&self) -> [u64; COUNTS] {
+        let core = self.system.core().counters();
+        let dedup = self.system.dedup().map(|(d, _)| d).unwrap_or_default();
+        let delta = self.system.delta().map_or(0, |d| d.counters.differences);
+        let history = self.system.history().map_or(0, |h| h.counters.recorded);
+        [
+            core.host_writes,
+            core.programs(),
+            core.erases,
+            dedup.hits,
+            dedup.misses,
+            delta,
+            history,
+        ]
+    }
+
+    /// Days and entries of the window, in a word for the report.
+    fn window(&self) -> String {
+        let Some(history) = self.system.history() else {
+            return String::new();
+        };
+        let seconds = (self.source.now - history.oldest) as f64 / 1e9;
+        let entries = history.entries as f64 / f64::from(self.source.exported);
+        format!("window {seconds:.0} s, {entries:.2} entries/page  ")
     }
 }
 
+/// What [`Replay::counts`] counts.
+const COUNTS: usize = 7;
+
 impl<S: System> Case for Replay<S> {
     fn round(&mut self) {
-        let before = self.system.core().counters().clone();
-        let dedup = self
-            .system
-            .dedup()
-            .map_or((0, 0), |(d, _)| (d.hits, d.misses));
-        let seconds: f64 = (0..BLOCKS_A_ROUND).map(|_| self.replay()).sum();
-        self.best = self.best.min(seconds);
-        let after = self.system.core().counters();
-        self.last = (
-            after.host_writes - before.host_writes,
-            after.programs() - before.programs(),
-            after.erases - before.erases,
-        );
-        let now = self
-            .system
-            .dedup()
-            .map_or((0, 0), |(d, _)| (d.hits, d.misses));
-        self.hits = (now.0 - dedup.0, now.1 - dedup.1);
+        let before = self.counts();
+        self.best = self.best.min(self.replay(BLOCKS_A_ROUND));
+        let after = self.counts();
+        self.last = std::array::from_fn(|i| after[i] - before[i]);
     }
 
     fn report(&self) {
-        let (writes, programs, erases) = self.last;
-        let c = self.system.core().counters();
-        let hash = [
-            c.programs_host,
-            c.programs_gc,
-            c.erases,
-            self.hits.0,
-            erases,
-        ]
-        .iter()
-        .fold(0u64, |h, &x| {
+        let [writes, programs, _, hits, misses, differences, _] = self.last;
+        let hash = self.counts().iter().fold(0u64, |h, &x| {
             (h ^ x).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17)
         });
-        let pages = f64::from(self.system.core().options().exported);
-        let rate = self.hits.0 as f64 / (self.hits.0 + self.hits.1).max(1) as f64 * 100.0;
+        let share = |part: u64, of: u64| part as f64 / of.max(1) as f64 * 100.0;
         println!(
-            "{:<22} {:>6.2} M page requests/s {:>6.2} M programs/s  waf_total {:.3}  hits {rate:>4.1} %  \
-             {:>5.1} B/page  {} GiB, {} % spare of raw, {}  hash {hash:016x}",
+            "{:<28} {:>6.2} M page requests/s {:>6.2} M programs/s  waf_total {:.3}  hits {:>4.1} %  \
+             differences {:>4.1} %  {}{:>5.1} B/page  {} GiB, {} % spare of raw, {}  hash {hash:016x}",
             self.name,
             writes as f64 / self.best / 1e6,
             programs as f64 / self.best / 1e6,
             programs as f64 / writes as f64,
-            self.system.heap_bytes() as f64 / pages,
+            share(hits, hits + misses),
+            share(differences, writes),
+            self.window(),
+            self.system.heap_bytes() as f64 / f64::from(self.source.exported),
             self.shape.gib,
             self.shape.spare,
             self.shape.name(),
@@ -256,18 +301,15 @@ impl<S: System> Case for Replay<S> {
 }
 
 fn plain(name: &'static str, shape: Shape) -> Box<dyn Case> {
-    let (flash, options) = shape.build();
-    let system = Plain::new(flash, options).expect("the options are valid");
-    Box::new(Replay::new(name, shape, system, 0))
+    fronted(name, shape, None)
 }
 
 /// With a front whose places are few against a block of requests, so that it is full nearly always.
-fn fronted(name: &'static str, shape: Shape, front: FrontOptions) -> Box<dyn Case> {
+fn fronted(name: &'static str, shape: Shape, front: Option<FrontOptions>) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let system = Plain::new(flash, options).expect("the options are valid");
-    let mut replay = Replay::new(name, shape, system, 0);
-    replay.front = Some(front);
-    Box::new(replay)
+    let host = Host { front, ..host() };
+    Box::new(Replay::new(name, shape, system, host, Writes::default()))
 }
 
 /// An index of a quarter of the exported pages.
@@ -285,7 +327,153 @@ fn ca_ssd(name: &'static str, shape: Shape, repeats: u32) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let policy = policy(&options);
     let system = Deduplicating::new(flash, options, policy, NoCensus).expect("valid options");
-    Box::new(Replay::new(name, shape, system, repeats))
+    let writes = Writes { repeats, hot: 0 };
+    Box::new(Replay::new(name, shape, system, host(), writes))
+}
+
+/// A device with any of the policies.
+type Combined = Deduplicating<NoCensus, Resident, Lengths<'static>>;
+
+/// No index.
+fn no_dedup() -> DedupOptions {
+    DedupOptions {
+        index_entries: Some(0),
+        fingerprint_bits: 128,
+        verify: false,
+        bypass: None,
+        out_of_line: false,
+    }
+}
+
+/// Lengths of differences and of values alone as shares of a page, with this deviation.
+fn drawn(difference: f64, alone: f64) -> Lengths<'static> {
+    let ratio = |mean| Ratio {
+        mean,
+        deviation: 0.05,
+    };
+    Lengths::Drawn(Drawn::new(ratio(difference), ratio(alone), 7))
+}
+
+/// DeltaFTL's differences of pages written twice between two scans, always worth their while.
+fn differences(options: &FtlOptions) -> DeltaOptions {
+    DeltaOptions {
+        differences: true,
+        compress: false,
+        hot_writes: 2,
+        hot_reads: 2,
+        most_bytes: MOST_BYTES as u16,
+        viability: ViabilityOptions {
+            most_bytes: MOST_BYTES as u16,
+            window: 1024,
+            probe: 64,
+        },
+        heat: HeatOptions {
+            entries: None,
+            protected: 0,
+        },
+        lambda: 0,
+        most_pinned: options.exported,
+    }
+}
+
+/// LZF at 619 MHz, and a scan for cold pages so often.
+fn lzf(scan_period: u64) -> CodecTimes {
+    CodecTimes {
+        encode: 43_961,
+        decode: 10_884,
+        scan_period,
+    }
+}
+
+/// History, all entries in RAM, that leaves so many per cent of the raw space free.
+fn versions(shape: Shape, reserve: u32) -> VersionsOptions {
+    let units = u64::from(shape.gib) << 18;
+    VersionsOptions {
+        history: HistoryOptions {
+            max_entries: None,
+            schedule: None,
+        },
+        least_window: 0,
+        on_pressure: OnPressure::Shrink,
+        reserve: units * u64::from(reserve) / 100,
+    }
+}
+
+/// Fields of an entry, 25 ns each.
+const RECORD_NS: u64 = 125;
+
+fn delta_ftl(name: &'static str, shape: Shape) -> Box<dyn Case> {
+    let (flash, options) = shape.build();
+    let policies = Policies {
+        dedup: no_dedup(),
+        delta: Some(differences(&options)),
+        versions: None,
+        encoder: drawn(0.35, 1.0),
+    };
+    let system = Combined::with_policies(flash, options, policies, NoCensus);
+    let host = Host {
+        hash: 0,
+        codec: lzf(60_000_000_000),
+        ..host()
+    };
+    let writes = Writes {
+        repeats: 0,
+        hot: 50,
+    };
+    let system = system.expect("valid options");
+    Box::new(Replay::new(name, shape, system, host, writes))
+}
+
+fn bvssd(
+    name: &'static str,
+    shape: Shape,
+    reserve: u32,
+    front: Option<FrontOptions>,
+) -> Box<dyn Case> {
+    let (flash, options) = shape.build();
+    let policies = Policies {
+        dedup: no_dedup(),
+        delta: None,
+        versions: Some(versions(shape, reserve)),
+        encoder: drawn(1.0, 1.0),
+    };
+    let system = Combined::with_policies(flash, options, policies, NoCensus);
+    let host = Host {
+        hash: 0,
+        record: RECORD_NS,
+        front,
+        ..host()
+    };
+    let system = system.expect("valid options");
+    Box::new(Replay::new(name, shape, system, host, Writes::default()))
+}
+
+fn combined(name: &'static str, shape: Shape, reserve: u32) -> Box<dyn Case> {
+    let (flash, options) = shape.build();
+    let delta = DeltaOptions {
+        compress: true,
+        hot_reads: NEVER,
+        lambda: 250,
+        ..differences(&options)
+    };
+    let policies = Policies {
+        dedup: policy(&options),
+        delta: Some(delta),
+        versions: Some(versions(shape, reserve)),
+        encoder: drawn(0.35, 0.75),
+    };
+    let system = Combined::with_policies(flash, options, policies, NoCensus);
+    let host = Host {
+        codec: lzf(0),
+        record: RECORD_NS,
+        ..host()
+    };
+    let writes = Writes {
+        repeats: 41,
+        hot: 50,
+    };
+    let system = system.expect("valid options");
+    Box::new(Replay::new(name, shape, system, host, writes))
 }
 
 /// What an exported TiB takes, and that it does not grow with requests.
@@ -352,15 +540,22 @@ fn main() {
         early_ack: true,
         period: 1_000_000_000,
     };
-    let all: [&dyn Fn() -> Box<dyn Case>; 8] = [
+    let all: [&dyn Fn() -> Box<dyn Case>; 15] = [
         &|| plain("plain", private),
         &|| ca_ssd("ca-ssd, 40 % repeated", private, 41),
         &|| ca_ssd("ca-ssd, all distinct", private, 0),
         &|| plain("plain", shared),
         &|| ca_ssd("ca-ssd, 40 % repeated", shared, 41),
         &|| plain("plain, tight", tight),
-        &|| fronted("plain, write buffer", private, buffer),
-        &|| fronted("plain, write queue", private, queue),
+        &|| fronted("plain, write buffer", private, Some(buffer)),
+        &|| fronted("plain, write queue", private, Some(queue)),
+        &|| delta_ftl("delta-ftl, half hot", private),
+        &|| bvssd("bvssd, no queue", private, 15, None),
+        &|| combined("combined, 40 % repeated", private, 15),
+        &|| delta_ftl("delta-ftl, half hot", shared),
+        &|| bvssd("bvssd, no queue", shared, 15, None),
+        &|| combined("combined, 40 % repeated", shared, 15),
+        &|| bvssd("bvssd, write queue", private, 15, Some(queue)),
     ];
     let wanted = |number| chosen.as_ref().is_none_or(|c| c.contains(&number));
     let mut cases: Vec<_> = (0..all.len())

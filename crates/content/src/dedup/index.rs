@@ -8,17 +8,19 @@
 //! by shifting back. The tag alone decides the home slot, so a slot can be moved without its
 //! fingerprint. The index knows objects by handle only; the caller compares the content.
 //!
-//! The order is a queue of *uses*, least recent first. A use is numbered and each object remembers the
-//! number of its last one ([`Members`]); earlier ones are stale and passed over at the tail, or dropped
-//! when the queue is full. So a use touches the object and the end of the queue, never a neighbour.
+//! The order is a queue of *uses*, least recent first. Of each object it is known how many uses in the queue name
+//! it ([`Members`]); the last of them counts, if it has an entry. The others are stale and passed over at
+//! the tail, or dropped when the queue is full. So a use touches the object and the end of the queue, never a
+//! neighbour. An object that dies leaves its uses behind; its handle may be used again meanwhile.
 //!
 //! Invariants: every entry is in exactly one slot, reachable from its home without an empty slot
-//! between; an object has a place iff it has an entry, and the use of that number in the queue is its;
-//! at most `capacity` entries.
+//! between; an object is marked iff it has an entry, and then the queue has a use of it, the last since
+//! it has; at most `capacity` entries.
 
 use std::collections::VecDeque;
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A load of at most a half: what lies together is rarely more than a few slots.
 const SLOTS_FOR_ONE: usize = 2;
@@ -35,11 +37,17 @@ const SLOT_AHEAD: usize = 6;
 pub trait Members {
     /// The lower half of an object's fingerprint.
     fn tag(&self, object: u32) -> u32;
-    /// The number of the object's last use; `None` if it has no entry.
-    fn place(&self, object: u32) -> Option<u32>;
-    /// Notes that number.
-    fn set_place(&mut self, object: u32, place: Option<u32>);
-    /// Asks for what the other three touch.
+    /// Whether the object has an entry.
+    fn is_indexed(&self, object: u32) -> bool;
+    /// Notes that.
+    fn set_indexed(&mut self, object: u32, indexed: bool);
+    /// Uses in the queue that name the object's handle.
+    fn uses(&self, object: u32) -> u32;
+    /// There is one more.
+    fn add_use(&mut self, object: u32);
+    /// There is one less; whether that was the last.
+    fn drop_use(&mut self, object: u32) -> bool;
+    /// Asks for what the others touch.
     fn prefetch(&self, object: u32);
 }
 
@@ -53,10 +61,8 @@ struct Slot {
 #[derive(Debug, Clone)]
 pub struct LruIndex {
     slots: Vec<Slot>,
-    /// Objects by time of use; stale where the object's place is another.
+    /// Objects by time of use.
     uses: VecDeque<u32>,
-    /// The number of the first use in the queue, modulo 2^32.
-    first: u32,
     /// Uses that are kept until the stale ones are dropped.
     most_uses: usize,
     len: u32,
@@ -77,7 +83,6 @@ impl LruIndex {
         LruIndex {
             slots: empty_slots(slots_for(expected)),
             uses: VecDeque::with_capacity(most_uses),
-            first: 0,
             most_uses,
             len: 0,
             capacity,
@@ -120,8 +125,7 @@ impl LruIndex {
     /// Moves the entry of an object to the head.
     #[inline(always)]
     pub fn touch(&mut self, members: &mut impl Members, object: u32) {
-        let newest = self.number(self.uses.len()).wrapping_sub(1);
-        if members.place(object) != Some(newest) {
+        if self.uses.back() != Some(&object) {
             self.use_now(members, object);
         }
     }
@@ -142,6 +146,7 @@ impl LruIndex {
             tag,
             object_plus_1: object + 1,
         });
+        members.set_indexed(object, true);
         self.use_now(members, object);
         self.len += 1;
         evicted
@@ -151,7 +156,8 @@ impl LruIndex {
     pub fn take_over(&mut self, members: &mut impl Members, before: u32, object: u32) {
         let at = self.slot_of(members.tag(before), before);
         self.slots[at].object_plus_1 = object + 1;
-        members.set_place(before, None);
+        members.set_indexed(before, false);
+        members.set_indexed(object, true);
         self.use_now(members, object);
     }
 
@@ -160,7 +166,7 @@ impl LruIndex {
     pub fn remove(&mut self, members: &mut impl Members, object: u32) {
         let at = self.slot_of(members.tag(object), object);
         self.close_gap(at);
-        members.set_place(object, None);
+        members.set_indexed(object, false);
         self.len -= 1;
     }
 
@@ -191,7 +197,8 @@ impl LruIndex {
             members.prefetch(object);
         }
         if let Some(&object) = self.uses.get(SLOT_AHEAD)
-            && members.place(object) == Some(self.number(SLOT_AHEAD))
+            && members.is_indexed(object)
+            && members.uses(object) == 1
         {
             self.prefetch_home(members.tag(object));
         }
@@ -199,9 +206,10 @@ impl LruIndex {
 
     /// The objects from head to tail.
     pub fn objects<'a>(&'a self, members: &'a impl Members) -> impl Iterator<Item = u32> + 'a {
-        let uses = self.uses.iter().enumerate().rev();
-        uses.filter(|&(i, &object)| members.place(object) == Some(self.number(i)))
-            .map(|(_, &object)| object)
+        let mut seen = FxHashSet::default();
+        let indexed = self.uses.iter().rev().copied();
+        let indexed = indexed.filter(|&object| members.is_indexed(object));
+        indexed.filter(move |&object| seen.insert(object))
     }
 
     /// Recounts every invariant.
@@ -215,6 +223,18 @@ impl LruIndex {
                 self.len, self.capacity
             ));
         }
+        let mut uses = FxHashMap::default();
+        for &object in &self.uses {
+            *uses.entry(object).or_insert(0) += 1;
+        }
+        for (&object, &count) in &uses {
+            if members.uses(object) != count {
+                return Err(format!(
+                    "{count} uses name object {object}, it notes {}",
+                    members.uses(object)
+                ));
+            }
+        }
         let mut slots = 0;
         for (position, slot) in self.slots.iter().enumerate() {
             if slot.object_plus_1 == 0 {
@@ -227,12 +247,9 @@ impl LruIndex {
                     "index slot {position} names object {object} wrongly"
                 ));
             }
-            let used = members
-                .place(object)
-                .and_then(|place| self.uses.get(place.wrapping_sub(self.first) as usize));
-            if used != Some(&object) {
+            if !members.is_indexed(object) || !uses.contains_key(&object) {
                 return Err(format!(
-                    "object {object} in index slot {position} has no place in the order"
+                    "object {object} in index slot {position} is not marked, or has no place in the order"
                 ));
             }
             let mut probe = self.home(slot.tag);
@@ -253,12 +270,6 @@ impl LruIndex {
             ));
         }
         Ok(())
-    }
-
-    /// The number of the use at this position of the queue.
-    #[inline(always)]
-    fn number(&self, position: usize) -> u32 {
-        self.first.wrapping_add(position as u32)
     }
 
     #[inline(always)]
@@ -319,10 +330,8 @@ impl LruIndex {
     fn discard_tail(&mut self, members: &mut impl Members) -> Option<u32> {
         loop {
             let object = self.uses.pop_front()?;
-            let number = self.first;
-            self.first = number.wrapping_add(1);
             self.prefetch_tail(members);
-            if members.place(object) == Some(number) {
+            if members.drop_use(object) && members.is_indexed(object) {
                 self.remove(members, object);
                 return Some(object);
             }
@@ -335,7 +344,7 @@ impl LruIndex {
         if self.uses.len() >= self.most_uses {
             self.drop_stale(members);
         }
-        members.set_place(object, Some(self.number(self.uses.len())));
+        members.add_use(object);
         self.uses.push_back(object);
     }
 
@@ -348,9 +357,9 @@ impl LruIndex {
                 members.prefetch(object);
             }
             let object = self.uses[position];
-            if members.place(object) == Some(self.number(position)) {
+            if members.drop_use(object) && members.is_indexed(object) {
                 self.uses[kept] = object;
-                members.set_place(object, Some(self.number(kept)));
+                members.add_use(object);
                 kept += 1;
             }
         }
@@ -391,9 +400,8 @@ fn slots_for(entries: usize) -> usize {
     (entries * SLOTS_FOR_ONE + 1).max(SMALLEST)
 }
 
-/// A use has one of 2^32 numbers.
 fn uses_for(entries: usize) -> usize {
-    (entries * USES_FOR_ONE + SMALLEST).min(u32::MAX as usize)
+    entries * USES_FOR_ONE + SMALLEST
 }
 
 #[cfg(test)]
@@ -403,24 +411,44 @@ mod tests {
 
     /// Objects with these fingerprints.
     #[derive(Default)]
-    struct Objects(Vec<(u64, Option<u32>)>);
+    struct Objects(Vec<Object>);
+
+    struct Object {
+        fingerprint: u64,
+        indexed: bool,
+        uses: u32,
+    }
 
     impl Objects {
         fn add(&mut self, fingerprint: u64) -> u32 {
-            self.0.push((fingerprint, None));
+            self.0.push(Object {
+                fingerprint,
+                indexed: false,
+                uses: 0,
+            });
             self.0.len() as u32 - 1
         }
     }
 
     impl Members for Objects {
         fn tag(&self, object: u32) -> u32 {
-            self.0[object as usize].0 as u32
+            self.0[object as usize].fingerprint as u32
         }
-        fn place(&self, object: u32) -> Option<u32> {
-            self.0[object as usize].1
+        fn is_indexed(&self, object: u32) -> bool {
+            self.0[object as usize].indexed
         }
-        fn set_place(&mut self, object: u32, place: Option<u32>) {
-            self.0[object as usize].1 = place;
+        fn set_indexed(&mut self, object: u32, indexed: bool) {
+            self.0[object as usize].indexed = indexed;
+        }
+        fn uses(&self, object: u32) -> u32 {
+            self.0[object as usize].uses
+        }
+        fn add_use(&mut self, object: u32) {
+            self.0[object as usize].uses += 1;
+        }
+        fn drop_use(&mut self, object: u32) -> bool {
+            self.0[object as usize].uses -= 1;
+            self.0[object as usize].uses == 0
         }
         fn prefetch(&self, _: u32) {}
     }
@@ -449,14 +477,14 @@ mod tests {
             let mut index = LruIndex::new(capacity);
             let mut model = Model::default();
             let mut objects = Objects::default();
-            // The numbers of uses run over in the middle of the test.
-            index.first = 100u32.wrapping_neg();
+            // Handles of the dead, to be used again.
+            let mut free = Vec::new();
             for step in steps {
                 match step {
                     Step::Write(fp) => {
                         // Tags that agree in the low bits land in the same slots.
                         let fp = fp % 7 * 0x1_0000_0000 + fp;
-                        let found = index.find(fp, |o| objects.0[o as usize].0 == fp);
+                        let found = index.find(fp, |o| objects.0[o as usize].fingerprint == fp);
                         let at = model.0.iter().position(|&(f, _)| f == fp);
                         prop_assert_eq!(found, at.map(|i| model.0[i].1));
                         if let (Some(object), Some(i)) = (found, at) {
@@ -464,7 +492,8 @@ mod tests {
                             let hit = model.0.remove(i);
                             model.0.insert(0, hit);
                         } else {
-                            let object = objects.add(fp);
+                            let object = free.pop().unwrap_or_else(|| objects.add(fp));
+                            objects.0[object as usize].fingerprint = fp;
                             let evicted = index.insert(&mut objects, object);
                             model.0.insert(0, (fp, object));
                             let over = capacity.is_some_and(|c| model.0.len() > c as usize);
@@ -477,6 +506,7 @@ mod tests {
                         if let Some(i) = model.0.iter().position(|&(f, _)| f == fp) {
                             let (_, object) = model.0.remove(i);
                             index.remove(&mut objects, object);
+                            free.push(object);
                         }
                     }
                 }
@@ -496,7 +526,7 @@ mod tests {
         index.insert(&mut objects, first);
         index.insert(&mut objects, other);
         index.take_over(&mut objects, first, newer);
-        assert_eq!(objects.place(first), None);
+        assert!(!objects.is_indexed(first));
         let listed: Vec<u32> = index.objects(&objects).collect();
         assert_eq!(listed, [newer, other]);
         index.check(&objects).unwrap();

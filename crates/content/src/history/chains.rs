@@ -104,6 +104,17 @@ impl Chains {
         prefetch(&self.heads, lpn as usize);
     }
 
+    /// The object of the entry that so many others leave before, if there is one and it names any.
+    #[inline(always)]
+    pub fn upcoming(&self, others: u32) -> Option<u32> {
+        let number = self.log.first().wrapping_add(others);
+        let object = self
+            .log
+            .contains(number)
+            .then(|| self.log.get(number).object);
+        object.filter(|&object| object != NO_OBJECT)
+    }
+
     /// Appends an entry.
     #[inline(always)]
     pub fn push(&mut self, lpn: u32, object: u32, stamp: u64) {

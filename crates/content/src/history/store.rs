@@ -141,6 +141,13 @@ impl History {
         self.chains.prefetch(lpn);
     }
 
+    /// The object of the entry of the window that so many others probably leave before, if it names any: to ask
+    /// for it in time.
+    #[inline(always)]
+    pub fn upcoming(&self, others: u32) -> Option<u32> {
+        self.chains.upcoming(others)
+    }
+
     /// The start of the window: all instants from this one on can be returned to.
     pub fn oldest(&self) -> u64 {
         self.oldest

@@ -111,7 +111,7 @@ where
         let core = Core::restore(flash, options, blocks, whole.chain(pages))?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let kept = history.iter().flat_map(History::objects);
-        let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept, E::ON);
+        let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept);
         let alive = |o: &&RestoredObject<C>| restored.references(o.handle) > 0;
         let store = Store {
             referenced: objects.iter().filter(alive).count() as u32,

@@ -24,6 +24,12 @@ use crate::core::Core;
 use crate::map_cache::MapKeeper;
 use crate::mapping::objects::NO_OBJECT;
 
+/// How many entries before its own is dropped an object is asked for, what its death touches, and what that
+/// leads to.
+const OBJECT_AHEAD: u32 = 12;
+const DEATH_AHEAD: u32 = 8;
+const NEIGHBOURS_AHEAD: u32 = 4;
+
 /// What happens when room is needed and the window is no longer than the least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnPressure {
@@ -176,6 +182,7 @@ where
     {
         let most = self.most_kept(core.most_live());
         while self.units(core) >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
+            self.prefetch_dropped(core);
             self.release_dropped(core);
         }
     }
@@ -190,7 +197,29 @@ where
             && versions.history.is_full()
             && versions.drop_oldest(u64::MAX)
         {
+            self.prefetch_dropped(core);
             self.release_dropped(core);
+        }
+    }
+
+    /// Asks for what the entries that will be dropped next lead to.
+    #[inline(always)]
+    fn prefetch_dropped<F, K>(&self, core: &Core<F, K>)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(versions) = &self.versions else {
+            return;
+        };
+        if let Some(object) = versions.history.upcoming(OBJECT_AHEAD) {
+            self.objects.prefetch_object(object);
+        }
+        if let Some(object) = versions.history.upcoming(DEATH_AHEAD) {
+            self.prefetch_death(core, object);
+        }
+        if let Some(object) = versions.history.upcoming(NEIGHBOURS_AHEAD) {
+            self.prefetch_neighbours(core, object);
         }
     }
 

@@ -7,11 +7,10 @@
 //! from then on, and its own object dies; any other page is entered into the index. Nothing is
 //! programmed, but a map that is partly in RAM may write back translation pages.
 //!
-//! A page that was not hashed has one referrer, because nothing could find it. Which one stands in its
-//! object, so relocation is no concern here, and an object that died or was overwritten is recognised
-//! when its turn comes, or when its scan ends.
+//! A page that was not hashed has one referrer, because nothing could find it. Relocation is no concern here,
+//! and an object that died or was overwritten is recognised when its turn comes, or when its scan ends.
 //!
-//! Memory: 4 bytes and a bit for each object that the device can have, about one a logical page.
+//! Memory: 8 bytes and a bit for each object that the device can have, about one a logical page.
 //!
 //! Invariants: every object to be hashed is in the queue or is being read; a handle is in the queue
 //! at most once, with its bit set; what stands in the queue may be dead or hashed by now.
@@ -44,6 +43,8 @@ pub struct Scan<C> {
     queue: VecDeque<u32>,
     /// By handle: whether it is in the queue.
     queued: Vec<u64>,
+    /// By handle: the logical page of an object that is to be hashed.
+    referrers: Vec<u32>,
     /// The object being read and hashed, and what it held.
     reading: Option<(u32, C)>,
 }
@@ -54,6 +55,7 @@ impl<C: Content> Scan<C> {
         Scan {
             queue: VecDeque::with_capacity(most as usize),
             queued: vec![0; (most as usize).div_ceil(64)],
+            referrers: vec![0; most as usize],
             reading: None,
         }
     }
@@ -63,8 +65,9 @@ impl<C: Content> Scan<C> {
         self.queue.len()
     }
 
-    /// An object is to be hashed.
-    pub(super) fn push(&mut self, object: u32) {
+    /// An object is to be hashed, to which this logical page refers.
+    pub(super) fn push(&mut self, object: u32, lpn: u32) {
+        self.referrers[object as usize] = lpn;
         let (word, bit) = (object as usize / 64, 1 << (object % 64));
         if self.queued[word] & bit == 0 {
             self.queued[word] |= bit;
@@ -75,7 +78,7 @@ impl<C: Content> Scan<C> {
     /// The next object to be hashed; those before it that need not be any more are dropped.
     fn next(&mut self, objects: &Objects<C>) -> Option<u32> {
         while let Some(&object) = self.queue.front() {
-            if objects.unhashed(object).is_some() {
+            if objects.is_unhashed(object) {
                 return Some(object);
             }
             self.pop();
@@ -89,13 +92,20 @@ impl<C: Content> Scan<C> {
         }
     }
 
+    /// The logical page of an object that is to be hashed still.
+    fn referrer(&self, objects: &Objects<C>, object: u32) -> Option<u32> {
+        let page = self.referrers[object as usize];
+        objects.is_unhashed(object).then_some(page)
+    }
+
     fn is_queued(&self, object: u32) -> bool {
         self.queued[object as usize / 64] >> (object % 64) & 1 == 1
     }
 
     /// Bytes held.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.queue.capacity() * size_of::<u32>() + self.queued.capacity() * size_of::<u64>()
+        (self.queue.capacity() + self.referrers.capacity()) * size_of::<u32>()
+            + self.queued.capacity() * size_of::<u64>()
     }
 
     /// Recounts the queue and looks for every object to be hashed among those alive.
@@ -112,7 +122,7 @@ impl<C: Content> Scan<C> {
         }
         let reading = self.reading.map(|(object, _)| object);
         for &object in alive {
-            let Some(lpn) = objects.unhashed(object) else {
+            let Some(lpn) = self.referrer(objects, object) else {
                 continue;
             };
             if !self.is_queued(object) && reading != Some(object) {
@@ -190,17 +200,15 @@ where
     /// # Errors
     /// A failure of the device, or what the map entry of a duplicate meets.
     pub fn end_scan(&mut self, at: Time) -> Result<Scanned, FtlError<F::Error>> {
-        let Some((object, read)) = self
-            .store
-            .scan
-            .as_mut()
-            .and_then(|scan| scan.reading.take())
-        else {
+        let objects = &self.store.objects;
+        let Some((object, read, lpn)) = self.store.scan.as_mut().and_then(|scan| {
+            let (object, read) = scan.reading.take()?;
+            Some((object, read, scan.referrer(objects, object)))
+        }) else {
             return Ok(Scanned::Gone);
         };
         self.store.dedup.counters.scanned += 1;
         // The handle may have been used again; then the new object waits for its own turn.
-        let lpn = self.store.objects.unhashed(object);
         let Some(lpn) = lpn.filter(|_| self.store.objects.content(object) == read) else {
             return Ok(Scanned::Gone);
         };

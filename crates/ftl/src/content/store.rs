@@ -240,6 +240,50 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         }
     }
 
+    /// Asks for what the death of an object will touch, once that is near: its block or packed page, its base, and
+    /// its slot in the index.
+    #[inline(always)]
+    pub fn prefetch_death<F, K>(&self, core: &Core<F, K>, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if E::ON
+            && let Some((pack, base)) = self.objects.packed(object)
+        {
+            if let Some(delta) = &self.delta {
+                delta.packs.prefetch(pack);
+            }
+            if base != NO_OBJECT {
+                self.objects.prefetch_object(base);
+            }
+        } else {
+            core.prefetch(self.objects.at(object));
+        }
+        if self.objects.is_indexed(object) {
+            let fingerprint = self.objects.fingerprint(self.objects.content(object));
+            self.dedup.index.prefetch_slot(fingerprint);
+        }
+    }
+
+    /// Asks for what that leads to: the neighbours of its block in the bucket, or the slots of its packed page and
+    /// the block of that.
+    #[inline(always)]
+    pub fn prefetch_neighbours<F, K>(&self, core: &Core<F, K>, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if E::ON
+            && let (Some((pack, _)), Some(delta)) = (self.objects.packed(object), &self.delta)
+        {
+            delta.packs.prefetch_slots(pack);
+            core.prefetch(delta.packs.at(pack));
+        } else {
+            core.blocks().prefetch_neighbours(self.objects.at(object));
+        }
+    }
+
     /// Recounts references, packed pages and what lies on flash. Answers the objects alive.
     ///
     /// # Errors

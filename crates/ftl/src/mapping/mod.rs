@@ -2,9 +2,11 @@
 //!
 //! * [`direct`] — no policy is on: the object *is* the logical page
 //! * [`objects`] — an object is one stored value; what keeps it alive is a reference to it
+//! * `counts` — the references of an object in one word
 //!
 //! [`Mapping`] is what the core asks of either, [`Relocate`] what collection asks in addition.
 
+mod counts;
 pub mod direct;
 pub mod objects;
 

@@ -5,63 +5,34 @@
 //! the object's death.
 //!
 //! Objects are held whole, in a unit of their own, or *packed*: encoded, in a slot of a packed page. A
-//! packed object may need a *base* to be decoded, which it pins; a base has none itself. Where
-//! there are packed objects or old versions, references are of three kinds, counted apart: live ones of
-//! logical pages, *kept* ones of old versions, and *pins*.
+//! packed object may need a *base* to be decoded, which it pins; a base has none itself.
+//! References are of three kinds, counted apart ([`super::counts`]): live ones of logical pages, *kept* ones of
+//! old versions, and *pins*.
 //!
 //! Invariants: the counts are the references there are; an object without references is on the free list
-//! and maps nowhere; a base is no difference; an object that is to be hashed in idle time has one reference, of
-//! the logical page that it names.
+//! and maps nowhere; a base is no difference; an object that is to be hashed in idle time has one live reference.
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
 use flashlore_flash::Ppn;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
+use super::counts::{Counts, DIFFERENCE, INDEXED, Kind, PACKED, Spilled, UNHASHED};
+
 /// No object.
 pub const NO_OBJECT: u32 = u32::MAX;
-
-const INDEXED: u32 = 1 << 31;
-const PACKED: u32 = 1 << 30;
-const FLAGS: u32 = INDEXED | PACKED;
-const NO_PLACE: u32 = u32::MAX;
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
 struct Object<C> {
     /// Where it lies, or its packed page; of a free handle, the next free one.
     location: Ppn,
-    /// Live references, whether the fingerprint index names the object, and whether it is packed.
-    references: u32,
+    /// References, and what the object is.
+    counts: Counts,
     content: C,
-    /// Its last use in the fingerprint index, while that names it. Of an object that is to be hashed
-    /// in idle time the one logical page that refers to it. [`NO_PLACE`] otherwise.
-    place: u32,
-}
-
-/// What an object has where there are packed objects or old versions: references that are not live, and
-/// its base.
-#[derive(Debug, Clone, Copy)]
-struct Others {
-    /// Of old versions.
-    kept: u32,
-    /// Of packed objects that need it as base.
-    pins: u32,
-    /// The exclusive or of the handles of these: with one pin, which it is.
-    dependents: u32,
-    /// What it needs to be decoded if it is packed, or [`NO_OBJECT`].
-    base: u32,
-}
-
-impl Default for Others {
-    fn default() -> Self {
-        Others {
-            kept: 0,
-            pins: 0,
-            dependents: 0,
-            base: NO_OBJECT,
-        }
-    }
+    /// Of a difference its base. Of any other, which may be one, the exclusive or of the handles of the packed
+    /// objects that need it: with one pin, which it is.
+    link: u32,
 }
 
 /// The map and the object table.
@@ -69,9 +40,7 @@ impl Default for Others {
 pub struct Objects<C> {
     map: Vec<u32>,
     table: Vec<Object<C>>,
-    /// By handle; empty where all references are live.
-    others: Vec<Others>,
-    has_others: bool,
+    spilled: Spilled,
     free: u32,
     live: u32,
     fingerprint_bits: u32,
@@ -85,32 +54,23 @@ impl<C: Content> Objects<C> {
         Objects {
             map,
             table: on_large_pages(Vec::with_capacity(most as usize)),
-            others: Vec::new(),
-            has_others: false,
+            spilled: Spilled::default(),
             free: NO_OBJECT,
             live: 0,
             fingerprint_bits,
         }
     }
 
-    /// From now on references need not be live ones; before anything is stored.
-    pub fn count_others(&mut self) {
-        self.has_others = true;
-    }
-
     /// Objects by handle, location and content, and the pages that map to them; handles in between
-    /// are free. Nothing is packed yet. `kept` are the references of old versions, if there may be `others`
-    /// than live ones.
+    /// are free. Nothing is packed yet. `kept` are the references of old versions.
     pub fn restore(
         map: &[u32],
         most: u32,
         fingerprint_bits: u32,
         objects: impl Iterator<Item = (u32, Ppn, C)> + Clone,
         kept: impl Iterator<Item = u32>,
-        others: bool,
     ) -> Self {
         let mut restored = Objects::new(map.len() as u32, most, fingerprint_bits);
-        restored.has_others = others;
         restored.map.copy_from_slice(map);
         let rows = objects.clone().map(|(handle, ..)| handle + 1).max();
         let mut slots: Vec<Option<(Ppn, C)>> = vec![None; rows.unwrap_or(0) as usize];
@@ -124,19 +84,15 @@ impl<C: Content> Objects<C> {
             let (location, content) = slot.unwrap_or((Ppn::NONE, filler));
             restored.table.push(Object {
                 location,
-                references: 0,
+                counts: Counts::default(),
                 content,
-                place: NO_PLACE,
+                link: 0,
             });
         }
-        for &object in restored.map.iter().filter(|&&o| o != NO_OBJECT) {
-            restored.table[object as usize].references += 1;
+        for &object in map.iter().filter(|&&o| o != NO_OBJECT) {
+            restored.add(object, Kind::Live);
         }
-        if others {
-            let none = Others::default();
-            restored.others.resize(slots.len(), none);
-            kept.for_each(|object| restored.others[object as usize].kept += 1);
-        }
+        kept.for_each(|object| restored.add(object, Kind::Kept));
         for handle in (0..slots.len()).rev() {
             if slots[handle].is_some() {
                 restored.live += 1;
@@ -190,23 +146,22 @@ impl<C: Content> Objects<C> {
     /// A handle for new content without references yet; it lies nowhere until placed.
     #[inline(always)]
     pub fn allocate(&mut self, content: C) -> u32 {
-        let object = Object {
+        let mut object = Object {
             location: Ppn::NONE,
-            references: 0,
+            counts: Counts::default(),
             content,
-            place: NO_PLACE,
+            link: 0,
         };
         self.live += 1;
         if self.free == NO_OBJECT {
             self.table.push(object);
-            if self.has_others {
-                self.others.push(Others::default());
-            }
             return (self.table.len() - 1) as u32;
         }
         let handle = self.free;
-        self.free = self.table[handle as usize].location.0;
-        self.table[handle as usize] = object;
+        let record = &mut self.table[handle as usize];
+        self.free = record.location.0;
+        object.counts = record.counts;
+        *record = object;
         handle
     }
 
@@ -215,7 +170,7 @@ impl<C: Content> Objects<C> {
     pub fn free(&mut self, object: u32) {
         debug_assert!(self.is_dead(object));
         let record = &mut self.table[object as usize];
-        record.references = 0;
+        record.counts = record.counts.of_next();
         record.location = Ppn(self.free);
         self.free = object;
         self.live -= 1;
@@ -231,57 +186,74 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn replace(&mut self, lpn: u32, object: u32) -> u32 {
         if object != NO_OBJECT {
-            self.table[object as usize].references += 1;
+            self.add(object, Kind::Live);
         }
         std::mem::replace(&mut self.map[lpn as usize], object)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, object: u32, kind: Kind) {
+        let counts = &mut self.table[object as usize].counts;
+        self.spilled.add(object, counts, kind);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, object: u32, kind: Kind) {
+        let counts = &mut self.table[object as usize].counts;
+        self.spilled.take(object, counts, kind);
+    }
+
+    #[inline(always)]
+    fn counts(&self, object: u32) -> Counts {
+        self.table[object as usize].counts
+    }
+
+    #[inline(always)]
+    fn count(&self, object: u32, kind: Kind) -> u32 {
+        self.spilled.count(object, self.counts(object), kind)
     }
 
     /// Whether an object is likely to die with the next live reference it loses.
     #[inline(always)]
     pub fn is_last(&self, object: u32) -> bool {
-        self.table[object as usize].references & !FLAGS == 1
+        self.counts(object).is_one(Kind::Live)
     }
 
     /// Takes a live reference away; whether it was the last of any kind.
     #[inline(always)]
     pub fn release(&mut self, object: u32) -> bool {
-        self.table[object as usize].references -= 1;
+        self.take(object, Kind::Live);
         self.is_dead(object)
     }
 
     /// Whether nothing refers to an object.
     #[inline(always)]
     pub fn is_dead(&self, object: u32) -> bool {
-        if self.table[object as usize].references & !FLAGS > 0 {
-            return false;
-        }
-        match self.others.get(object as usize) {
-            None => true,
-            Some(others) => others.kept == 0 && others.pins == 0,
-        }
+        self.counts(object).is_dead()
     }
 
     /// A live reference becomes that of an old version.
     #[inline(always)]
     pub fn keep_instead(&mut self, object: u32) {
-        self.others[object as usize].kept += 1;
-        self.table[object as usize].references -= 1;
+        self.add(object, Kind::Kept);
+        self.take(object, Kind::Live);
     }
 
     /// An old version refers to an object that has another reference.
     pub fn keep(&mut self, object: u32) {
-        self.others[object as usize].kept += 1;
+        self.add(object, Kind::Kept);
     }
 
     /// An old version that refers to an object is given up; whether nothing refers to it now.
+    #[inline(always)]
     pub fn give_up(&mut self, object: u32) -> bool {
-        self.others[object as usize].kept -= 1;
+        self.take(object, Kind::Kept);
         self.is_dead(object)
     }
 
     /// Old versions that refer to an object.
     pub fn kept(&self, object: u32) -> u32 {
-        self.others.get(object as usize).map_or(0, |o| o.kept)
+        self.count(object, Kind::Kept)
     }
 
     /// Handles there are, free ones too.
@@ -292,48 +264,51 @@ impl<C: Content> Objects<C> {
     /// Whether old versions, and packed objects that need it, are all that refers to an object.
     #[inline(always)]
     pub fn is_history(&self, object: u32) -> bool {
-        self.table[object as usize].references & !FLAGS == 0 && self.kept(object) > 0
+        let counts = self.counts(object);
+        counts.is_none(Kind::Live) && !counts.is_none(Kind::Kept)
     }
 
     /// A packed object is to need a base, whoever it is.
+    #[inline(always)]
     pub fn pin(&mut self, base: u32, dependent: u32) {
-        let others = &mut self.others[base as usize];
-        others.pins += 1;
-        others.dependents ^= dependent;
+        self.add(base, Kind::Pins);
+        self.table[base as usize].link ^= dependent;
     }
 
     /// A packed object does not need its base any more; whether nothing refers to that now.
+    #[inline(always)]
     pub fn unpin(&mut self, base: u32, dependent: u32) -> bool {
-        let others = &mut self.others[base as usize];
-        others.pins -= 1;
-        others.dependents ^= dependent;
+        self.take(base, Kind::Pins);
+        self.table[base as usize].link ^= dependent;
         self.is_dead(base)
     }
 
     /// Packed objects that need an object as base.
     pub fn pins(&self, object: u32) -> u32 {
-        self.others.get(object as usize).map_or(0, |o| o.pins)
+        self.count(object, Kind::Pins)
     }
 
     /// The packed object that needs a base, if there is exactly one and nothing else refers to the base.
     pub fn sole_dependent(&self, base: u32) -> Option<u32> {
-        let others = self.others.get(base as usize)?;
-        let live = self.table[base as usize].references & !FLAGS;
-        (live == 0 && others.kept == 0 && others.pins == 1).then_some(others.dependents)
+        let alone = self.is_pinned_alone(base) && self.pins(base) == 1;
+        alone.then(|| self.table[base as usize].link)
     }
 
     /// Whether an object is packed.
     #[inline(always)]
     pub fn is_packed(&self, object: u32) -> bool {
-        self.table[object as usize].references & PACKED != 0
+        self.counts(object).has(PACKED)
     }
 
     /// An object lies in a packed page from now on.
     pub fn set_packed(&mut self, object: u32, pack: u32, base: u32) {
         let record = &mut self.table[object as usize];
-        record.references |= PACKED;
+        record.counts.mark(PACKED);
         record.location = Ppn(pack);
-        self.others[object as usize].base = base;
+        if base != NO_OBJECT {
+            record.counts.mark(DIFFERENCE);
+            record.link = base;
+        }
     }
 
     /// A packed object lies in another packed page from now on.
@@ -344,7 +319,10 @@ impl<C: Content> Objects<C> {
     /// A packed object has a unit of its own from now on.
     pub fn set_whole(&mut self, object: u32, ppn: Ppn) {
         let record = &mut self.table[object as usize];
-        record.references &= !PACKED;
+        if record.counts.has(DIFFERENCE) {
+            record.link = 0;
+        }
+        record.counts.unmark(PACKED | DIFFERENCE);
         record.location = ppn;
     }
 
@@ -352,25 +330,30 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn packed(&self, object: u32) -> Option<(u32, u32)> {
         let record = &self.table[object as usize];
-        (record.references & PACKED != 0)
-            .then(|| (record.location.0, self.others[object as usize].base))
+        let base = match record.counts.has(DIFFERENCE) {
+            true => record.link,
+            false => NO_OBJECT,
+        };
+        (record.counts.has(PACKED)).then_some((record.location.0, base))
     }
 
     /// The packed page of an object that is a difference.
     #[inline(always)]
     pub fn pack_of_difference(&self, object: u32) -> Option<u32> {
-        let (pack, base) = self.packed(object)?;
-        (base != NO_OBJECT).then_some(pack)
+        let record = &self.table[object as usize];
+        (record.counts.has(DIFFERENCE)).then_some(record.location.0)
     }
 
     /// Whether an object is a difference.
+    #[inline(always)]
     pub fn is_difference(&self, object: u32) -> bool {
-        self.pack_of_difference(object).is_some()
+        self.counts(object).has(DIFFERENCE)
     }
 
     /// Live references of an object.
+    #[inline(always)]
     pub fn references(&self, object: u32) -> u32 {
-        self.table[object as usize].references & !FLAGS
+        self.count(object, Kind::Live)
     }
 
     /// Whether a handle names an object that is referenced.
@@ -381,24 +364,23 @@ impl<C: Content> Objects<C> {
     /// Whether the fingerprint index names the object.
     #[inline(always)]
     pub fn is_indexed(&self, object: u32) -> bool {
-        self.table[object as usize].references & INDEXED != 0
+        self.counts(object).has(INDEXED)
     }
 
     /// An object that one logical page refers to and nothing else can find is to be hashed.
-    pub fn leave_unhashed(&mut self, object: u32, lpn: u32) {
-        self.table[object as usize].place = lpn;
+    pub fn leave_unhashed(&mut self, object: u32) {
+        self.table[object as usize].counts.mark(UNHASHED);
     }
 
-    /// The logical page of an object that is to be hashed still.
-    pub fn unhashed(&self, object: u32) -> Option<u32> {
-        let record = &self.table[object as usize];
-        // One reference, and the index does not name it.
-        (record.references == 1 && record.place != NO_PLACE).then_some(record.place)
+    /// Whether an object is to be hashed still.
+    pub fn is_unhashed(&self, object: u32) -> bool {
+        let counts = self.counts(object);
+        counts.has(UNHASHED) && !counts.has(INDEXED | PACKED) && counts.is_one(Kind::Live)
     }
 
     /// An object needs not be hashed any more.
     pub fn hashed(&mut self, object: u32) {
-        self.table[object as usize].place = NO_PLACE;
+        self.table[object as usize].counts.unmark(UNHASHED);
     }
 
     /// Asks for the map entry of a logical page.
@@ -427,9 +409,12 @@ impl<C: Content> Objects<C> {
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self, kept: impl Iterator<Item = u32>) -> Result<Vec<u32>, String> {
-        let mut others = vec![Others::default(); self.table.len()];
+        let word = |handle: u32| self.table.get(handle as usize).map(|o| o.counts);
+        self.spilled.check(word)?;
+        // Kept references, pins, and what the link of a base says.
+        let mut others = vec![(0, 0, 0); self.table.len()];
         for object in kept.filter(|&object| object != NO_OBJECT) {
-            others[object as usize].kept += 1;
+            others[object as usize].0 += 1;
         }
         let mut counted = vec![0u32; self.table.len()];
         for (lpn, &object) in self.map.iter().enumerate() {
@@ -448,8 +433,8 @@ impl<C: Content> Objects<C> {
             at = self.table[at as usize].location.0;
         }
         let mut alive = Vec::new();
-        for (handle, object) in self.table.iter().enumerate() {
-            let references = object.references & !FLAGS;
+        for handle in 0..self.table.len() {
+            let references = self.references(handle as u32);
             if references != counted[handle] || free[handle] != self.is_dead(handle as u32) {
                 return Err(format!(
                     "object {handle} has {references} references, {} pages map to it, free: {}",
@@ -465,18 +450,24 @@ impl<C: Content> Objects<C> {
                         "object {handle} needs object {base}, which is dead or a difference"
                     ));
                 }
-                others[base as usize].pins += 1;
-                others[base as usize].dependents ^= handle as u32;
+                others[base as usize].1 += 1;
+                others[base as usize].2 ^= handle as u32;
             }
             if !free[handle] {
                 alive.push(handle as u32);
             }
         }
-        for (handle, (counted, noted)) in others.iter().zip(&self.others).enumerate() {
-            let of = |o: &Others| (o.kept, o.pins, o.dependents);
-            if of(counted) != of(noted) {
+        for &object in &alive {
+            let link = match self.is_difference(object) {
+                true => 0,
+                false => self.table[object as usize].link,
+            };
+            let noted = (self.kept(object), self.pins(object), link);
+            let counted = others[object as usize];
+            if counted != noted {
                 return Err(format!(
-                    "object {handle} notes {noted:?}, counted are {counted:?}"
+                    "object {object} notes kept references, pins and dependents {noted:?}, counted are \
+                     {counted:?}"
                 ));
             }
         }
@@ -498,16 +489,15 @@ impl<C: Content> Objects<C> {
     /// Whether packed objects are all that keeps an object alive.
     #[inline(always)]
     pub fn is_pinned_alone(&self, object: u32) -> bool {
-        let live = self.table[object as usize].references & !FLAGS;
-        let others = self.others.get(object as usize);
-        live == 0 && others.is_some_and(|o| o.kept == 0 && o.pins > 0)
+        let counts = self.counts(object);
+        counts.is_none(Kind::Live) && counts.is_none(Kind::Kept) && !counts.is_none(Kind::Pins)
     }
 
     /// Bytes held, counting the table as far as it has been used.
     pub fn heap_bytes(&self) -> usize {
         self.map.capacity() * size_of::<u32>()
             + self.table.len() * size_of::<Object<C>>()
-            + self.others.len() * size_of::<Others>()
+            + self.spilled.heap_bytes()
     }
 }
 
@@ -518,24 +508,33 @@ impl<C: Content> Members for Objects<C> {
     }
 
     #[inline(always)]
-    fn place(&self, object: u32) -> Option<u32> {
-        let record = &self.table[object as usize];
-        (record.references & INDEXED != 0).then_some(record.place)
+    fn is_indexed(&self, object: u32) -> bool {
+        Objects::is_indexed(self, object)
     }
 
     #[inline(always)]
-    fn set_place(&mut self, object: u32, place: Option<u32>) {
-        let record = &mut self.table[object as usize];
-        match place {
-            Some(place) => {
-                record.place = place;
-                record.references |= INDEXED;
-            }
-            None => {
-                record.references &= !INDEXED;
-                record.place = NO_PLACE;
-            }
+    fn set_indexed(&mut self, object: u32, indexed: bool) {
+        let counts = &mut self.table[object as usize].counts;
+        counts.unmark(INDEXED | UNHASHED);
+        if indexed {
+            counts.mark(INDEXED);
         }
+    }
+
+    #[inline(always)]
+    fn uses(&self, object: u32) -> u32 {
+        self.count(object, Kind::Uses)
+    }
+
+    #[inline(always)]
+    fn add_use(&mut self, object: u32) {
+        self.add(object, Kind::Uses);
+    }
+
+    #[inline(always)]
+    fn drop_use(&mut self, object: u32) -> bool {
+        self.take(object, Kind::Uses);
+        self.counts(object).is_none(Kind::Uses)
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@
 //!
 //! Invariants: a count stops at 15; the protected segment is no longer than its share.
 
-use flashlore_flash::hints::on_large_pages;
+use flashlore_flash::hints::{on_large_pages, prefetch};
 
 use crate::list::{Links, List};
 
@@ -65,6 +65,12 @@ impl Heat {
         {
             self.counts[cold as usize] = 0;
         }
+    }
+
+    /// Asks for the counts of a page.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.counts, lpn as usize);
     }
 
     /// A page is forgotten.

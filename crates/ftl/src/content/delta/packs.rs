@@ -13,10 +13,12 @@
 //! no object is on the free list; the values of a page in RAM stand in the order of its slots, all of which
 //! are named.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use flashlore_flash::Ppn;
 use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_flash::hints::prefetch;
 
 use crate::mapping::objects::NO_OBJECT;
 
@@ -65,6 +67,8 @@ struct Pack {
     written_bytes: u16,
     named_bytes: u16,
     live_slots: u16,
+    /// Whether it stands in line to be merged.
+    in_line: bool,
     slots: Vec<Slot>,
 }
 
@@ -76,6 +80,7 @@ impl Default for Pack {
             written_bytes: 0,
             named_bytes: 0,
             live_slots: 0,
+            in_line: false,
             slots: Vec::new(),
         }
     }
@@ -119,9 +124,7 @@ pub struct Packs<E> {
     /// Pages on flash, and those of them with live slots.
     on_flash: u32,
     live: u32,
-    /// Pages and their numbers in the order in which they were filled; some are given up by now.
-    order: VecDeque<(u32, u32)>,
-    numbers: u32,
+    line: Line,
     filling: [Option<Filling<E>>; 2],
     /// Pages that are filled already and wait to be programmed: those of a recovery.
     waiting: VecDeque<Filling<E>>,
@@ -143,8 +146,7 @@ impl<E: Clone> Default for Packs<E> {
             free: NO_OBJECT,
             on_flash: 0,
             live: 0,
-            order: VecDeque::new(),
-            numbers: 0,
+            line: Line::default(),
             filling: [None, None],
             waiting: VecDeque::new(),
         }
@@ -170,16 +172,16 @@ impl<E: Clone> Packs<E> {
             let live = named.clone().filter(|slot| is_live(slot.object)).count();
             packs.packs.push(Pack {
                 location,
-                number: packs.numbers,
+                number: packs.line.next as u32,
                 written_bytes: slots.iter().map(Slot::bytes).sum(),
                 named_bytes: named.map(Slot::bytes).sum(),
                 live_slots: live as u16,
+                in_line: true,
                 slots,
             });
             packs.on_flash += 1;
             packs.live += u32::from(live > 0);
-            packs.order.push_back((number, packs.numbers));
-            packs.numbers += 1;
+            packs.line.append(number);
         }
         packs
     }
@@ -309,30 +311,35 @@ impl<E: Clone> Packs<E> {
         };
         let record = &mut self.packs[pack as usize];
         record.location = ppn;
-        record.number = self.numbers;
+        record.number = self.line.append(pack);
+        record.in_line = true;
         record.slots.shrink_to_fit();
-        self.numbers = self.numbers.wrapping_add(1);
         self.on_flash += 1;
         self.live += u32::from(record.live_slots > 0);
-        self.order.push_back((pack, record.number));
-        if self.order.len() > 2 * self.on_flash as usize + SPARE_TURNS {
+        if self.line.first.len() > 2 * self.on_flash as usize + SPARE_TURNS {
             let packs = &self.packs;
-            self.order.retain(|&turn| is_current(packs, turn));
+            self.line.first.retain(|&turn| is_current(packs, turn));
         }
     }
 
     /// A logical page refers to a difference packed here, to which none did.
     pub fn gain_live(&mut self, pack: u32) {
-        let first = self.packs[pack as usize].live_slots == 0;
-        self.packs[pack as usize].live_slots += 1;
-        self.live += u32::from(first && !self.is_filling(pack));
+        let record = &mut self.packs[pack as usize];
+        record.live_slots += 1;
+        if record.live_slots > 1 || record.location == Ppn::NONE {
+            return;
+        }
+        self.live += 1;
+        if !std::mem::replace(&mut record.in_line, true) {
+            self.line.bring_back(pack, record.number);
+        }
     }
 
     /// No logical page refers any more to a difference packed here.
     pub fn lose_live(&mut self, pack: u32) {
-        self.packs[pack as usize].live_slots -= 1;
-        let last = self.packs[pack as usize].live_slots == 0;
-        self.live -= u32::from(last && !self.is_filling(pack));
+        let record = &mut self.packs[pack as usize];
+        record.live_slots -= 1;
+        self.live -= u32::from(record.live_slots == 0 && record.location != Ppn::NONE);
     }
 
     /// A page lies elsewhere from now on.
@@ -348,6 +355,20 @@ impl<E: Clone> Packs<E> {
     /// The slots of a page, dead ones too.
     pub fn slots(&self, pack: u32) -> &[Slot] {
         &self.packs[pack as usize].slots
+    }
+
+    /// Asks for the record of a page.
+    #[inline(always)]
+    pub fn prefetch(&self, pack: u32) {
+        prefetch(&self.packs, pack as usize);
+    }
+
+    /// Asks for its slots, once that is near.
+    #[inline(always)]
+    pub fn prefetch_slots(&self, pack: u32) {
+        if let Some(record) = self.packs.get(pack as usize) {
+            prefetch(&record.slots, 0);
+        }
     }
 
     /// The slot of an object in its page, and what it says.
@@ -416,19 +437,20 @@ impl<E: Clone> Packs<E> {
         self.free = pack;
     }
 
-    /// The page on flash with live slots that was filled longest ago.
+    /// The page on flash with live slots that was filled longest ago. What stands before it in line leaves that.
     pub fn oldest_live(&mut self) -> Option<u32> {
-        while let Some(&turn) = self.order.front()
-            && !is_current(&self.packs, turn)
-        {
-            self.order.pop_front();
+        loop {
+            let turn = self.line.foremost()?;
+            let current = is_current(&self.packs, turn);
+            let record = &mut self.packs[turn.0 as usize];
+            if current && record.live_slots > 0 {
+                return Some(turn.0);
+            }
+            if current {
+                record.in_line = false;
+            }
+            self.line.pop();
         }
-        let current = self
-            .order
-            .iter()
-            .filter(|&&turn| is_current(&self.packs, turn));
-        let mut live = current.filter(|&&(pack, _)| self.packs[pack as usize].live_slots > 0);
-        live.next().map(|&(pack, _)| pack)
     }
 
     /// Pages that hold anything, those in RAM too, and whether they are on flash.
@@ -499,7 +521,58 @@ impl<E: Clone> Packs<E> {
         let slots = self.packs.iter().map(|p| p.slots.capacity());
         self.packs.capacity() * size_of::<Pack>()
             + slots.sum::<usize>() * size_of::<Slot>()
-            + self.order.capacity() * size_of::<(u32, u32)>()
+            + self.line.heap_bytes()
+    }
+}
+
+/// A page and its number.
+type Turn = (u32, u32);
+
+/// Pages on flash in the order in which they were filled: to be merged when there are too many. Some are given
+/// up by now. A page without live slots leaves the line when its turn comes, and comes back to its place
+/// when it has one again.
+///
+/// Invariant: those that came back were filled before all others in line.
+#[derive(Debug, Clone, Default)]
+struct Line {
+    first: VecDeque<Turn>,
+    /// Those that came back: number and page.
+    back: BinaryHeap<Reverse<(u64, u32)>>,
+    /// How many pages were ever filled. Numbers are the lower half of it.
+    next: u64,
+}
+
+impl Line {
+    /// The page filled last goes to the end; answers its number.
+    fn append(&mut self, pack: u32) -> u32 {
+        let number = self.next as u32;
+        self.first.push_back((pack, number));
+        self.next += 1;
+        number
+    }
+
+    /// A page that has left comes back.
+    fn bring_back(&mut self, pack: u32, number: u32) {
+        let ago = (self.next as u32).wrapping_sub(number);
+        let filled = self.next - u64::from(ago);
+        self.back.push(Reverse((filled, pack)));
+    }
+
+    fn foremost(&self) -> Option<Turn> {
+        let back = self.back.peek();
+        let back = back.map(|&Reverse((filled, pack))| (pack, filled as u32));
+        back.or_else(|| self.first.front().copied())
+    }
+
+    fn pop(&mut self) {
+        if self.back.pop().is_none() {
+            self.first.pop_front();
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.first.capacity() * size_of::<Turn>()
+            + self.back.capacity() * size_of::<Reverse<(u64, u32)>>()
     }
 }
 
@@ -507,7 +580,7 @@ impl<E: Clone> Packs<E> {
 const SPARE_TURNS: usize = 1024;
 
 /// Whether a page is still what it was when it got this turn.
-fn is_current(packs: &[Pack], (pack, number): (u32, u32)) -> bool {
+fn is_current(packs: &[Pack], (pack, number): Turn) -> bool {
     let record = &packs[pack as usize];
     record.number == number && record.named_bytes > 0 && record.location.is_some()
 }
