@@ -18,7 +18,9 @@ use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
 use flashlore_volume::format::{Areas, Batch, Policy};
-use flashlore_volume::{Volume, VolumeError, bytes_needed, check, create, load};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create, load,
+};
 use support::{Contents, Mix, POLICIES, Shape, after, history, read};
 
 const SHAPE: Shape = Shape {
@@ -128,10 +130,9 @@ enum End {
     Reopened,
 }
 
-fn case(policy: Policy, end: End) -> Case {
-    let id = SHAPE.identity(policy);
-    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
-    create(&*medium, &id).unwrap();
+fn case(name: &str, id: &Identity, end: End) -> Case {
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+    create(&*medium, id).unwrap();
     let mix = Mix {
         trims: 10,
         flushes: 2,
@@ -139,12 +140,15 @@ fn case(policy: Policy, end: End) -> Case {
         values: 30,
     };
     let mut expected = vec![0; SHAPE.exported as usize];
+    let mut encoded = 0;
     let mut live = |seed, steps, last: &dyn Fn(Volume<Arc<MemoryMedium>>)| {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         for step in history(seed, steps, SHAPE.exported, mix) {
             step.run(&mut volume).unwrap();
             expected = after(&expected, step);
         }
+        let counters = volume.encoding_counters();
+        encoded += counters.map_or(0, |c| c.differences + c.compressed);
         last(volume);
     };
     live(1, 100, &|volume| volume.close().unwrap());
@@ -154,10 +158,12 @@ fn case(policy: Policy, end: End) -> Case {
     if end == End::Reopened {
         live(3, 10, &|mut volume| volume.flush().unwrap());
     }
+    let encodes = id.encoding.differences || id.encoding.compression;
+    assert!(encoded > 10 || !encodes, "{encoded} values are encoded");
     let medium = Arc::into_inner(medium).unwrap();
     let parts = parts(&medium, end);
     Case {
-        name: format!("{policy:?}, {end:?}"),
+        name: format!("{name}, {end:?}"),
         image: Arc::new(medium.into_bytes()),
         expected,
         parts,
@@ -202,7 +208,8 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     add("older root", at, filled, areas.root_bytes, Duty::Harmless);
     let mut at = areas.journal(root.checkpoint);
     for (number, batch) in tail.batches.iter().enumerate() {
-        let filled = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
+        let dense = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
+        let filled = dense + batch.value_bytes() as u64;
         let len = Batch::bytes(
             batch.entries.len(),
             batch.value_bytes(),
@@ -211,7 +218,7 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
         // A last batch that does not hold looks as if the power had been cut.
         let last = number + 1 == tail.batches.len();
         let duty = if last { Duty::Harmless } else { Duty::Reported };
-        add("journal", at, filled, filled, duty);
+        add("journal", at, dense, filled, duty);
         add(
             "journal padding",
             at + filled,
@@ -395,7 +402,28 @@ fn flip_all(case: &Case, long: bool) -> BTreeMap<&'static str, Outcome> {
 }
 
 fn run(policy: Policy, end: End, long: bool) {
-    let case = case(policy, end);
+    run_on(&format!("{policy:?}"), &SHAPE.identity(policy), end, long);
+}
+
+/// A volume that keeps old versions and encodes what it can.
+fn run_encoding(policy: Policy, end: End, long: bool) {
+    let id = Identity {
+        history: Some(HistoryIdentity {
+            entries: 20,
+            least_window: 0,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: true,
+            compression: true,
+        },
+        ..SHAPE.identity(policy)
+    };
+    run_on(&format!("{policy:?}, encoding"), &id, end, long);
+}
+
+fn run_on(name: &str, id: &Identity, end: End, long: bool) {
+    let case = case(name, id, end);
     for (name, o) in flip_all(&case, long) {
         println!(
             "{}, {name}: {} flips, {} not opened, {} unreadable, {} unharmed",
@@ -413,6 +441,7 @@ fn a_flipped_bit_is_an_error_and_never_other_content() {
     }
     run(Policy::Plain, End::Stopped, long);
     run(Policy::DedupTrusted, End::Reopened, long);
+    run_encoding(Policy::Dedup, End::Stopped, long);
 }
 
 #[test]
@@ -421,6 +450,7 @@ fn every_bit_of_every_image() {
     for policy in POLICIES {
         for end in [End::Closed, End::Stopped, End::Reopened] {
             run(policy, end, true);
+            run_encoding(policy, end, true);
         }
     }
 }
