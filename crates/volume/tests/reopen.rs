@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create,
-};
+use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 
 fn identity(policy: Policy) -> Identity {
     Identity {
@@ -116,7 +114,11 @@ impl Past {
             for (lpn, &value) in (0..).zip(&self.states[after - 1].1) {
                 let mut got = [1; PAGE_BYTES];
                 self.volume.read_at(instant, lpn, &mut got).unwrap();
-                let expected = if value == 0 { [0; PAGE_BYTES] } else { page(value) };
+                let expected = if value == 0 {
+                    [0; PAGE_BYTES]
+                } else {
+                    page(value)
+                };
                 assert_eq!(got, expected, "{name}: page {lpn} at {instant}");
             }
         }
