@@ -183,7 +183,7 @@ impl Small {
         self.ftl.core().blocks().is_valid(ppn)
     }
 
-    /// Overwrites the upper half of the pages with values the index does not learn of, and forgets the old ones,
+    /// Trims the upper half of the pages, writes values that the index does not learn of, and forgets the old ones,
     /// until an object lies elsewhere.
     fn collect(&mut self, object: u32) {
         let before = self.place(object);
@@ -191,8 +191,10 @@ impl Small {
             if self.place(object) != before {
                 return;
             }
+            let lpn = PAGES / 2 + number % (PAGES / 2);
+            self.trim(lpn);
             self.tick();
-            let (now, lpn) = (When::now(self.now), PAGES / 2 + number % (PAGES / 2));
+            let now = When::now(self.now);
             let filler = V(1_000_000 + number);
             let off = Unhashed::Off;
             let written = self.ftl.write_unhashed(now, lpn, filler, off, Tag::NONE);
@@ -337,6 +339,10 @@ fn collection_merges_a_difference_that_an_old_version_needs() {
         }),
         ..ALL
     });
+    // A block is collected before that of the base, so that collection has one open.
+    for lpn in 0..8 {
+        device.write(PAGES / 2 - 4 + lpn, 100 + lpn);
+    }
     device.write(0, 1);
     assert_eq!(device.write(0, 2), Outcome::Packed);
     let (base, difference) = (device.base_of(0), device.object(0));
