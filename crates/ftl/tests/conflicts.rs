@@ -183,26 +183,27 @@ impl Small {
         self.ftl.core().blocks().is_valid(ppn)
     }
 
-    /// Trims the upper half of the pages, writes values that the index does not learn of, and forgets the old ones,
-    /// until an object lies elsewhere.
+    /// Trims a page of the upper half, writes a value there that the index does not learn of, and forgets what was.
+    fn fill(&mut self, number: u32) {
+        let lpn = PAGES / 2 + number % (PAGES / 2);
+        self.trim(lpn);
+        self.tick();
+        let (now, filler) = (When::now(self.now), V(1_000_000 + self.now as u32));
+        let off = Unhashed::Off;
+        let written = self.ftl.write_unhashed(now, lpn, filler, off, Tag::NONE);
+        written.unwrap();
+        self.ftl.check().unwrap();
+        self.advance(self.now);
+    }
+
+    /// The same until an object lies elsewhere.
     fn collect(&mut self, object: u32) {
         let before = self.place(object);
-        for number in 0..1000 {
-            if self.place(object) != before {
-                return;
-            }
-            let lpn = PAGES / 2 + number % (PAGES / 2);
-            self.trim(lpn);
-            self.tick();
-            let now = When::now(self.now);
-            let filler = V(1_000_000 + number);
-            let off = Unhashed::Off;
-            let written = self.ftl.write_unhashed(now, lpn, filler, off, Tag::NONE);
-            written.unwrap();
-            self.ftl.check().unwrap();
-            self.advance(self.now);
-        }
-        panic!("object {object} was never collected");
+        let moved = (0..1000).any(|number| {
+            self.fill(number);
+            self.place(object) != before
+        });
+        assert!(moved, "object {object} was never collected");
     }
 
     /// Trims the upper half of the pages and writes new values, so often that every block was collected.
@@ -339,10 +340,9 @@ fn collection_merges_a_difference_that_an_old_version_needs() {
         }),
         ..ALL
     });
-    // A block is collected before that of the base, so that collection has one open.
-    for lpn in 0..8 {
-        device.write(PAGES / 2 - 4 + lpn, 100 + lpn);
-    }
+    // Collection has a block open from now on.
+    device.write(9, 100);
+    device.collect(device.object(9));
     device.write(0, 1);
     assert_eq!(device.write(0, 2), Outcome::Packed);
     let (base, difference) = (device.base_of(0), device.object(0));
