@@ -14,6 +14,7 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::{Medium, MediumError, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
+use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
@@ -32,6 +33,9 @@ const SHAPE: Shape = Shape {
     index_entries: 24,
     journal_bytes: 64 << 10,
 };
+
+/// The kind of a packed unit in its record.
+const PACKED: u8 = 3;
 
 /// An image with one bit flipped, over which an opening may write; the image itself stays.
 struct Overlay {
@@ -133,11 +137,13 @@ enum End {
 fn case(name: &str, id: &Identity, end: End) -> Case {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
     create(&*medium, id).unwrap();
+    let encodes = id.encoding.differences || id.encoding.compression;
+    // What is flushed before it is packed stands in the journal, too.
     let mix = Mix {
         trims: 10,
-        flushes: 2,
+        flushes: if encodes { 0 } else { 2 },
         checkpoints: 0,
-        values: 30,
+        values: if encodes { 1000 } else { 30 },
     };
     let mut expected = vec![0; SHAPE.exported as usize];
     let mut encoded = 0;
@@ -153,12 +159,12 @@ fn case(name: &str, id: &Identity, end: End) -> Case {
     };
     live(1, 100, &|volume| volume.close().unwrap());
     if end != End::Closed {
-        live(2, 30, &|mut volume| volume.flush().unwrap());
+        let steps = if encodes { 60 } else { 30 };
+        live(2, steps, &|mut volume| volume.flush().unwrap());
     }
     if end == End::Reopened {
         live(3, 10, &|mut volume| volume.flush().unwrap());
     }
-    let encodes = id.encoding.differences || id.encoding.compression;
     assert!(encoded > 10 || !encodes, "{encoded} values are encoded");
     let medium = Arc::into_inner(medium).unwrap();
     let parts = parts(&medium, end);
@@ -252,7 +258,7 @@ fn units(
 ) {
     let mut bytes = vec![0; medium.len() as usize];
     medium.read(0, &mut bytes).unwrap();
-    let copy = Arc::new(MemoryMedium::from_bytes(bytes));
+    let copy = Arc::new(MemoryMedium::from_bytes(bytes.clone()));
     let (volume, _) = Volume::open(Arc::clone(&copy)).unwrap();
     let live: Vec<Ppn> = (0..SHAPE.exported)
         .filter_map(|lpn| volume.location(lpn))
@@ -263,13 +269,19 @@ fn units(
         let slot = u64::from(ppn.0 % units_per_page);
         let record = areas.records(page) + slot * RECORD_BYTES as u64;
         let (len, data) = (RECORD_BYTES as u64, PAGE_BYTES as u64);
+        let at = areas.unit(ppn);
+        let heads = match bytes[record as usize] {
+            PACKED => packed::read(&bytes[at as usize..][..PAGE_BYTES]),
+            _ => None,
+        };
+        let front = heads.map_or(0, |heads| FRONT_BYTES + heads.len() * HEAD_BYTES) as u64;
         if live.contains(&ppn) {
             let duty = Duty::ReportedOrElsewhere(ppn);
             add("record", record, len, len, duty);
-            add("data", areas.unit(ppn), 0, data, duty);
+            add("data", at, front, data, duty);
         } else {
             add("dead record", record, 1, len, dead);
-            add("dead data", areas.unit(ppn), 0, data, dead);
+            add("dead data", at, 0, data, dead);
         }
     }
 }
