@@ -183,6 +183,29 @@ impl Small {
         self.ftl.core().blocks().is_valid(ppn)
     }
 
+    /// Trims a page of the upper half, writes a value there that the index does not learn of, and forgets what was.
+    fn fill(&mut self, number: u32) {
+        let lpn = PAGES / 2 + number % (PAGES / 2);
+        self.trim(lpn);
+        self.tick();
+        let (now, filler) = (When::now(self.now), V(1_000_000 + self.now as u32));
+        let off = Unhashed::Off;
+        let written = self.ftl.write_unhashed(now, lpn, filler, off, Tag::NONE);
+        written.unwrap();
+        self.ftl.check().unwrap();
+        self.advance(self.now);
+    }
+
+    /// The same until an object lies elsewhere.
+    fn collect(&mut self, object: u32) {
+        let before = self.place(object);
+        let moved = (0..1000).any(|number| {
+            self.fill(number);
+            self.place(object) != before
+        });
+        assert!(moved, "object {object} was never collected");
+    }
+
     /// Trims the upper half of the pages and writes new values, so often that every block was collected.
     fn collect_all(&mut self) {
         let erases = self.ftl.core().counters().erases + 64;
@@ -303,6 +326,42 @@ fn a_return_finds_a_difference_of_which_the_base_was_merged() {
         device.return_to(device.now - 1);
         assert_eq!(device.read(0), Some(3));
     }
+}
+
+/// Collection meets the base of a difference whose page it lets share another object with that value: the
+/// difference stays for an old version, and so must its base.
+#[test]
+fn collection_merges_a_difference_that_an_old_version_needs() {
+    let mut device = Small::new(Policy {
+        index: 2,
+        delta: Some(DeltaOptions {
+            hot_reads: 1,
+            ..DELTA
+        }),
+        ..ALL
+    });
+    // Collection has a block open from now on.
+    device.write(9, 100);
+    device.collect(device.object(9));
+    device.write(0, 1);
+    assert_eq!(device.write(0, 2), Outcome::Packed);
+    let (base, difference) = (device.base_of(0), device.object(0));
+    assert_eq!(device.write(1, 2), Outcome::Shared);
+    let then = device.now;
+    device.ftl.snapshot(then).unwrap();
+    device.trim(1);
+    device.advance(device.now);
+    assert_eq!(device.references(difference), (1, 1, 0));
+    assert_eq!(device.references(base), (0, 0, 1));
+    // The index forgets the difference, so its value is stored once more.
+    device.write(2, 8);
+    device.write(3, 9);
+    assert_eq!(device.write(4, 2), Outcome::Programmed);
+    assert_eq!(device.read(0), Some(2));
+    device.collect(base);
+    assert_eq!(device.object(0), device.object(4), "it was merged");
+    assert_eq!(device.references(difference), (0, 1, 0));
+    assert_eq!((device.read(0), device.at(1, then)), (Some(2), Some(2)));
 }
 
 #[test]

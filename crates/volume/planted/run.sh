@@ -5,18 +5,21 @@
 #
 #   run.sh [NAME...]     the patches to plant, without `.patch`; all of them if none is named
 #
-# All tests must pass without a planted bug, else it stops. PLANTED_TESTS names the tests to run.
+# All tests must pass without a planted bug, else it stops. PLANTED_TESTS names the tests to run: `ftl/conflicts` is
+# one of the crate `ftl`, `crash_search` one of the volume, and `lib` those inside it.
 #
 # CARGO_TARGET_DIR is where it builds, target/planted unless given.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
-tests="${PLANTED_TESTS:-journal_chain failures differential reopen crash_search bit_flips}"
+tests="${PLANTED_TESTS:-crash_search failures reopen lib journal_chain differential bit_flips rot ftl/conflicts}"
 seconds=300
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target/planted}"
 export RUST_BACKTRACE=0
+# That it fails is enough.
+export FLASHLORE_CRASH_SHRINK=0
 scratch=$(mktemp -d)/tree
 log=$(mktemp)
 git -C "$root" worktree add --quiet --detach "$scratch" HEAD || exit 1
@@ -24,14 +27,25 @@ trap 'git -C "$root" worktree remove --force "$scratch"; rm -f "$log"' EXIT
 trap 'exit 1' INT TERM
 cd "$scratch" || exit 1
 
+# Runs a command on one of the tests.
+on_test() {
+    name=${1##*/}
+    crate=volume
+    [ "$name" = "$1" ] || crate=${1%/*}
+    target="--test=$name"
+    [ "$name" != lib ] || target=--lib
+    shift
+    "$@" --quiet --package "flashlore-$crate" "$target" >"$log" 2>&1
+}
+
 # Answers the first test that fails, or nothing.
 first_failure() {
     for test in $tests; do
-        if ! cargo test --quiet --package flashlore-volume --test "$test" --no-run >"$log" 2>&1; then
+        if ! on_test "$test" cargo test --no-run; then
             echo "does not build: $(grep -m 1 '^error' "$log")"
             return
         fi
-        timeout "$seconds" cargo test --quiet --package flashlore-volume --test "$test" >"$log" 2>&1
+        on_test "$test" timeout "$seconds" cargo test
         case $? in
         0) ;;
         124)

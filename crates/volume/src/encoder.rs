@@ -305,3 +305,77 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: VolumeKey = VolumeKey([9; 32]);
+
+    fn whole(birth: u64, fill: u8) -> StoredUnit {
+        let mut bytes = [fill; PAGE_BYTES];
+        bytes[..8].copy_from_slice(&birth.to_le_bytes());
+        let record = Record {
+            kind: Kind::Data,
+            lpn: 3,
+            birth,
+            stamp: 100 + birth,
+            digest: KEY.digest(&bytes),
+        };
+        StoredUnit {
+            record,
+            bytes: Arc::new(bytes),
+            values: None,
+        }
+    }
+
+    fn value(page: &StoredUnit) -> Value<'_, (), StoredUnit> {
+        Value { content: (), page }
+    }
+
+    fn decode(
+        bytes: &mut Bytes,
+        base: Option<&StoredUnit>,
+        value: &Arc<PackedValue>,
+    ) -> StoredUnit {
+        Encoder::<(), StoredUnit>::decode(bytes, base, value)
+    }
+
+    #[test]
+    fn a_difference_decodes_with_its_own_base_and_is_lost_with_another() {
+        let mut bytes = Bytes::new(KEY, SharedWaiting::default());
+        let (base, new) = (whole(1, 7), whole(2, 7));
+        let (_, difference) = bytes
+            .difference(value(&base), value(&new), PAGE_BYTES as u16)
+            .expect("they are alike");
+        let decoded = decode(&mut bytes, Some(&base), &difference);
+        assert_eq!((decoded.record, &decoded.bytes), (new.record, &new.bytes));
+        let lost = decode(&mut bytes, Some(&whole(1, 8)), &difference);
+        let Record {
+            kind, birth, lpn, ..
+        } = lost.record;
+        assert_eq!((kind, birth, lpn), (Kind::Lost, 2, 3));
+    }
+
+    #[test]
+    fn a_compressed_value_that_decodes_to_another_page_is_lost() {
+        let mut bytes = Bytes::new(KEY, SharedWaiting::default());
+        let (_, compressed) = bytes
+            .alone(value(&whole(1, 7)), PAGE_BYTES as u16)
+            .expect("it is nearly all the same");
+        let What::Stored {
+            head,
+            bytes: stored,
+        } = &compressed.what
+        else {
+            panic!("it is stored")
+        };
+        let digest = whole(2, 7).record.digest;
+        let other = Arc::new(PackedValue::stored(Head { digest, ..*head }, stored));
+        assert_eq!(decode(&mut bytes, None, &other).record.kind, Kind::Lost);
+        assert_eq!(
+            decode(&mut bytes, None, &compressed).record.kind,
+            Kind::Data
+        );
+    }
+}

@@ -323,6 +323,20 @@ where
         }
     }
 
+    /// Whether a write of an address leaves its present content to nobody but old versions.
+    fn gives_up(&self, lpn: u32) -> bool {
+        let objects = self.ftl.objects();
+        let held = objects.object_of(lpn);
+        held.is_some_and(|object| objects.references(object) == 1)
+    }
+
+    /// Whether more is stored once an address shares an object: where old versions give way, one that becomes a
+    /// present one does not any more.
+    fn takes_room(&self, lpn: u32, object: u32) -> bool {
+        let is_old = self.ftl.objects().references(object) == 0;
+        is_old && self.ftl.versions().is_some() && !self.gives_up(lpn)
+    }
+
     /// The error of an address whose content is lost.
     fn lost(&self, lpn: u32) -> LayerError {
         let ppn = self.location(lpn);
@@ -366,6 +380,9 @@ where
         let candidate = self.ftl.candidate(content);
         if let Some(object) = candidate {
             let verdict = self.judge(object, &unit)?;
+            if !matches!(verdict, Verdict::Different) && !room && self.takes_room(lpn, object) {
+                return Err(no_room());
+            }
             if matches!(verdict, Verdict::Rotten) {
                 self.repair(lpn, object, &unit)?;
             }
@@ -379,9 +396,7 @@ where
                 });
             }
         }
-        let objects = self.ftl.objects();
-        let gives_up = |o| objects.references(o) == 1;
-        if !room && !objects.object_of(lpn).is_some_and(gives_up) {
+        if !room && !self.gives_up(lpn) {
             return Err(no_room());
         }
         let birth = unit.record.birth;

@@ -14,11 +14,14 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::{Medium, MediumError, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
+use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
 use flashlore_volume::format::{Areas, Batch, Policy};
-use flashlore_volume::{Volume, VolumeError, bytes_needed, check, create, load};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create, load,
+};
 use support::{Contents, Mix, POLICIES, Shape, after, history, read};
 
 const SHAPE: Shape = Shape {
@@ -30,6 +33,9 @@ const SHAPE: Shape = Shape {
     index_entries: 24,
     journal_bytes: 64 << 10,
 };
+
+/// The kind of a packed unit in its record.
+const PACKED: u8 = 3;
 
 /// An image with one bit flipped, over which an opening may write; the image itself stays.
 struct Overlay {
@@ -128,36 +134,42 @@ enum End {
     Reopened,
 }
 
-fn case(policy: Policy, end: End) -> Case {
-    let id = SHAPE.identity(policy);
-    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
-    create(&*medium, &id).unwrap();
+fn case(name: &str, id: &Identity, end: End) -> Case {
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+    create(&*medium, id).unwrap();
+    let encodes = id.encoding.differences || id.encoding.compression;
+    // What is flushed before it is packed stands in the journal, too.
     let mix = Mix {
         trims: 10,
-        flushes: 2,
+        flushes: if encodes { 0 } else { 2 },
         checkpoints: 0,
-        values: 30,
+        values: if encodes { 1000 } else { 30 },
     };
     let mut expected = vec![0; SHAPE.exported as usize];
+    let mut encoded = 0;
     let mut live = |seed, steps, last: &dyn Fn(Volume<Arc<MemoryMedium>>)| {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         for step in history(seed, steps, SHAPE.exported, mix) {
             step.run(&mut volume).unwrap();
             expected = after(&expected, step);
         }
+        let counters = volume.encoding_counters();
+        encoded += counters.map_or(0, |c| c.differences + c.compressed);
         last(volume);
     };
     live(1, 100, &|volume| volume.close().unwrap());
     if end != End::Closed {
-        live(2, 30, &|mut volume| volume.flush().unwrap());
+        let steps = if encodes { 60 } else { 30 };
+        live(2, steps, &|mut volume| volume.flush().unwrap());
     }
     if end == End::Reopened {
         live(3, 10, &|mut volume| volume.flush().unwrap());
     }
+    assert!(encoded > 10 || !encodes, "{encoded} values are encoded");
     let medium = Arc::into_inner(medium).unwrap();
     let parts = parts(&medium, end);
     Case {
-        name: format!("{policy:?}, {end:?}"),
+        name: format!("{name}, {end:?}"),
         image: Arc::new(medium.into_bytes()),
         expected,
         parts,
@@ -202,7 +214,8 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     add("older root", at, filled, areas.root_bytes, Duty::Harmless);
     let mut at = areas.journal(root.checkpoint);
     for (number, batch) in tail.batches.iter().enumerate() {
-        let filled = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
+        let dense = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
+        let filled = dense + batch.value_bytes() as u64;
         let len = Batch::bytes(
             batch.entries.len(),
             batch.value_bytes(),
@@ -211,7 +224,7 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
         // A last batch that does not hold looks as if the power had been cut.
         let last = number + 1 == tail.batches.len();
         let duty = if last { Duty::Harmless } else { Duty::Reported };
-        add("journal", at, filled, filled, duty);
+        add("journal", at, dense, filled, duty);
         add(
             "journal padding",
             at + filled,
@@ -245,7 +258,7 @@ fn units(
 ) {
     let mut bytes = vec![0; medium.len() as usize];
     medium.read(0, &mut bytes).unwrap();
-    let copy = Arc::new(MemoryMedium::from_bytes(bytes));
+    let copy = Arc::new(MemoryMedium::from_bytes(bytes.clone()));
     let (volume, _) = Volume::open(Arc::clone(&copy)).unwrap();
     let live: Vec<Ppn> = (0..SHAPE.exported)
         .filter_map(|lpn| volume.location(lpn))
@@ -256,13 +269,19 @@ fn units(
         let slot = u64::from(ppn.0 % units_per_page);
         let record = areas.records(page) + slot * RECORD_BYTES as u64;
         let (len, data) = (RECORD_BYTES as u64, PAGE_BYTES as u64);
+        let at = areas.unit(ppn);
+        let heads = match bytes[record as usize] {
+            PACKED => packed::read(&bytes[at as usize..][..PAGE_BYTES]),
+            _ => None,
+        };
+        let front = heads.map_or(0, |heads| FRONT_BYTES + heads.len() * HEAD_BYTES) as u64;
         if live.contains(&ppn) {
             let duty = Duty::ReportedOrElsewhere(ppn);
             add("record", record, len, len, duty);
-            add("data", areas.unit(ppn), 0, data, duty);
+            add("data", at, front, data, duty);
         } else {
             add("dead record", record, 1, len, dead);
-            add("dead data", areas.unit(ppn), 0, data, dead);
+            add("dead data", at, 0, data, dead);
         }
     }
 }
@@ -395,7 +414,28 @@ fn flip_all(case: &Case, long: bool) -> BTreeMap<&'static str, Outcome> {
 }
 
 fn run(policy: Policy, end: End, long: bool) {
-    let case = case(policy, end);
+    run_on(&format!("{policy:?}"), &SHAPE.identity(policy), end, long);
+}
+
+/// A volume that keeps old versions and encodes what it can.
+fn run_encoding(policy: Policy, end: End, long: bool) {
+    let id = Identity {
+        history: Some(HistoryIdentity {
+            entries: 20,
+            least_window: 0,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: true,
+            compression: true,
+        },
+        ..SHAPE.identity(policy)
+    };
+    run_on(&format!("{policy:?}, encoding"), &id, end, long);
+}
+
+fn run_on(name: &str, id: &Identity, end: End, long: bool) {
+    let case = case(name, id, end);
     for (name, o) in flip_all(&case, long) {
         println!(
             "{}, {name}: {} flips, {} not opened, {} unreadable, {} unharmed",
@@ -413,6 +453,7 @@ fn a_flipped_bit_is_an_error_and_never_other_content() {
     }
     run(Policy::Plain, End::Stopped, long);
     run(Policy::DedupTrusted, End::Reopened, long);
+    run_encoding(Policy::Dedup, End::Stopped, long);
 }
 
 #[test]
@@ -421,6 +462,7 @@ fn every_bit_of_every_image() {
     for policy in POLICIES {
         for end in [End::Closed, End::Stopped, End::Reopened] {
             run(policy, end, true);
+            run_encoding(policy, end, true);
         }
     }
 }

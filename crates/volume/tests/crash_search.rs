@@ -2,9 +2,12 @@
 //!
 //! The short search runs with every test run. The long one is for a release build:
 //! `FLASHLORE_CRASH_STATES=100000 cargo test --release -p flashlore-volume --test crash_search --
-//! --ignored --nocapture`. `FLASHLORE_CRASH_SEED` is the first seed, 1 if not given.
+//! --ignored --nocapture`. `FLASHLORE_CRASH_SEED` is the first seed, 1 if not given, and
+//! `FLASHLORE_CRASH_SHRINK` for how many seconds a failure is made smaller, 60 if not given.
 
 mod crash;
+
+use std::time::Duration;
 
 use crash::{Campaign, Effort, Report};
 
@@ -15,6 +18,10 @@ fn number(variable: &str, default: u64) -> u64 {
             .unwrap_or_else(|_| panic!("{variable} is {text:?}, expected a number")),
         Err(_) => default,
     }
+}
+
+fn shrinking() -> Duration {
+    Duration::from_secs(number("FLASHLORE_CRASH_SHRINK", 60))
 }
 
 /// The search went where recovery is difficult.
@@ -60,6 +67,7 @@ fn a_short_search_finds_no_broken_promise() {
             recut: 30,
             go_on: 30,
         },
+        shrinking: shrinking(),
     };
     assert_covers(&campaign.run());
 }
@@ -79,6 +87,7 @@ fn a_long_search_finds_no_broken_promise() {
             recut: 10,
             go_on: 30,
         },
+        shrinking: shrinking(),
     };
     assert_covers(&campaign.run());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 
 fn identity(policy: Policy) -> Identity {
     Identity {
@@ -72,5 +72,101 @@ fn contents_survive_many_openings() {
                 volume.flush().unwrap();
             }
         }
+    }
+}
+
+/// The history of a volume, and what it should be.
+struct Past {
+    volume: Volume<Arc<MemoryMedium>>,
+    /// What every address held from an instant on.
+    states: Vec<(u64, Vec<u32>)>,
+    snapshots: Vec<u64>,
+}
+
+impl Past {
+    fn write(&mut self, lpn: u32, value: u32) {
+        self.volume.write(0, lpn, &page(value)).unwrap();
+        let mut next = self.states[self.states.len() - 1].1.clone();
+        next[lpn as usize] = value;
+        let stamp = self.volume.history_status().unwrap().newest;
+        self.states.push((stamp, next));
+    }
+
+    /// Keeps the present; of five snapshots the second goes.
+    fn snapshot(&mut self) {
+        self.snapshots.push(self.volume.snapshot(0).unwrap());
+        if self.snapshots.len() == 5 {
+            let gone = self.snapshots.remove(1);
+            assert!(self.volume.delete_snapshot(0, gone).unwrap());
+        }
+    }
+
+    /// The snapshots and some instants of the window are as they were; answers how many.
+    fn compare(&mut self, name: &str) -> usize {
+        let status = self.volume.history_status().unwrap();
+        assert_eq!(status.snapshots, self.snapshots, "{name}");
+        let stamps = self.states.iter().map(|(stamp, _)| *stamp);
+        let window = stamps.filter(|&stamp| stamp >= status.oldest).step_by(37);
+        let mut instants = self.snapshots.clone();
+        instants.extend(window.chain([status.oldest, status.newest]));
+        for &instant in &instants {
+            let after = self.states.partition_point(|(stamp, _)| *stamp <= instant);
+            for (lpn, &value) in (0..).zip(&self.states[after - 1].1) {
+                let mut got = [1; PAGE_BYTES];
+                self.volume.read_at(instant, lpn, &mut got).unwrap();
+                let expected = if value == 0 {
+                    [0; PAGE_BYTES]
+                } else {
+                    page(value)
+                };
+                assert_eq!(got, expected, "{name}: page {lpn} at {instant}");
+            }
+        }
+        instants.len()
+    }
+}
+
+/// The rows of the history fill several table pages, and go round more than once.
+#[test]
+fn old_versions_survive_many_checkpoints() {
+    for policy in [Policy::Plain, Policy::Dedup, Policy::DedupTrusted] {
+        let id = Identity {
+            history: Some(HistoryIdentity {
+                entries: 600,
+                least_window: 0,
+                protected: false,
+            }),
+            blocks: 100,
+            ..identity(policy)
+        };
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&medium, &id).unwrap();
+        let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        let mut past = Past {
+            volume,
+            states: vec![(id.created, vec![0; 64])],
+            snapshots: Vec::new(),
+        };
+        let (mut x, mut compared) = (7u32, 0);
+        let mut most_entries = 0;
+        for round in 0..40 {
+            for step in 0..50 {
+                x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                past.write(x >> 26, 1 + (x >> 16) % 40);
+                if step % 16 == 15 {
+                    past.volume.checkpoint().unwrap();
+                }
+            }
+            if round % 3 == 0 {
+                past.snapshot();
+            }
+            most_entries = most_entries.max(past.volume.history_status().unwrap().entries);
+            past.volume.close().unwrap();
+            (past.volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+            past.volume.check().unwrap();
+            compared += past.compare(&format!("{policy:?} round {round}"));
+        }
+        println!("{policy:?}: {compared} instants compared, {most_entries} entries at most");
+        assert!(most_entries > 300, "they fit one page: {most_entries}");
     }
 }

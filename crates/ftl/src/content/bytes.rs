@@ -139,6 +139,7 @@ where
         ftl.store.dedup.counters = Default::default();
         // Versions given up since the last barrier are there again.
         ftl.store.make_room_of_history(&mut ftl.core);
+        ftl.store.note_beyond(&ftl.core);
         Ok(ftl)
     }
 

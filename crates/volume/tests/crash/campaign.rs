@@ -14,9 +14,6 @@ use crate::crash::history::{Setup, operations};
 use crate::crash::search::{Distinct, Effort, Failure, Tally, search};
 use crate::crash::shrink::shrink;
 
-/// How long a failing scenario is made smaller.
-const SHRINKING: Duration = Duration::from_secs(60);
-
 /// A search through histories of consecutive seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
@@ -26,6 +23,8 @@ pub struct Campaign {
     /// ...and so many distinct contents of media were seen.
     pub states: usize,
     pub effort: Effort,
+    /// How long a failing scenario is made smaller.
+    pub shrinking: Duration,
 }
 
 /// What a campaign went through.
@@ -88,7 +87,7 @@ impl Campaign {
             }
         });
         if let Some((seed, found)) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            panic!("{}", story(seed, *found));
+            panic!("{}", story(seed, *found, self.shrinking));
         }
         let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
         report.distinct = distinct.len();
@@ -117,9 +116,9 @@ fn one_history(
 }
 
 /// A failure, made small, with a test that shows it.
-fn story(seed: u64, found: Failure) -> String {
+fn story(seed: u64, found: Failure, shrinking: Duration) -> String {
     let test = found.scenario.as_test();
-    let small = shrink(found.scenario, Instant::now() + SHRINKING);
+    let small = shrink(found.scenario, Instant::now() + shrinking);
     let how = small
         .as_ref()
         .map_or("it did not fail again", |small| &small.how);

@@ -224,3 +224,83 @@ fn a_base_was_a_difference_when_the_power_went() {
     ];
     every_cut(&setup, &ops);
 }
+
+/// Differences had been made whole after the last flush, and a cut took those copies: with the packed values of that
+/// flush and of the next one a volume as full as it can be held more than it may.
+#[test]
+fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
+    let setup = Setup {
+        policy: Policy::Plain,
+        history: None,
+        encoding: Encoding {
+            differences: true,
+            compression: false,
+        },
+        exported: 25,
+        blocks: 9,
+        pages_per_block: 4,
+        units_per_page: 4,
+        alignment: 4096,
+        index_entries: 4,
+        garbage: true,
+    };
+    let first = [
+        1001, 1002, 22, 1, 38, 25, 24, 32, 39, 1003, 1004, 33, 1005, 1006, 32, 19, 1007, 1008, 17,
+        1009, 1010, 1011, 1012, 7, 1013,
+    ];
+    let mut ops: Vec<Op> = (0..)
+        .zip(first)
+        .map(|(lpn, value)| write(lpn, value))
+        .collect();
+    ops.extend([
+        write(9, 1014),
+        write(13, 1018),
+        write(21, 6),
+        write(3, 19),
+        write(4, 38),
+        write(1, 1021),
+        Op::Flush,
+        write(9, 28),
+        write(10, 31),
+        write(12, 1024),
+        write(14, 34),
+        Op::Flush,
+    ]);
+    every_cut(&setup, &ops);
+}
+
+/// On a full volume pages shared old versions, which so became present ones, without need of room: more was stored
+/// than fits.
+#[test]
+fn a_full_volume_shares_an_old_version() {
+    let setup = Setup {
+        policy: Policy::Dedup,
+        history: Some(HistoryIdentity {
+            entries: 30,
+            least_window: 5,
+            protected: false,
+        }),
+        exported: 40,
+        ..setup(Policy::Dedup, 4, 2)
+    };
+    let image = setup.image().unwrap();
+    let oracle = Oracle::new(vec![0; setup.exported as usize]);
+    let mut session = Session::new(setup.medium(image), oracle, 0, Trouble::Never);
+    session.open().unwrap();
+    let most = session.status().most as u32;
+    assert!(most + 2 < setup.exported);
+    // All but the first two pages hold values of their own.
+    let mut ops: Vec<Op> = (2..=most).map(|lpn| write(lpn, 100 + lpn)).collect();
+    ops.extend([write(0, 7), write(1, 7)]);
+    session.operate(&ops).unwrap();
+    assert_eq!(session.status().stored, u64::from(most));
+    for round in 0..10 {
+        let refusals = session.work.refusals;
+        let old = if round == 0 { 102 } else { 200 + round - 1 };
+        session
+            .operate(&[write(2, 200 + round), write(1, old)])
+            .unwrap();
+        assert_eq!(session.work.refusals, refusals + 1);
+        assert_eq!(session.status().stored, u64::from(most));
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use flashlore_content::PAGE_BYTES;
 use flashlore_medium::{Cause, CrashMedium, Operation};
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{Volume, VolumeError};
+use flashlore_volume::{Status, Volume, VolumeError};
 
 use crate::crash::history::Op;
 use crate::crash::oracle::{Oracle, Told};
@@ -392,6 +392,11 @@ impl Session {
             self.work.evictions += dedup.evictions;
             self.work.shares += dedup.hits;
         }
+    }
+
+    /// The state of the open volume in numbers.
+    pub fn status(&mut self) -> Status {
+        self.volume().status()
     }
 
     fn volume(&mut self) -> &mut Volume<Arc<CrashMedium>> {

@@ -12,6 +12,7 @@ use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::dump::{DumpParts, dump};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
+use flashlore_volume::format::packed::{FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
@@ -115,10 +116,13 @@ impl Part {
     }
 
     /// Makes the checksum hold.
-    fn seal(self, bytes: &mut [u8], areas: &Areas) {
+    fn seal(self, medium: &mut [u8], areas: &Areas) {
         let key = VolumeKey([9; 32]);
-        let at = self.place(areas).start as u64;
+        let place = self.place(areas);
+        let at = place.start as u64;
+        let bytes = &mut medium[place];
         match self {
+            Part::Data(unit) => seal_unit(medium, areas, unit, &key),
             Part::Superblock(_) => {
                 let mut own = [0; 32];
                 own.copy_from_slice(&bytes[32..64]);
@@ -132,13 +136,29 @@ impl Part {
                 put(bytes, 24, check);
             }
             Part::Record(unit) => put(bytes, 56, key.checksum(u64::from(unit), &[&bytes[..56]])),
-            Part::Data(_) => {}
         }
     }
 }
 
 fn put(bytes: &mut [u8], at: usize, check: u64) {
     bytes[at..at + 8].copy_from_slice(&check.to_le_bytes());
+}
+
+/// The record of a unit says what its data are now, and what their heads are if it is packed.
+fn seal_unit(medium: &mut [u8], areas: &Areas, unit: u32, key: &VolumeKey) {
+    let data = &medium[Part::Data(unit).place(areas)];
+    let digest = data.first_chunk().map(|page| key.digest(page));
+    let count = usize::from(u16::from_le_bytes([data[0], data[1]]));
+    let heads = data.get(..FRONT_BYTES + count * HEAD_BYTES);
+    let heads = heads.map(|heads| key.checksum(heads.len() as u64, &[heads]));
+    let record = &mut medium[Part::Record(unit).place(areas)];
+    if let Some(digest) = digest {
+        record[40..56].copy_from_slice(&digest.0.to_le_bytes());
+    }
+    if let Some(heads) = heads.filter(|_| record[0] == 3) {
+        put(record, 8, heads);
+    }
+    put(record, 56, key.checksum(u64::from(unit), &[&record[..56]]));
 }
 
 /// Each batch with its checksum, chained to the one before.
@@ -175,7 +195,7 @@ fn patched(input: &[u8]) -> Vec<u8> {
             *old = *new;
         }
         if first & 4 != 0 {
-            part.seal(place, areas);
+            part.seal(&mut bytes, areas);
         }
         rest = after;
     }

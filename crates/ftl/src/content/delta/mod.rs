@@ -119,6 +119,8 @@ pub struct Delta<V> {
     pub pinned: u32,
     /// Packed pages with live values that there may be.
     pub most_packs: u32,
+    /// Units, and packed pages with live values, that a recovery found beyond what there may be.
+    pub found_beyond: (u64, u32),
     /// An object that is being merged: nobody else may.
     busy: u32,
     /// Whether space is being made.
@@ -139,6 +141,7 @@ impl<V: Clone> Delta<V> {
             packed: 0,
             pinned: 0,
             most_packs,
+            found_beyond: (0, 0),
             busy: NO_OBJECT,
             evicting: false,
             cold: VecDeque::new(),
