@@ -82,6 +82,13 @@ pub struct Candidate<C> {
     content: C,
 }
 
+impl<C> Candidate<C> {
+    /// What was read of an object.
+    pub(crate) fn new(object: u32, content: C) -> Self {
+        Candidate { object, content }
+    }
+}
+
 /// The flash pages read for a logical page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartsRead {
@@ -94,6 +101,15 @@ pub struct PartsRead {
 }
 
 impl PartsRead {
+    /// A page that lies whole in one unit.
+    pub(crate) fn whole(object: u32, done: Completion) -> Self {
+        PartsRead {
+            object: Some(object),
+            done: [Some(done), None],
+            encoded: false,
+        }
+    }
+
     /// Whether the page holds anything.
     pub fn is_mapped(&self) -> bool {
         self.object.is_some()
