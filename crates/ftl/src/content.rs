@@ -34,7 +34,7 @@ use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
-use self::history::{VersionCounters, Versions, VersionsOptions};
+use self::history::{ReturnCost, VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
 use self::store::Store;
 use crate::core::{Core, PageRead};
@@ -878,6 +878,17 @@ where
     /// If the instant is not remembered; then nothing has changed.
     pub fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {
         self.store.return_to(&mut self.core, instant)
+    }
+
+    /// What a return to the start of the window would take: changes of the map alone.
+    pub fn cost_of_longest_return(&self) -> ReturnCost {
+        let mut cost = ReturnCost::default();
+        if let Some(versions) = &self.store.versions {
+            let history = &versions.history;
+            // The start of the window is always remembered.
+            let _ = history.changed_since(history.oldest(), |_, _| cost.pages += 1);
+        }
+        cost
     }
 
     /// Moves the start of the window on.

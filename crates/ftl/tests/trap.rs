@@ -125,8 +125,9 @@ struct Rig {
     ftl: Device,
     model: Model,
     exported: u32,
+    /// The window that no write may shorten.
+    least: u64,
     now: u64,
-    returns: u32,
 }
 
 impl Rig {
@@ -150,8 +151,13 @@ impl Rig {
             ftl,
             model: Model::default(),
             exported,
+            least: match case.versions.on_pressure {
+                OnPressure::Refuse if case.versions.history.max_entries.is_none() => {
+                    case.versions.least_window
+                }
+                _ => 0,
+            },
             now: 0,
-            returns: 0,
         }
     }
 
@@ -178,10 +184,14 @@ impl Rig {
         match step {
             Step::Write(raw, value) => {
                 let lpn = self.page(raw);
+                let may_begin = now.saturating_sub(self.least).max(self.ftl.oldest());
                 match self.ftl.write(When::now(now), lpn, V(value), Tag::NONE) {
                     Ok(_) => self.model.change(lpn, now, Some(value)),
                     Err(FtlError::Protected { .. }) => {}
                     Err(other) => return Err(other.to_string()),
+                }
+                if self.ftl.oldest() > may_begin {
+                    return Err(format!("the window begins at {}", self.ftl.oldest()));
                 }
             }
             Step::Trim(raw) => {
@@ -255,7 +265,6 @@ impl Rig {
         if returned.is_some_and(|cost| cost.pages != pages) {
             return Err(format!("{pages} pages changed, counted {returned:?}"));
         }
-        self.returns += u32::from(returned.is_some());
         Ok(())
     }
 

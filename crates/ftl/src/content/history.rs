@@ -61,6 +61,19 @@ pub struct VersionCounters {
     pub returned: u64,
 }
 
+/// What a return to an instant takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReturnCost {
+    /// Logical pages that change.
+    pub pages: u64,
+    /// Flash pages read.
+    pub reads: u64,
+    /// Values decoded.
+    pub decodes: u64,
+    /// Units programmed, whatever for.
+    pub programs: u64,
+}
+
 /// The history of a device.
 #[derive(Debug)]
 pub struct Versions {

@@ -12,24 +12,12 @@ use flashlore_flash::{Cause, Flash, Ppn, Ready, Tag, When};
 
 use super::TrapFtl;
 use super::log::{Entry, Form, Place};
+use crate::content::history::ReturnCost;
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 
 /// A value with the page that holds it, or nothing.
 type Held<C, P> = Option<(C, P)>;
-
-/// What a return took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReturnCost {
-    /// Logical pages that changed.
-    pub pages: u64,
-    /// Flash pages read.
-    pub reads: u64,
-    /// Values decoded.
-    pub decodes: u64,
-    /// Units programmed, those of the log included, and those that were collected for them.
-    pub programs: u64,
-}
 
 /// Why a device does not return.
 #[derive(Debug, thiserror::Error)]

@@ -311,7 +311,14 @@ fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
         let message = "pages hashed in idle time must be live, which history excludes";
         return Err(Fault::new("dedup.out_of_line", message));
     }
+    let stands_alone = !system.encodes() && !system.dedup.enabled;
+    if system.keeps_parities() && !stands_alone {
+        let message = "parities are taken of whole pages, which dedup, delta and compress exclude";
+        return Err(Fault::new("history.form", message));
+    }
     let ratios = [
+        ("history.mean", system.history.mean, 2.0),
+        ("history.deviation", system.history.deviation, 2.0),
         ("delta.lambda", delta.lambda, 1000.0),
         ("delta.mean", delta.mean, 2.0),
         ("delta.deviation", delta.deviation, 2.0),

@@ -30,6 +30,6 @@ pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use settings::Settings;
 pub use system::{
-    Acknowledge, Algorithm, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest,
+    Acknowledge, Algorithm, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest, Form,
     HistoryConfig, Pressure, QueueConfig, RatioFrom, Sampling, SwitchOff, SystemConfig,
 };

@@ -234,14 +234,20 @@ pub fn delta_options<'a>(
 }
 
 /// Who says how long encoded values are.
-fn lengths<'a>(
+///
+/// # Errors
+/// Bytes of pages that are needed and not known.
+pub fn lengths<'a>(
     system: &SystemConfig,
     seed: u64,
     pages: Option<&'a dyn PageSource>,
 ) -> Result<Lengths<'a>, RunError> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let ratio = |mean, deviation| Ratio { mean, deviation };
-    let difference = ratio(delta.mean, delta.deviation);
+    let difference = match system.keeps_parities() {
+        true => ratio(system.history.mean, system.history.deviation),
+        false => ratio(delta.mean, delta.deviation),
+    };
     let alone = ratio(compress.mean, compress.deviation);
     let drawn = Drawn::new(difference, alone, seed);
     if system.needs_bytes() {
@@ -320,7 +326,7 @@ pub fn viability_bound(system: &SystemConfig, device: &DeviceConfig) -> f64 {
 
 /// What encoding costs in time.
 pub fn codec_times(system: &SystemConfig) -> CodecTimes {
-    if !system.encodes() {
+    if !system.encodes() && !system.keeps_parities() {
         return CodecTimes::default();
     }
     CodecTimes {

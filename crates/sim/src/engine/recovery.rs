@@ -4,9 +4,13 @@
 //! instant at which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
 //! window. At each, every page of the truth is looked up without changing anything; then the device is
 //! returned to the instant, compared, and returned to the present.
+//!
+//! A return is a change like any other, and where it takes space it may push the start of the window on. When
+//! the present of the run has left the window, the comparison ends.
 
 use flashlore_content::PageTag;
 use flashlore_flash::Time;
+use flashlore_ftl::content::history::ReturnCost;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -22,12 +26,30 @@ pub struct Truth {
 /// Instants were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// How many.
+    /// How many: as many as were asked for, unless returns themselves filled the window.
     pub instants: u32,
     /// Pages compared at each.
     pub pages: u64,
-    /// Pages that returns changed, in all.
-    pub returned: u64,
+    /// What all returns took.
+    pub cost: ReturnCost,
+}
+
+/// A device does not answer as it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecoveryError {
+    /// A page does not hold what it should.
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+    /// It does not return to an instant that it remembers.
+    #[error(
+        "the device refuses to return to {instant} ns, expected any instant from {oldest} ns on"
+    )]
+    Refused {
+        /// The instant.
+        instant: Time,
+        /// The start of the window.
+        oldest: Time,
+    },
 }
 
 /// A page does not hold what it should.
@@ -38,6 +60,15 @@ pub struct Wrong {
     when: String,
     expected: Option<PageTag>,
     found: Option<PageTag>,
+}
+
+impl Recovered {
+    fn add(&mut self, cost: ReturnCost) {
+        self.cost.pages += cost.pages;
+        self.cost.reads += cost.reads;
+        self.cost.decodes += cost.decodes;
+        self.cost.programs += cost.programs;
+    }
 }
 
 impl Truth {
@@ -75,24 +106,27 @@ impl Truth {
     /// Compares a device with the truth at instants drawn from its window. It is as before afterwards.
     ///
     /// # Errors
-    /// The first page that differs.
+    /// The first page that differs, or a return that is refused.
     pub fn verify<S: System>(
         &self,
         system: &mut S,
         now: Time,
         instants: u32,
         seed: u64,
-    ) -> Result<Recovered, Wrong> {
+    ) -> Result<Recovered, RecoveryError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut recovered = Recovered {
-            instants,
+            instants: 0,
             pages: self.initial.len() as u64,
-            returned: 0,
+            cost: ReturnCost::default(),
         };
         let mut present = now;
         for _ in 0..instants {
             // After the last change every instant is the present.
             let oldest = system.oldest_instant();
+            if oldest > now {
+                break;
+            }
             let span = self.latest().saturating_sub(oldest) + 1;
             let instant = oldest + random.next_u64() % span;
             let image = self.image(instant);
@@ -104,14 +138,23 @@ impl Truth {
             // Returned to and back; each return is an instant of its own.
             present += 2;
             system.set_instant(present - 1);
-            recovered.returned += system.return_to(instant);
+            let cost = system.return_to(instant);
+            recovered.add(cost.ok_or(RecoveryError::Refused { instant, oldest })?);
+            recovered.instants += 1;
             compare(
                 &image,
                 |lpn| system.content(lpn),
                 || format!("after the return to {instant} ns"),
             )?;
             system.set_instant(present);
-            recovered.returned += system.return_to(present - 2);
+            match system.return_to(present - 2) {
+                Some(cost) => recovered.add(cost),
+                None if system.oldest_instant() > present - 2 => break,
+                None => {
+                    let (instant, oldest) = (present - 2, system.oldest_instant());
+                    return Err(RecoveryError::Refused { instant, oldest });
+                }
+            }
             compare(
                 &self.image(now),
                 |lpn| system.content(lpn),

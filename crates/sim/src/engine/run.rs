@@ -20,6 +20,7 @@ use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::recovery::Truth;
 use super::system::{Deduplicating, EncodingTotals, HistoryTotals, Plain, System};
+use super::trap::Trap;
 use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
     BufferTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host as HostTotals,
@@ -74,6 +75,13 @@ pub fn simulate(
         Bytes::Limited(size) => Some(size.0),
         Bytes::Unlimited => None,
     };
+    if config.system.keeps_parities()
+        && let Some(versions) = build::versions_options(&config.system, device)?
+    {
+        let encoder = build::lengths(&config.system, seed, options.pages)?;
+        let mut system = Trap::new(flash, ftl, versions, encoder).map_err(refused)?;
+        return replay(config, source, &mut system, options);
+    }
     if config.system.encodes() || config.system.history.enabled {
         let (delta, encoder) = build::delta_options(&config.system, device, seed, options.pages)?;
         let policies = Policies {
@@ -558,7 +566,7 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
 
 /// What the history did, as results say it.
 fn history_of(totals: &HistoryTotals, now: Time) -> History {
-    let c = &totals.counters;
+    let (c, longest) = (&totals.counters, totals.longest_return);
     History {
         entries: totals.entries,
         window_s: now.saturating_sub(totals.oldest) as f64 / 1e9,
@@ -568,6 +576,12 @@ fn history_of(totals: &HistoryTotals, now: Time) -> History {
         recorded: c.recorded,
         dropped: c.dropped,
         paper_bytes: totals.entries * PAPER_ENTRY_BYTES,
+        encoded: totals.log.map_or(0, |log| log.encoded),
+        raw: totals.log.map_or(0, |log| log.raw),
+        mean_rc: totals
+            .log
+            .and_then(|log| mean_share(log.encoded_bytes, log.encoded)),
+        longest_return: longest.into(),
     }
 }
 

@@ -11,7 +11,7 @@ use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTa
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::delta::DeltaCounters;
-use flashlore_ftl::content::history::VersionCounters;
+use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
@@ -80,9 +80,10 @@ pub trait System {
     fn content_at(&self, _lpn: u32, _instant: Time) -> Option<PageTag> {
         None
     }
-    /// All units hold again what they held at an instant of the window; answers how many changed.
-    fn return_to(&mut self, _instant: Time) -> u64 {
-        0
+    /// All units hold again what they held at an instant of the window; answers what that took, or nothing
+    /// if the device refuses.
+    fn return_to(&mut self, _instant: Time) -> Option<ReturnCost> {
+        None
     }
     /// What the history holds and did, if there is one.
     fn history(&self) -> Option<HistoryTotals> {
@@ -90,6 +91,10 @@ pub trait System {
     }
     /// A unit is about to be written: whether that is to be encoded unless it is a duplicate.
     fn begin_write(&mut self, _lpn: u32) -> bool {
+        false
+    }
+    /// A unit is about to be forgotten: whether what it holds is to be encoded.
+    fn begin_trim(&mut self, _lpn: u32) -> bool {
         false
     }
     /// What the trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
@@ -174,8 +179,23 @@ pub struct HistoryTotals {
     pub entries: u64,
     /// The start of the window.
     pub oldest: Time,
-    /// Values that only old versions need.
+    /// Units that only old versions need.
     pub historical: u64,
+    /// What a return to the start of the window would take.
+    pub longest_return: ReturnCost,
+    /// The log of a system that keeps parities.
+    pub log: Option<LogTotals>,
+}
+
+/// What was written to a log of parities.
+#[derive(Debug, Clone, Copy)]
+pub struct LogTotals {
+    /// Versions encoded, and their bytes.
+    pub encoded: u64,
+    /// Their bytes, without those of their heads.
+    pub encoded_bytes: u64,
+    /// Versions kept as they were.
+    pub raw: u64,
 }
 
 /// How far ahead of its use something is asked for. Each step finds what the one before asked for.
@@ -461,8 +481,12 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
     fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
-    fn return_to(&mut self, instant: Time) -> u64 {
-        self.0.return_to(instant).unwrap_or(0)
+    fn return_to(&mut self, instant: Time) -> Option<ReturnCost> {
+        let pages = self.0.return_to(instant).ok()?;
+        Some(ReturnCost {
+            pages,
+            ..ReturnCost::default()
+        })
     }
     fn history(&self) -> Option<HistoryTotals> {
         let versions = self.0.versions()?;
@@ -471,6 +495,8 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
             entries: versions.history.len() as u64,
             oldest: versions.history.oldest(),
             historical: self.0.historical_objects(),
+            longest_return: self.0.cost_of_longest_return(),
+            log: None,
         })
     }
     fn begin_write(&mut self, lpn: u32) -> bool {
