@@ -73,6 +73,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 least_window,
                 on_pressure,
                 reserve,
+                entries_in_ram: None,
             },
         );
     // Up to lengths that are not stored as parities.
@@ -306,6 +307,7 @@ fn roomy(lengths: Lengths, on_pressure: OnPressure) -> Device {
         least_window: 1000,
         on_pressure,
         reserve: 0,
+        entries_in_ram: None,
     };
     let medium = Checked::new(MemoryFlash::new(geometry));
     let mut ftl = TrapFtl::new(medium, FtlOptions::new(16), versions, lengths).unwrap();

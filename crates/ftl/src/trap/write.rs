@@ -203,6 +203,15 @@ where
         u64::from(self.trap.mapped) + u64::from(self.trap.log.pages())
     }
 
+    /// Units that the log may take beside the pages that are mapped now.
+    pub fn room_of_history(&self) -> u64 {
+        let most = self
+            .core
+            .most_live()
+            .saturating_sub(self.trap.options.reserve);
+        most.saturating_sub(u64::from(self.trap.mapped))
+    }
+
     /// Makes room for one more unit.
     fn make_room(&mut self) -> Result<(), FtlError<F::Error>> {
         let most = self.core.most_live();

@@ -101,6 +101,10 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 needs: vec![json!("parities")],
                 ..part(key, "history.form")
             };
+            let pages = |key| Condition {
+                needs: vec![json!("pages")],
+                ..part(key, "history.form")
+            };
             let delta = |key| part(key, "delta.enabled");
             let compress = |key| part(key, "compress.enabled");
             let ratio = |key, from: &[&str]| Condition {
@@ -165,6 +169,10 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 history("history.entries"),
                 history("history.field_time"),
                 history("history.form"),
+                pages("history.schedule"),
+                pages("history.tier_bytes"),
+                history("history.schedule"),
+                history("history.tier_bytes"),
                 parities("history.mean"),
                 parities("history.deviation"),
                 ratio("history.mean", &["drawn"]),

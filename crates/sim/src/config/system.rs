@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use flashlore_units::{Count, Entries, Nanos, Share};
+use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
+
+use super::retention::Retention;
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,8 +124,12 @@ pub struct HistoryConfig {
     pub on_pressure: Pressure,
     /// The part of the flash that old versions leave free.
     pub reserve: Share,
+    /// Instants that outlive the window.
+    pub schedule: Retention,
     /// The most entries of the history.
     pub entries: Entries,
+    /// RAM for entries; the oldest of the others lie on flash.
+    pub tier_bytes: Bytes,
     /// Recording a version takes so long for each of its five fields.
     pub field_time: Nanos,
     /// Mean of R_c of a parity where it is drawn. Used by [`Form::Parities`] alone.

@@ -4,7 +4,7 @@
 use flashlore_content::DedupOptions;
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::delta::{Drawn, Ratio};
-use flashlore_content::history::HistoryOptions;
+use flashlore_content::history::{HistoryOptions, PAPER_ENTRY_BYTES};
 use flashlore_delta::Codec;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
@@ -22,8 +22,8 @@ use super::error::RunError;
 use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, Algorithm, BufferPolicy, ChannelMode, Concurrency, GcCheck, GcMode, GcPolicy,
-    Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams, StripeLevel,
+    Acknowledge, Algorithm, BufferPolicy, Bytes, ChannelMode, Concurrency, GcCheck, GcMode,
+    GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams, StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
@@ -285,7 +285,7 @@ pub fn versions_options(
                 Entries::Unlimited => None,
                 Entries::Limited(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
             },
-            schedule: None,
+            schedule: history.schedule.schedule().cloned(),
         },
         least_window: history.min_window.0,
         on_pressure: match history.on_pressure {
@@ -293,6 +293,13 @@ pub fn versions_options(
             Pressure::Enospc => OnPressure::Refuse,
         },
         reserve: (f64::from(raw) * history.reserve.get()) as u64,
+        entries_in_ram: match history.tier_bytes {
+            Bytes::Unlimited => None,
+            Bytes::Limited(size) => {
+                let entries = size.0 / PAPER_ENTRY_BYTES;
+                Some(u32::try_from(entries).unwrap_or(u32::MAX))
+            }
+        },
     }))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The truth is written down beside the run: what every page held when it began, and every change with the
 //! instant at which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
-//! window. At each, every page of the truth is looked up without changing anything; then the device is
+//! window and from those that outlive it. At each, every page of the truth is looked up without changing anything; then the device is
 //! returned to the instant, compared, and returned to the present.
 //!
 //! A return is a change like any other, and where it takes space it may push the start of the window on. When
@@ -128,7 +128,12 @@ impl Truth {
                 break;
             }
             let span = self.latest().saturating_sub(oldest) + 1;
-            let instant = oldest + random.next_u64() % span;
+            let (kept, drawn) = (system.kept_instants(), random.next_u64());
+            // Half of them from behind the window, if any are left there.
+            let instant = match kept.len() as u64 {
+                count if count > 0 && drawn >> 63 == 1 => kept[(drawn % count) as usize],
+                _ => oldest + drawn % span,
+            };
             let image = self.image(instant);
             compare(
                 &image,

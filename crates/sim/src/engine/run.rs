@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
-use flashlore_content::history::PAPER_ENTRY_BYTES;
+use flashlore_content::history::{PAPER_ENTRY_BYTES, protection_window};
 use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::{Busy, NandSim};
@@ -515,7 +515,7 @@ fn report<S: System>(
         queue: front.queue(),
         dedup,
         history: system.history().map_or(History::default(), |totals| {
-            history_of(&totals, base.time + span)
+            history_of(&totals, base.time + span, &programs, span)
         }),
         delta: system
             .delta()
@@ -565,8 +565,15 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
 }
 
 /// What the history did, as results say it.
-fn history_of(totals: &HistoryTotals, now: Time) -> History {
+fn history_of(totals: &HistoryTotals, now: Time, programs: &Programs, span: Time) -> History {
     let (c, longest) = (&totals.counters, totals.longest_return);
+    // What a change leaves behind: the old page, or what the log takes of it.
+    let filled = match totals.log {
+        Some(_) => programs.packed,
+        None => programs.host + programs.packed,
+    };
+    let capacity = totals.room * UNIT_BYTES;
+    let estimated = protection_window(capacity, 0, filled * UNIT_BYTES, span);
     History {
         entries: totals.entries,
         window_s: now.saturating_sub(totals.oldest) as f64 / 1e9,
@@ -582,6 +589,11 @@ fn history_of(totals: &HistoryTotals, now: Time) -> History {
             .log
             .and_then(|log| mean_share(log.encoded_bytes, log.encoded)),
         longest_return: longest.into(),
+        capacity_bytes: capacity,
+        estimated_window_s: estimated.map(|window| window as f64 / 1e9),
+        kept_instants_s: totals.kept.iter().map(|&t| t as f64 / 1e9).collect(),
+        table_programs: totals.tables.0,
+        tables_end: u64::from(totals.tables.1),
     }
 }
 

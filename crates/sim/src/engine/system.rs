@@ -72,6 +72,10 @@ pub trait System {
     fn oldest_instant(&self) -> Time {
         Time::MAX
     }
+    /// The instants behind the window that can be returned to as well.
+    fn kept_instants(&self) -> Vec<Time> {
+        Vec::new()
+    }
     /// What a unit holds, if it was ever written.
     fn content(&self, _lpn: u32) -> Option<PageTag> {
         None
@@ -171,7 +175,7 @@ pub struct EncodingTotals {
 }
 
 /// What a history holds and did.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct HistoryTotals {
     /// What happened to old versions.
     pub counters: VersionCounters,
@@ -181,8 +185,14 @@ pub struct HistoryTotals {
     pub oldest: Time,
     /// Units that only old versions need.
     pub historical: u64,
+    /// Units that old versions may take, with those they take.
+    pub room: u64,
     /// What a return to the start of the window would take.
     pub longest_return: ReturnCost,
+    /// Instants that stay behind the window, oldest first.
+    pub kept: Vec<Time>,
+    /// Units programmed with entries, and those that hold some.
+    pub tables: (u64, u32),
     /// The log of a system that keeps parities.
     pub log: Option<LogTotals>,
 }
@@ -474,6 +484,13 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
         let versions = self.0.versions();
         versions.map_or(Time::MAX, |versions| versions.history.oldest())
     }
+    fn kept_instants(&self) -> Vec<Time> {
+        let history = self.0.versions().map(|versions| &versions.history);
+        let pinned = history
+            .into_iter()
+            .flat_map(|h| h.pinned().take_while(|&t| t < h.oldest()));
+        pinned.collect()
+    }
     fn content(&self, lpn: u32) -> Option<PageTag> {
         let objects = self.0.objects();
         objects.object_of(lpn).map(|object| objects.content(object))
@@ -482,9 +499,11 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
     fn return_to(&mut self, instant: Time) -> Option<ReturnCost> {
+        let reads = self.0.read_entries_since(instant).ok()?;
         let pages = self.0.return_to(instant).ok()?;
         Some(ReturnCost {
             pages,
+            reads,
             ..ReturnCost::default()
         })
     }
@@ -495,7 +514,13 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
             entries: versions.history.len() as u64,
             oldest: versions.history.oldest(),
             historical: self.0.historical_objects(),
+            room: self.0.room_of_history(),
             longest_return: self.0.cost_of_longest_return(),
+            kept: self.kept_instants(),
+            tables: versions
+                .tier
+                .as_ref()
+                .map_or((0, 0), |tier| (tier.programs, tier.len())),
             log: None,
         })
     }

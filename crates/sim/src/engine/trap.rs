@@ -115,6 +115,9 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
             entries: self.0.entries(),
             oldest: self.0.oldest(),
             historical: u64::from(self.0.log_pages()),
+            room: self.0.room_of_history(),
+            kept: Vec::new(),
+            tables: (0, 0),
             longest_return: self.0.cost_of_longest_return(),
             log: Some(LogTotals {
                 encoded: c.encoded,

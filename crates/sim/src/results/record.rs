@@ -322,6 +322,16 @@ pub struct History {
     pub mean_rc: Option<f64>,
     /// What a return to the start of the window would take at the end.
     pub longest_return: Return,
+    /// Bytes that old versions may take at the end, beside what the present needs.
+    pub capacity_bytes: u64,
+    /// The window that this would hold at the rate at which the run filled it, in simulated seconds.
+    pub estimated_window_s: Option<f64>,
+    /// Instants behind the window that can be returned to as well, in simulated seconds.
+    pub kept_instants_s: Vec<f64>,
+    /// Units programmed with entries that RAM has no room for.
+    pub table_programs: u64,
+    /// Units that held such entries at the end.
+    pub tables_end: u64,
 }
 
 /// What a return to an instant takes.
