@@ -5,8 +5,9 @@
 //! window and from those that outlive it. At each, every page of the truth is looked up without changing anything; then the device is
 //! returned to the instant, compared, and returned to the present.
 //!
-//! A return is a change like any other, and where it takes space it may push the start of the window on. When
-//! the present of the run has left the window, the comparison ends.
+//! A return is a change like any other, and where it takes space it may push the start of the window on.
+//! Instants that have left the window by then are not returned to, and when the present of the run has left it,
+//! the comparison ends.
 
 use flashlore_content::PageTag;
 use flashlore_flash::Time;
@@ -26,8 +27,10 @@ pub struct Truth {
 /// Instants were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// How many: as many as were asked for, unless returns themselves filled the window.
+    /// How many.
     pub instants: u32,
+    /// Returns to them and back: two for each instant, unless returns themselves filled the window.
+    pub returns: u32,
     /// Pages compared at each.
     pub pages: u64,
     /// What all returns took.
@@ -64,6 +67,7 @@ pub struct Wrong {
 
 impl Recovered {
     fn add(&mut self, cost: ReturnCost) {
+        self.returns += 1;
         self.cost.pages += cost.pages;
         self.cost.reads += cost.reads;
         self.cost.decodes += cost.decodes;
@@ -103,7 +107,8 @@ impl Truth {
         image
     }
 
-    /// Compares a device with the truth at instants drawn from its window. It is as before afterwards.
+    /// Compares a device with the truth at instants drawn from its window and from those that outlive it, and
+    /// returns it to them and back. It is as before afterwards.
     ///
     /// # Errors
     /// The first page that differs, or a return that is refused.
@@ -114,52 +119,41 @@ impl Truth {
         instants: u32,
         seed: u64,
     ) -> Result<Recovered, RecoveryError> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut recovered = Recovered {
-            instants: 0,
+            instants,
+            returns: 0,
             pages: self.initial.len() as u64,
             cost: ReturnCost::default(),
         };
-        let mut present = now;
-        for _ in 0..instants {
-            // After the last change every instant is the present.
-            let oldest = system.oldest_instant();
-            if oldest > now {
-                break;
-            }
-            let span = self.latest().saturating_sub(oldest) + 1;
-            let (kept, drawn) = (system.kept_instants(), random.next_u64());
-            // Half of them from behind the window, if any are left there.
-            let instant = match kept.len() as u64 {
-                count if count > 0 && drawn >> 63 == 1 => kept[(drawn % count) as usize],
-                _ => oldest + drawn % span,
-            };
-            let image = self.image(instant);
+        let drawn = self.draw(system, instants, seed);
+        for &instant in &drawn {
             compare(
-                &image,
+                &self.image(instant),
                 |lpn| system.content_at(lpn, instant),
                 || format!("at {instant} ns"),
             )?;
-            // Returned to and back; each return is an instant of its own.
+        }
+        let mut present = now;
+        for &instant in &drawn {
+            let remembered =
+                instant >= system.oldest_instant() || system.kept_instants().contains(&instant);
+            if system.oldest_instant() > now || !remembered {
+                continue;
+            }
+            // Each return is an instant of its own.
             present += 2;
             system.set_instant(present - 1);
-            let cost = system.return_to(instant);
-            recovered.add(cost.ok_or(RecoveryError::Refused { instant, oldest })?);
-            recovered.instants += 1;
+            recovered.add(return_to(system, instant)?);
             compare(
-                &image,
+                &self.image(instant),
                 |lpn| system.content(lpn),
                 || format!("after the return to {instant} ns"),
             )?;
-            system.set_instant(present);
-            match system.return_to(present - 2) {
-                Some(cost) => recovered.add(cost),
-                None if system.oldest_instant() > present - 2 => break,
-                None => {
-                    let (instant, oldest) = (present - 2, system.oldest_instant());
-                    return Err(RecoveryError::Refused { instant, oldest });
-                }
+            if system.oldest_instant() > present - 2 {
+                break;
             }
+            system.set_instant(present);
+            recovered.add(return_to(system, present - 2)?);
             compare(
                 &self.image(now),
                 |lpn| system.content(lpn),
@@ -168,6 +162,28 @@ impl Truth {
         }
         Ok(recovered)
     }
+
+    /// Instants to be compared.
+    fn draw<S: System>(&self, system: &S, instants: u32, seed: u64) -> Vec<Time> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // After the last change every instant is the present.
+        let oldest = system.oldest_instant();
+        let span = self.latest().saturating_sub(oldest) + 1;
+        let kept = system.kept_instants();
+        let draws = (0..instants).map(|_| random.next_u64());
+        // Half of them from behind the window, if any are left there.
+        let instant = |drawn: u64| match kept.len() as u64 {
+            count if count > 0 && drawn >> 63 == 1 => kept[(drawn % count) as usize],
+            _ => oldest + drawn % span,
+        };
+        draws.map(instant).collect()
+    }
+}
+
+fn return_to<S: System>(system: &mut S, instant: Time) -> Result<ReturnCost, RecoveryError> {
+    let oldest = system.oldest_instant();
+    let cost = system.return_to(instant);
+    cost.ok_or(RecoveryError::Refused { instant, oldest })
 }
 
 fn compare(
