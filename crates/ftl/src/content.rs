@@ -953,7 +953,8 @@ where
     }
 
     /// The same, and erases at once what nobody refers to any more: no version that is forgotten, of whatever
-    /// page, can be read from the medium afterwards.
+    /// page, can be read from the medium afterwards, unless another page or its old versions need it too. The
+    /// present versions of these pages are made whole, so that they do not.
     ///
     /// # Errors
     /// No room for what must be copied, or a failure of the device: the versions are forgotten, and some of
@@ -963,8 +964,28 @@ where
         at: Time,
         pages: std::ops::Range<u32>,
     ) -> Result<Erased, FtlError<F::Error>> {
-        self.purge(pages);
+        self.purge(pages.clone());
+        self.make_whole(at, pages)?;
         self.erase_stale(at)
+    }
+
+    /// Makes what logical pages hold whole, where it is a difference: they need no older value any more.
+    ///
+    /// # Errors
+    /// No room, or a failure of the device.
+    pub fn make_whole(
+        &mut self,
+        at: Time,
+        pages: std::ops::Range<u32>,
+    ) -> Result<(), FtlError<F::Error>> {
+        for lpn in pages.start..pages.end.min(self.store.objects.len()) {
+            if let Some(object) = self.difference_of(lpn) {
+                let core = &mut self.core;
+                self.store
+                    .merge(core, When::now(at), object, lpn, Why::Room)?;
+            }
+        }
+        Ok(())
     }
 
     /// Erases at once every block that holds something to which nobody refers.

@@ -207,7 +207,9 @@ impl<M: Medium> Volume<M> {
         Ok(self.take_event(Some(Change::Purge { first, end }))?)
     }
 
-    /// The same, and nothing that was forgotten, of these pages or of others, is on the medium afterwards: every
+    /// The same, and nothing that was forgotten, of these pages or of others, is on the medium afterwards, unless
+    /// another page, or an old version of one, needs it too. The present versions of these pages are made whole,
+    /// so that they need no older one. Every
     /// block that holds anything without referrer is emptied and erased, and so is the journal. It may copy
     /// most of what is stored. A medium that is a file loses the bytes; one that is a device, what its
     /// discard takes away.
@@ -220,7 +222,9 @@ impl<M: Medium> Volume<M> {
         now: u64,
         pages: std::ops::Range<u32>,
     ) -> Result<Erased, VolumeError> {
-        self.purge(now, pages)?;
+        self.purge(now, pages.clone())?;
+        let whole = self.versioned()?.make_whole(pages);
+        whole.map_err(|error| VolumeError::of(error, 0))?;
         // What waits in RAM to be packed would go to the journal.
         self.checkpoint()?;
         let erased = self.versioned()?.erase_stale();

@@ -136,6 +136,8 @@ pub(crate) trait Versioned {
     fn delete_snapshot(&mut self, instant: u64) -> bool;
     /// Forgets old versions of addresses.
     fn purge(&mut self, pages: Range<u32>);
+    /// Makes what addresses hold whole, where it is a difference from something older.
+    fn make_whole(&mut self, pages: Range<u32>) -> Result<(), LayerError>;
     /// Erases every block that holds something to which nobody refers.
     fn erase_stale(&mut self) -> Result<Erased, LayerError>;
     /// Moves the start of the window on.
@@ -540,6 +542,10 @@ where
 
     fn purge(&mut self, pages: Range<u32>) {
         self.ftl.purge(pages);
+    }
+
+    fn make_whole(&mut self, pages: Range<u32>) -> Result<(), LayerError> {
+        self.ftl.make_whole(0, pages)
     }
 
     fn erase_stale(&mut self) -> Result<Erased, LayerError> {

@@ -3,7 +3,8 @@
 //!
 //! Every block that holds a unit or an encoded value without referrer is emptied and erased, an open one after
 //! it is closed. Live units move as they are; a packed unit with dead values is packed anew, so that these do
-//! not move along. Nothing is merged meanwhile: that would leave other units behind.
+//! not move along. Nothing is merged and no wear is levelled meanwhile: that would leave other units behind, or
+//! move what is stale.
 
 use flashlore_flash::{BlockId, Flash, Ppn, Time};
 
@@ -62,12 +63,9 @@ where
         // Those that free most come first, so that there is room for the others.
         stale.sort_by_key(|&block| self.blocks.record(block).valid);
         for block in stale {
-            // Wear levelling may have moved it meanwhile.
-            if self.blocks.record(block).state == State::Sealed {
-                self.collect(map, at, block, Stream::Gc)?;
-            }
+            self.collect(map, at, block, Stream::Gc)?;
         }
-        self.settle(map, at)
+        Ok(())
     }
 
     /// Open blocks that hold something stale take no more units.
