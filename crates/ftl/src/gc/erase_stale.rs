@@ -3,8 +3,8 @@
 //!
 //! Every block that holds a unit or an encoded value without referrer is emptied and erased, an open one after
 //! it is closed. Live units move as they are; a packed unit with dead values is packed anew, so that these do
-//! not move along. Nothing is merged and no wear is levelled meanwhile: that would leave other units behind, or
-//! move what is stale.
+//! not move along. Meanwhile nothing is merged, no wear is levelled and no background collection begins: that
+//! would leave other units behind, or move what is stale.
 
 use flashlore_flash::{BlockId, Flash, Ppn, Time};
 
@@ -65,7 +65,12 @@ where
         for block in stale {
             self.collect(map, at, block, Stream::Gc)?;
         }
-        Ok(())
+        // A job that had no room has some now, or the device has none.
+        self.settle(map, at)?;
+        match self.jobs.is_empty() {
+            true => Ok(()),
+            false => Err(self.full()),
+        }
     }
 
     /// Open blocks that hold something stale take no more units.
