@@ -27,12 +27,12 @@ pub mod write;
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time};
+use flashlore_flash::{Cause, Flash, Ppn, Ready, Tag, Time};
 
 use self::log::ParityLog;
 use crate::content::history::VersionsOptions;
 use crate::content::{Candidate, CandidateRead, PartsRead};
-use crate::core::{Core, FIRST_PACK};
+use crate::core::{Core, FIRST_PACK, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::{Mapping, Relocate};
 use crate::options::FtlOptions;
@@ -230,7 +230,7 @@ where
         lpn: u32,
         cause: Cause,
         tag: Tag,
-    ) -> Result<(Option<F::Page>, Completion), FtlError<F::Error>> {
+    ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
         self.core.read_page(&mut self.trap, at, lpn, cause, tag)
     }
 

@@ -19,6 +19,12 @@ use crate::mapping::Mapping;
 /// A value with the page that holds it, or nothing.
 type Held<C, P> = Option<(C, P)>;
 
+/// The same, and the steps of decoding that it took.
+type Decoded<C, P> = (Held<C, P>, u64);
+
+/// What a page held at an instant, if anything, and the steps of decoding that it took.
+pub type PageAt<P> = (Option<P>, u64);
+
 /// Why a device does not return.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnError<E: std::error::Error + 'static> {
@@ -64,7 +70,7 @@ where
         &mut self,
         lpn: u32,
         instant: u64,
-    ) -> Result<(Option<F::Page>, u64), ReturnError<F::Error>> {
+    ) -> Result<PageAt<F::Page>, ReturnError<F::Error>> {
         self.demand_exact(instant)?;
         let (held, steps) = self.decode_back(lpn, instant)?;
         Ok((held.map(|(_, page)| page), steps))
@@ -75,7 +81,7 @@ where
         &mut self,
         lpn: u32,
         instant: u64,
-    ) -> Result<(Held<C, F::Page>, u64), FtlError<F::Error>> {
+    ) -> Result<Decoded<C, F::Page>, FtlError<F::Error>> {
         let mut held = match self.content(lpn) {
             Some(content) => Some((content, self.core.content(self.trap.unit_of(lpn))?)),
             None => None,

@@ -17,7 +17,11 @@ use crate::core::FIRST_PACK;
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 
+/// What is to be recorded of a change.
 type Record<C, F, E> = New<C, <E as Encoder<C, <F as Flash>::Page>>::Encoded, <F as Flash>::Page>;
+
+/// The same, or nothing where old versions are not kept.
+type Recorded<C, F, E> = Option<Record<C, F, E>>;
 
 impl<C, F, E> TrapFtl<C, F, E>
 where
@@ -107,7 +111,7 @@ where
         &mut self,
         lpn: u32,
         new: Option<Value<'_, C, F::Page>>,
-    ) -> Result<Option<Record<C, F, E>>, FtlError<F::Error>> {
+    ) -> Result<Recorded<C, F, E>, FtlError<F::Error>> {
         if !self.trap.recording {
             return Ok(None);
         }
@@ -176,7 +180,7 @@ where
         Ok(())
     }
 
-    fn record(&mut self, record: Option<Record<C, F, E>>) {
+    fn record(&mut self, record: Recorded<C, F, E>) {
         let Some(record) = record else {
             return;
         };
