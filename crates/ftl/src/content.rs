@@ -4,6 +4,7 @@
 //! * `store` — map, objects and policies; references
 //! * [`delta`] — values in fewer bytes than a page
 //! * [`history`] — old versions, and the way back to them
+//! * [`tier`] — entries of old versions that lie on flash
 //! * [`out_of_line`] — pages that are hashed in idle time
 //! * [`bytes`] — writes whose equality somebody else judges
 //!
@@ -24,6 +25,7 @@ pub mod delta;
 pub mod history;
 pub mod out_of_line;
 mod store;
+pub mod tier;
 
 use std::marker::PhantomData;
 
@@ -34,11 +36,12 @@ use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
-use self::history::{VersionCounters, Versions, VersionsOptions};
+use self::history::{ReturnCost, VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
 use self::store::Store;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
+use crate::gc::erase_stale::Erased;
 use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
@@ -82,6 +85,13 @@ pub struct Candidate<C> {
     content: C,
 }
 
+impl<C> Candidate<C> {
+    /// What was read of an object.
+    pub(crate) fn new(object: u32, content: C) -> Self {
+        Candidate { object, content }
+    }
+}
+
 /// The flash pages read for a logical page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartsRead {
@@ -94,6 +104,15 @@ pub struct PartsRead {
 }
 
 impl PartsRead {
+    /// A page that lies whole in one unit.
+    pub(crate) fn whole(object: u32, done: Completion) -> Self {
+        PartsRead {
+            object: Some(object),
+            done: [Some(done), None],
+            encoded: false,
+        }
+    }
+
     /// Whether the page holds anything.
     pub fn is_mapped(&self) -> bool {
         self.object.is_some()
@@ -216,7 +235,8 @@ where
         }
         let exported = options.exported;
         let most_objects = Self::most_objects(&flash, &options);
-        let log = delta.is_some();
+        let in_ram = versions.as_ref().and_then(|v| v.entries_in_ram);
+        let log = delta.is_some() || in_ram.is_some();
         let core = Core::with_keeper(flash, FtlOptions { log, ..options }, keeper)?;
         let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
         let most_packs = Self::most_packs(&core);
@@ -303,6 +323,9 @@ where
         self.store.dedup.counters = DedupCounters::default();
         if let Some(versions) = &mut self.store.versions {
             versions.counters = VersionCounters::default();
+            if let Some(tier) = &mut versions.tier {
+                tier.programs = 0;
+            }
         }
         if let Some(delta) = &mut self.store.delta {
             delta.counters = DeltaCounters::default();
@@ -436,6 +459,10 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
+        if E::ON {
+            self.store
+                .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
+        }
         let found = self.candidate(content);
         let same = found.is_none_or(|object| self.store.objects.content(object) == content);
         if let Some(object) = found
@@ -550,6 +577,10 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
+        if E::ON {
+            self.store
+                .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
+        }
         let when = self.core.after_map(&mut self.store, when, lpn)?;
         let new = Fresh {
             content,
@@ -861,6 +892,32 @@ where
         self.store.return_to(&mut self.core, instant)
     }
 
+    /// Reads the entries on flash that a return to an instant needs, to be called before it; answers how many
+    /// units they take.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn read_entries_since(&mut self, instant: u64) -> Result<u64, FtlError<F::Error>> {
+        self.store.read_tables(&mut self.core, instant)
+    }
+
+    /// Units that old versions may take beside what the present needs now. Packed units count as the present's.
+    pub fn room_of_history(&self) -> u64 {
+        self.store.room_of_history(&self.core)
+    }
+
+    /// What a return to the start of the window would take: changes of the map, and the entries on flash.
+    pub fn cost_of_longest_return(&self) -> ReturnCost {
+        let mut cost = ReturnCost::default();
+        if let Some(versions) = &self.store.versions {
+            let history = &versions.history;
+            // The start of the window is always remembered.
+            let _ = history.changed_since(history.oldest(), |_, _| cost.pages += 1);
+            cost.reads = u64::from(self.store.tables());
+        }
+        cost
+    }
+
     /// Moves the start of the window on.
     pub fn advance_window(&mut self, to: u64) {
         self.store.advance_window(&mut self.core, to);
@@ -890,6 +947,50 @@ where
     /// written.
     pub fn purge(&mut self, pages: std::ops::Range<u32>) {
         self.store.purge(&mut self.core, pages);
+    }
+
+    /// The same, and erases at once what nobody refers to any more: no version that is forgotten, of whatever
+    /// page, can be read from the medium afterwards, unless another page or its old versions need it too. The
+    /// present versions of these pages are made whole, so that they do not.
+    ///
+    /// # Errors
+    /// No room for what must be copied, or a failure of the device: the versions are forgotten, and some of
+    /// them not erased yet.
+    pub fn purge_and_erase(
+        &mut self,
+        at: Time,
+        pages: std::ops::Range<u32>,
+    ) -> Result<Erased, FtlError<F::Error>> {
+        self.purge(pages.clone());
+        self.make_whole(at, pages)?;
+        self.erase_stale(at)
+    }
+
+    /// Makes what logical pages hold whole, where it is a difference: they need no older value any more.
+    ///
+    /// # Errors
+    /// No room, or a failure of the device.
+    pub fn make_whole(
+        &mut self,
+        at: Time,
+        pages: std::ops::Range<u32>,
+    ) -> Result<(), FtlError<F::Error>> {
+        for lpn in pages.start..pages.end.min(self.store.objects.len()) {
+            if let Some(object) = self.difference_of(lpn) {
+                let core = &mut self.core;
+                self.store
+                    .merge(core, When::now(at), object, lpn, Why::Room)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Erases at once every block that holds something to which nobody refers.
+    ///
+    /// # Errors
+    /// No room for what must be copied, or a failure of the device.
+    pub fn erase_stale(&mut self, at: Time) -> Result<Erased, FtlError<F::Error>> {
+        self.core.erase_stale(&mut self.store, at)
     }
 
     /// Objects that logical pages refer to, where there are packed objects or old versions.

@@ -89,6 +89,8 @@ pub struct Core<F: Flash, K = Resident> {
     /// is chosen for its units, which move as they are.
     pub(crate) gains_nothing: bool,
     pub(crate) moves_as_is: bool,
+    /// Collection makes nothing whole: what is stale is being erased.
+    pub(crate) keeps_forms: bool,
     /// While a pool is low a lane is looked at also when it has a block open.
     looks_at_open_lanes: bool,
 }
@@ -171,6 +173,7 @@ where
             most_live,
             gains_nothing: false,
             moves_as_is: false,
+            keeps_forms: false,
             looks_at_open_lanes,
         })
     }
@@ -938,6 +941,7 @@ where
             Cause::Modify => &mut self.counters.page_reads_modify,
             Cause::Delta => &mut self.counters.page_reads_delta,
             Cause::Merge => &mut self.counters.page_reads_merge,
+            Cause::Map => &mut self.counters.page_reads_map,
             _ => &mut self.counters.page_reads_host,
         };
         *count += 1;

@@ -15,6 +15,7 @@
 //! | [`core`] | the parts above in one place: append, invalidate, pass time |
 //! | [`plain`] | a page-mapped device |
 //! | [`content`] | a device that looks at content: a page per distinct value, differences |
+//! | [`trap`] | a device that keeps old versions as differences from newer ones: BVSSD's rival |
 //! | `list` | places in an order, linked |
 //! | [`restore`] | the core as a recovery found it |
 //! | [`check`] | recounts every invariant from scratch |
@@ -38,6 +39,7 @@ pub mod mapping;
 pub mod options;
 pub mod plain;
 pub mod restore;
+pub mod trap;
 pub mod wear;
 
 pub use content::out_of_line::Scanned;
@@ -47,3 +49,4 @@ pub use error::FtlError;
 pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};
 pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};
 pub use plain::PlainFtl;
+pub use trap::TrapFtl;

@@ -31,7 +31,8 @@ where
         pool: usize,
     ) -> Result<(), FtlError<F::Error>> {
         let gap = self.options.wear.static_gap;
-        if gap == 0 {
+        // What is stale must not move on.
+        if gap == 0 || self.keeps_forms {
             return Ok(());
         }
         self.pools[pool].until_wear_check -= 1;

@@ -84,6 +84,7 @@ impl Small {
             least_window: 0,
             on_pressure: OnPressure::Shrink,
             reserve: 0,
+            entries_in_ram: None,
         });
         let encoder = Lengths {
             least: 1000,

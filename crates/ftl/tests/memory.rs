@@ -62,6 +62,7 @@ fn device() -> Ftl {
             least_window: 0,
             on_pressure: OnPressure::Shrink,
             reserve: 0,
+            entries_in_ram: None,
         }),
         encoder: Drawn::new(ratio(0.35), ratio(1.0), 7),
     };

@@ -56,6 +56,7 @@ fn device() -> Ftl {
             least_window: 0,
             on_pressure: OnPressure::Shrink,
             reserve: 0,
+            entries_in_ram: None,
         }),
         encoder: Drawn::new(ratio, ratio, 7),
     };

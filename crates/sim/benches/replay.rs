@@ -173,6 +173,7 @@ fn host() -> Host {
         out_of_line: false,
         flush_after: 1_000_000,
         front: None,
+        read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,
@@ -395,6 +396,7 @@ fn versions(shape: Shape, reserve: u32) -> VersionsOptions {
         },
         least_window: 0,
         on_pressure: OnPressure::Shrink,
+        entries_in_ram: None,
         reserve: units * u64::from(reserve) / 100,
     }
 }

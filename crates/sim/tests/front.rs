@@ -82,6 +82,7 @@ fn host(front: FrontOptions) -> Host {
         out_of_line: false,
         flush_after: 1000,
         front: Some(front),
+        read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,

@@ -155,6 +155,7 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
         out_of_line: false,
         flush_after: 1_000_000,
         front: None,
+        read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,

@@ -62,6 +62,7 @@ const HOST: Host = Host {
     out_of_line: false,
     flush_after: 1000,
     front: None,
+    read_cache: None,
     needs_content: true,
     codec: CodecTimes {
         encode: 0,

@@ -7,7 +7,10 @@
 use flashlore_content::PAGE_BYTES;
 use flashlore_content::PageBytes;
 use flashlore_content::history::{History, TooOld};
+use flashlore_flash::{BlockId, Flash};
 use flashlore_ftl::FtlError;
+use flashlore_ftl::blocks::State;
+use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
@@ -202,6 +205,45 @@ impl<M: Medium> Volume<M> {
         }
         self.versioned()?.purge(first..end);
         Ok(self.take_event(Some(Change::Purge { first, end }))?)
+    }
+
+    /// The same, and nothing that was forgotten, of these pages or of others, is on the medium afterwards, unless
+    /// another page, or an old version of one, needs it too. The present versions of these pages are made whole,
+    /// so that they need no older one. Every
+    /// block that holds anything without referrer is emptied and erased, and so is the journal. It may copy
+    /// most of what is stored. A medium that is a file loses the bytes; one that is a device, what its
+    /// discard takes away.
+    ///
+    /// # Errors
+    /// As [`Volume::purge`], or no room for the copies: then the versions are forgotten, and not all of them
+    /// erased.
+    pub fn purge_and_erase(
+        &mut self,
+        now: u64,
+        pages: std::ops::Range<u32>,
+    ) -> Result<Erased, VolumeError> {
+        self.purge(now, pages.clone())?;
+        let whole = self.versioned()?.make_whole(pages);
+        whole.map_err(|error| VolumeError::of(error, 0))?;
+        // What waits in RAM to be packed would go to the journal.
+        self.checkpoint()?;
+        let erased = self.versioned()?.erase_stale();
+        let erased = erased.map_err(|error| VolumeError::of(error, 0))?;
+        self.flush()?;
+        let core = self.layer.core_mut();
+        let blocks = (0..core.flash().geometry().blocks()).map(BlockId);
+        let free = |&b: &BlockId| core.blocks().record(b).state == State::Free;
+        let free: Vec<BlockId> = blocks.filter(free).collect();
+        for block in free {
+            core.flash_mut().discard(block)?;
+        }
+        // Each checkpoint leaves one of the two journal segments.
+        for _ in 0..2 {
+            self.checkpoint()?;
+            self.layer.core_mut().flash_mut().discard_old_journal()?;
+        }
+        self.flush()?;
+        Ok(erased)
     }
 
     /// Forgets everything before an instant, but for snapshots.

@@ -84,6 +84,11 @@ impl Journal {
         self.position = Position::start(checkpoint);
     }
 
+    /// The checkpoint that the segment in use follows.
+    pub fn segment(&self) -> u64 {
+        self.position.segment
+    }
+
     pub fn push(&mut self, entry: Entry) {
         self.entries.push(entry);
     }

@@ -10,6 +10,7 @@ use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::core::Core;
+use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
@@ -135,6 +136,10 @@ pub(crate) trait Versioned {
     fn delete_snapshot(&mut self, instant: u64) -> bool;
     /// Forgets old versions of addresses.
     fn purge(&mut self, pages: Range<u32>);
+    /// Makes what addresses hold whole, where it is a difference from something older.
+    fn make_whole(&mut self, pages: Range<u32>) -> Result<(), LayerError>;
+    /// Erases every block that holds something to which nobody refers.
+    fn erase_stale(&mut self) -> Result<Erased, LayerError>;
     /// Moves the start of the window on.
     fn advance(&mut self, to: u64);
     /// What an address held at an instant: an object, if any.
@@ -552,6 +557,14 @@ where
 
     fn purge(&mut self, pages: Range<u32>) {
         self.ftl.purge(pages);
+    }
+
+    fn make_whole(&mut self, pages: Range<u32>) -> Result<(), LayerError> {
+        self.ftl.make_whole(0, pages)
+    }
+
+    fn erase_stale(&mut self) -> Result<Erased, LayerError> {
+        self.ftl.erase_stale(0)
     }
 
     fn advance(&mut self, to: u64) {

@@ -337,10 +337,22 @@ impl<M: Medium> Nand<M> {
         Ok(())
     }
 
-    fn discard(&mut self, block: BlockId) -> Result<(), NandError> {
-        self.writable()?;
+    /// What a free block held before goes back to the medium; after a barrier.
+    pub(crate) fn discard(&mut self, block: BlockId) -> Result<(), NandError> {
         let bytes = self.areas.page_stride * u64::from(self.geometry.pages_per_block());
         let at = self.areas.page(self.geometry.first_page(block));
+        self.kept.retain(|&b| b != block);
+        self.discard_range(at, bytes)
+    }
+
+    /// The journal segment that is not in use goes back to the medium.
+    pub(crate) fn discard_old_journal(&mut self) -> Result<(), NandError> {
+        let at = self.areas.journal(self.journal.segment() + 1);
+        self.discard_range(at, self.id.journal_bytes)
+    }
+
+    fn discard_range(&mut self, at: u64, bytes: u64) -> Result<(), NandError> {
+        self.writable()?;
         let discarded = self.medium.discard(at, bytes);
         discarded.map_err(|error| self.failed_with(error))
     }

@@ -83,5 +83,6 @@ pub(crate) fn versions_options(id: &Identity) -> Option<VersionsOptions> {
             false => OnPressure::Shrink,
         },
         reserve: 0,
+        entries_in_ram: None,
     })
 }

@@ -331,6 +331,18 @@ impl Chains {
             .filter(move |(_, entry)| entry.stamp > stamp)
     }
 
+    /// Entries with stamps above this one, gaps and those out of order counted too.
+    pub fn count_after(&self, stamp: u64) -> u32 {
+        self.log.end().wrapping_sub(self.first_sorted_after(stamp))
+    }
+
+    /// The stamp of the entry so many places behind the last with a stamp up to this one, if there is one.
+    pub fn stamp_after(&self, stamp: u64, places: u32) -> Option<u64> {
+        let place = self.first_sorted_after(stamp).wrapping_add(places - 1);
+        let found = places > 0 && self.log.contains(place);
+        found.then(|| self.log.get(place).stamp)
+    }
+
     /// The entries in order of their stamps, but for the tail, and the smallest stamp that the
     /// tail may hold.
     pub fn sorted(&self) -> (impl Iterator<Item = (u32, &Entry)>, u64) {

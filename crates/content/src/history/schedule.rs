@@ -114,6 +114,11 @@ impl Schedule {
         self.exact
     }
 
+    /// The smallest distance of instants that stay, if any do behind the exact age.
+    pub fn spacing(&self) -> Option<u64> {
+        self.tiers.first().map(|tier| tier.spacing)
+    }
+
     /// Whether the tiers want an instant to stay, seen from `now`.
     pub fn wants(&self, instant: u64, now: u64) -> bool {
         let age = now.saturating_sub(instant);

@@ -389,6 +389,18 @@ impl History {
         self.pins.len() + entries < most as usize
     }
 
+    /// Entries of the window with stamps above this one; places of purged ones may count.
+    pub fn entries_after(&self, stamp: u64) -> u32 {
+        self.chains.count_after(stamp)
+    }
+
+    /// The stamp of the last of so many entries of the window behind a stamp, at least one, if there are so
+    /// many. Entries of equal stamps may follow.
+    pub fn stamp_after(&mut self, stamp: u64, entries: u32) -> Option<u64> {
+        self.chains.sort();
+        self.chains.stamp_after(stamp, entries)
+    }
+
     /// Entries held, in the window and kept behind it.
     pub fn len(&self) -> usize {
         self.chains.len() as usize + self.pins.len()

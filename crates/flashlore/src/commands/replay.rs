@@ -78,7 +78,8 @@ fn replay(
     let threads = threads(args.jobs);
     if recovery_check.is_some() && !plan.all_have_history() {
         return Err(CliError::Usage(
-            "--recovery-check needs a system with history.enabled = true, such as bvssd".into(),
+            "--recovery-check needs a system with history.enabled = true, such as bvssd or trap"
+                .into(),
         ));
     }
     let reading = Progress::phase("reading the traces");
@@ -96,12 +97,16 @@ fn replay(
     for (job, output) in jobs.iter().zip(&outputs) {
         if let Some(recovered) = output.recovered {
             tell(&format!(
-                "{}: {} pages compared at {} instants of the window, after each return to one, and after \
-                 the way back: all as written; {} pages changed by returns",
+                "{}: {} pages compared at {} instants of the window, and after {} returns to one and back: all \
+                 as written; the returns changed {} pages, with {} reads, {} decodings and {} programs",
                 job.input.name(),
                 recovered.pages,
                 recovered.instants,
-                recovered.returned
+                recovered.returns,
+                recovered.cost.pages,
+                recovered.cost.reads,
+                recovered.cost.decodes,
+                recovered.cost.programs
             ));
         }
     }

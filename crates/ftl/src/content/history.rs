@@ -6,9 +6,10 @@
 //! or shared, and the newer version of a page may be a difference from the older one.
 //!
 //! The window shrinks under pressure only: when the units in use leave no room for a write, or when the
-//! history has as many entries as it may. Then the oldest entries go, as few as will do. With
-//! [`OnPressure::Refuse`] a window no longer than the least one is not shrunk for room. Where that, or
-//! snapshots, leave no room, a write is refused before anything changes.
+//! history has as many entries as it may. Then what a schedule does not want any more goes; then the oldest
+//! entries of the window, as few as will do, until that is no longer than the least one; then the instants that
+//! only the schedule keeps, oldest first; then the least window, too. With [`OnPressure::Refuse`] that stays.
+//! Where it, or snapshots, leave no room, a write is refused before anything changes.
 //!
 //! A return to an instant makes every page changed since refer to what it referred to then, and records what
 //! it referred to before: so it is a change like any other, and can be undone.
@@ -20,6 +21,7 @@ use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::Flash;
 
 use super::store::Store;
+use super::tier::Tier;
 use crate::core::Core;
 use crate::map_cache::MapKeeper;
 use crate::mapping::objects::NO_OBJECT;
@@ -50,6 +52,8 @@ pub struct VersionsOptions {
     pub on_pressure: OnPressure,
     /// Units that old versions leave free, of those that can hold data.
     pub reserve: u64,
+    /// Entries that RAM has room for; `None` for all. Used on simulated devices alone.
+    pub entries_in_ram: Option<u32>,
 }
 
 /// What happened to old versions.
@@ -67,6 +71,19 @@ pub struct VersionCounters {
     pub returned: u64,
 }
 
+/// What a return to an instant takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReturnCost {
+    /// Logical pages that change.
+    pub pages: u64,
+    /// Flash pages read.
+    pub reads: u64,
+    /// Values decoded.
+    pub decodes: u64,
+    /// Units programmed, whatever for.
+    pub programs: u64,
+}
+
 /// The history of a device.
 #[derive(Debug)]
 pub struct Versions {
@@ -74,7 +91,11 @@ pub struct Versions {
     pub history: History,
     /// Counts since the start or the end of warm-up.
     pub counters: VersionCounters,
+    /// Entries on flash.
+    pub tier: Option<Tier>,
     options: VersionsOptions,
+    /// When the schedule is to be looked at again.
+    next_thinning: u64,
     /// The stamp of what happens now.
     now: u64,
     /// Whether changes are recorded: not while a device is prepared.
@@ -89,7 +110,9 @@ impl Versions {
         Versions {
             history: History::new(exported, options.history.clone()),
             counters: VersionCounters::default(),
+            tier: options.entries_in_ram.map(Tier::new),
             options,
+            next_thinning: 0,
             now: 0,
             recording: false,
             dropped: Vec::new(),
@@ -134,30 +157,51 @@ impl Versions {
         self.history.record(lpn, object, self.now);
     }
 
-    /// Shortens the window so that an entry goes, if that is stamped `latest` or before; without entries that
-    /// could, unpins the oldest instant that only the schedule keeps. Whether anything was done.
-    fn drop_oldest(&mut self, latest: u64) -> bool {
+    /// Gives something up: see the head of the module. `all` if the least window may go too. Whether anything
+    /// was done.
+    fn drop_oldest(&mut self, all: bool) -> bool {
+        if self.thin() {
+            return true;
+        }
+        let latest = self.now.saturating_sub(self.options.least_window);
         let Versions {
             history, dropped, ..
         } = self;
         let mut drop = |object| dropped.push(object);
-        match history.stamp_to_drop(1) {
-            Some(to) if to > latest => false,
-            Some(to) => {
-                history.advance(to, &mut drop);
-                true
-            }
-            None => history.expire_oldest(&mut drop).is_some(),
+        let to = history.stamp_to_drop(1);
+        if let Some(to) = to.filter(|&to| to <= latest) {
+            history.advance(to, &mut drop);
+            return true;
         }
+        if history.expire_oldest(&mut drop).is_some() {
+            return true;
+        }
+        let to = to.filter(|_| all);
+        to.map(|to| history.advance(to, &mut drop)).is_some()
+    }
+
+    /// Gives up what the schedule does not want any more, looked at once in its smallest spacing; whether there
+    /// was anything.
+    fn thin(&mut self) -> bool {
+        let Some(schedule) = &self.options.history.schedule else {
+            return false;
+        };
+        if self.now < self.next_thinning {
+            return false;
+        }
+        let spacing = schedule.spacing().unwrap_or(schedule.exact());
+        self.next_thinning = self.now.saturating_add(spacing);
+        let before = self.dropped.len();
+        let Versions {
+            history, dropped, ..
+        } = self;
+        history.apply_schedule(self.now, &mut |object| dropped.push(object));
+        self.dropped.len() > before
     }
 
     /// The same, as far as the window may be shortened for room.
     pub(super) fn shrink(&mut self) -> bool {
-        let latest = match self.options.on_pressure {
-            OnPressure::Shrink => u64::MAX,
-            OnPressure::Refuse => self.now.saturating_sub(self.options.least_window),
-        };
-        self.drop_oldest(latest)
+        self.drop_oldest(self.options.on_pressure == OnPressure::Shrink)
     }
 }
 
@@ -195,7 +239,7 @@ where
     {
         while let Some(versions) = &mut self.versions
             && versions.history.is_full()
-            && versions.drop_oldest(u64::MAX)
+            && versions.drop_oldest(true)
         {
             self.prefetch_dropped(core);
             self.release_dropped(core);
@@ -229,8 +273,12 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        if let Some(versions) = &self.versions {
-            core.flash.window_begins(versions.history.oldest());
+        if let Some(versions) = &mut self.versions {
+            let oldest = versions.history.oldest();
+            core.flash.window_begins(oldest);
+            while let Some(table) = versions.tier.as_mut().and_then(|tier| tier.pass(oldest)) {
+                core.invalidate(table);
+            }
         }
         while let Some(versions) = &mut self.versions
             && let Some(object) = versions.dropped.pop()
@@ -352,6 +400,24 @@ where
                 versions.counters.copied_live += 1;
             }
         }
+    }
+
+    /// Units that old versions may take beside what the present needs now. Packed units count as the present's.
+    pub fn room_of_history<F, K>(&self, core: &Core<F, K>) -> u64
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let whole = |&o: &u32| self.objects.is_history(o) && !self.objects.is_packed(o);
+        let old = (0..self.objects.handles()).filter(whole).count() as u64;
+        let live = self.units(core) - old - u64::from(self.tables());
+        self.most_kept(core.most_live()).saturating_sub(live)
+    }
+
+    /// Units with entries of the history.
+    pub fn tables(&self) -> u32 {
+        let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
+        tier.map_or(0, Tier::len)
     }
 
     /// Objects that old versions alone keep alive.

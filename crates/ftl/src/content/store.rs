@@ -15,6 +15,7 @@ use super::delta::Delta;
 use super::delta::packs::Removed;
 use super::history::Versions;
 use super::out_of_line::Scan;
+use super::tier::{FIRST_TABLE, Tier};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
@@ -307,7 +308,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
             ));
         }
         let Some(delta) = &self.delta else {
-            core.check(self, alive.iter().copied())?;
+            core.check(self, alive.iter().copied().chain(self.table_owners()))?;
             return Ok(alive);
         };
         delta
@@ -340,7 +341,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         }
         let whole = alive.iter().copied().filter(|&o| !objects.is_packed(o));
         let packs = delta.packs.used().filter(|&(_, on_flash)| on_flash);
-        core.check(self, whole.chain(packs.map(|(pack, _)| FIRST_PACK + pack)))?;
+        let packs = packs.map(|(pack, _)| FIRST_PACK + pack);
+        core.check(self, whole.chain(packs).chain(self.table_owners()))?;
         core.check_slack(self)?;
         let (units, most) = (self.units(core), core.most_live());
         let (packs, most_packs) = (delta.packs.live(), self.most_packs(core, delta));
@@ -398,7 +400,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let live = u64::from(self.objects.live());
+        let live = u64::from(self.objects.live() + self.tables());
         let Some(delta) = &self.delta else {
             return live;
         };
@@ -407,6 +409,12 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
             false => 0,
         };
         live - u64::from(delta.packed) + u64::from(delta.packs.on_flash() + reserved)
+    }
+
+    /// The owners of units with entries of the history.
+    fn table_owners(&self) -> impl Iterator<Item = u32> {
+        let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
+        tier.into_iter().flat_map(Tier::owners)
     }
 
     /// Bytes held by map, objects, index and packed pages.
@@ -448,6 +456,13 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
     #[inline(always)]
     fn relocate(&mut self, owner: u32, to: Ppn) {
         if E::ON
+            && owner >= FIRST_TABLE
+            && let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut())
+        {
+            tier.relocate(owner, to);
+            return;
+        }
+        if E::ON
             && owner >= FIRST_PACK
             && let Some(delta) = &mut self.delta
         {
@@ -466,6 +481,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
     }
 
     fn location(&self, owner: u32) -> Option<Ppn> {
+        if let Some(tier) = self.versions.as_ref().and_then(|v| v.tier.as_ref())
+            && owner >= FIRST_TABLE
+        {
+            return tier.location(owner);
+        }
         match &self.delta {
             Some(delta) if owner >= FIRST_PACK => Some(delta.packs.at(owner - FIRST_PACK)),
             _ => self.objects.location(owner),
@@ -474,7 +494,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
 
     fn dead_bytes(&self, owner: u32) -> u32 {
         match &self.delta {
-            Some(delta) if E::ON && owner >= FIRST_PACK => {
+            Some(delta) if E::ON && (FIRST_PACK..FIRST_TABLE).contains(&owner) => {
                 delta.packs.dead_bytes(owner - FIRST_PACK)
             }
             _ => 0,
@@ -497,7 +517,7 @@ where
         core: &mut Core<F, K>,
         unit: Relocation,
     ) -> Result<bool, FtlError<F::Error>> {
-        if !E::ON || self.delta.is_none() {
+        if !E::ON || self.delta.is_none() || unit.owner >= FIRST_TABLE {
             return Ok(false);
         }
         self.give_other_form(core, unit)

@@ -57,6 +57,10 @@ where
 {
     /// A pool is filling up: starts jobs on planes that have none.
     pub(crate) fn wake(&mut self, pool: usize) {
+        if self.keeps_forms {
+            // What is stale is being erased already.
+            return;
+        }
         // A pool of one plane that collects already would look at its blocks in vain, at each request.
         let idle =
             |plane: &PlaneId| is_plane_idle(&self.geometry, &self.jobs, &self.erasing, *plane);

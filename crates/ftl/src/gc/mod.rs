@@ -4,11 +4,13 @@
 //!   [`cost_benefit`], [`d_choices`]
 //! * [`collect`] — moving the valid units of a victim, in the host's way
 //! * [`background`] — the same in idle gaps, one page at a time
+//! * [`erase_stale`] — all blocks that hold anything without referrer, at once
 
 pub mod background;
 pub mod collect;
 pub mod cost_benefit;
 pub mod d_choices;
+pub mod erase_stale;
 pub mod fifo;
 pub mod greedy;
 pub mod windowed_greedy;

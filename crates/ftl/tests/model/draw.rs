@@ -3,7 +3,7 @@
 use std::fmt;
 
 use flashlore_content::DedupOptions;
-use flashlore_content::history::HistoryOptions;
+use flashlore_content::history::{HistoryOptions, Schedule, Tier};
 use flashlore_ftl::VictimChoice;
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::heat::HeatOptions;
@@ -278,22 +278,44 @@ fn versions_options() -> impl Strategy<Value = VersionsOptions> {
         prop_oneof![Just(0u64), 1u64..300],
         any::<bool>(),
         0u64..20,
+        schedule(),
+        prop_oneof![2 => Just(None), 1 => (1u32..100).prop_map(Some)],
     )
         .prop_map(
-            |(max_entries, least_window, refuses, reserve)| VersionsOptions {
-                history: HistoryOptions {
-                    max_entries,
-                    schedule: None,
-                },
-                least_window,
-                on_pressure: if refuses {
-                    OnPressure::Refuse
-                } else {
-                    OnPressure::Shrink
-                },
-                reserve,
+            |(max_entries, least_window, refuses, reserve, schedule, entries_in_ram)| {
+                VersionsOptions {
+                    history: HistoryOptions {
+                        max_entries,
+                        schedule,
+                    },
+                    least_window,
+                    on_pressure: if refuses {
+                        OnPressure::Refuse
+                    } else {
+                        OnPressure::Shrink
+                    },
+                    reserve,
+                    entries_in_ram,
+                }
             },
         )
+}
+
+/// None, or one of a few instants of each tier.
+fn schedule() -> impl Strategy<Value = Option<Schedule>> {
+    let ages = (0u64..200, 1u64..100, 1u64..300, 1u64..20, 1u64..5);
+    let drawn = ages.prop_map(|(exact, first, second, spacing, factor)| {
+        let near = Tier {
+            up_to: exact + first,
+            spacing,
+        };
+        let far = Tier {
+            up_to: exact + first + second,
+            spacing: spacing * factor,
+        };
+        Schedule::new(exact, vec![near, far]).expect("ages rise, spacings are multiples")
+    });
+    prop_oneof![2 => Just(None), 1 => drawn.prop_map(Some)]
 }
 
 fn lengths() -> impl Strategy<Value = Lengths> {

@@ -69,6 +69,9 @@ pub struct Tally {
     pub refused: u64,
     /// Victims collected.
     pub victims: u64,
+    /// Purges that erased at once, and those that found no room for it.
+    pub erased: u64,
+    pub unerased: u64,
     events: [u64; 10],
 }
 
@@ -85,6 +88,8 @@ impl Tally {
         self.operations += other.operations;
         self.refused += other.refused;
         self.victims += other.victims;
+        self.erased += other.erased;
+        self.unerased += other.unerased;
         for (own, other) in self.events.iter_mut().zip(other.events) {
             *own += other;
         }

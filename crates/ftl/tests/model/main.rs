@@ -110,6 +110,11 @@ fn every_combination_equals_the_list_of_versions() {
         total.add(&drive(&combination, seed, each, 1));
     }
     println!(
+        "{} purges erased at once, {} found no room for it",
+        total.erased, total.unerased
+    );
+    assert!(total.erased > 10 * total.unerased, "{total:?}");
+    println!(
         "seed {seed}\n{}",
         total.table_of([("all".to_string(), &total)])
     );

@@ -13,9 +13,10 @@
 use flashlore_content::NoCensus;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Tag, When};
+use flashlore_flash::{Cause, Flash, Ppn, Tag, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, Policies, Unhashed};
 
 use crate::common::values::{Lengths, Page, V};
@@ -41,6 +42,8 @@ pub struct Rig {
     watch: Watch,
     dedups: bool,
     keeps: bool,
+    /// The smallest distance of instants that a schedule keeps.
+    spacing: Option<u64>,
     kind: FrontKind,
     places: u32,
     range: u32,
@@ -67,9 +70,10 @@ impl Rig {
     pub fn new(combination: &Combination, case: &Case) -> Self {
         let geometry = case.drawn.geometry();
         let mut options = case.drawn.options();
+        let in_ram = case.versions.as_ref().and_then(|v| v.entries_in_ram);
         let least = FtlOptions {
             exported: 1,
-            log: case.delta.is_some(),
+            log: case.delta.is_some() || in_ram.is_some(),
             ..options.clone()
         };
         let medium = || -> Medium { Checked::new(MemoryFlash::new(geometry.clone())) };
@@ -95,12 +99,46 @@ impl Rig {
             watch: Watch::new(),
             dedups: combination.dedup,
             keeps: combination.history,
+            spacing: case
+                .versions
+                .as_ref()
+                .and_then(|v| v.history.schedule.as_ref()?.spacing()),
             kind: combination.front,
             places: case.places,
             range: case.range,
             values: case.values,
             now: 0,
         }
+    }
+
+    /// Every unit of the medium is referred to, or padding; and every value in a packed one.
+    fn nothing_stale(&mut self) -> Result<(), String> {
+        self.watch.tally.erased += 1;
+        let medium = self.ftl.core().flash().inner();
+        for unit in (0..medium.geometry().units()).map(Ppn) {
+            let Some(stored) = medium.stored(unit) else {
+                continue;
+            };
+            let valid = self.ftl.core().blocks().is_valid(unit);
+            let named = match (&stored.page, &self.ftl.delta()) {
+                _ if !valid => false,
+                (Page::Packed(values), Some(delta)) if !values.is_empty() => {
+                    let used = delta
+                        .packs
+                        .used()
+                        .find(|&(pack, _)| delta.packs.at(pack) == unit);
+                    used.is_some_and(|(pack, _)| {
+                        let slots = delta.packs.slots(pack);
+                        slots.iter().all(|slot| slot.object != NO_OBJECT)
+                    })
+                }
+                _ => true,
+            };
+            if !named {
+                return Err(format!("unit {} holds {:?} still", unit.0, stored.page));
+            }
+        }
+        Ok(())
     }
 
     pub fn into_tally(mut self) -> Tally {
@@ -193,7 +231,15 @@ impl Rig {
                 self.hand_all_on()?;
                 let first = self.page(raw);
                 let end = (first + count % 4).min(self.exported());
-                self.ftl.purge(first..end);
+                if raw.is_multiple_of(3) {
+                    match self.ftl.purge_and_erase(now, first..end) {
+                        Ok(_) => self.nothing_stale()?,
+                        Err(FtlError::Full { .. }) => self.watch.tally.unerased += 1,
+                        Err(other) => return Err(text(other)),
+                    }
+                } else {
+                    self.ftl.purge(first..end);
+                }
                 (first..end).for_each(|lpn| self.model.purge(lpn));
                 self.truth = self.model.clone();
             }
@@ -338,6 +384,12 @@ impl Rig {
         Ok(page.map(|page| page.value().0))
     }
 
+    /// Whether a schedule may have kept an instant; under pressure it needs not.
+    fn may_be_scheduled(&self, instant: u64) -> bool {
+        self.spacing
+            .is_some_and(|spacing| instant.is_multiple_of(spacing))
+    }
+
     /// Whether the device holds at an instant what was handed on to it by then.
     fn compare(&mut self, lpn: u32, instant: u64) -> Result<(), String> {
         let Some(versions) = self.ftl.versions() else {
@@ -347,6 +399,7 @@ impl Rig {
         let object = match (self.ftl.version_at(lpn, instant), remembered) {
             (Ok(object), true) => object,
             (Err(_), false) => return Ok(()),
+            (Ok(object), false) if self.may_be_scheduled(instant) => object,
             (Ok(_), false) => return Err(format!("{instant} is remembered for no reason")),
             (Err(error), true) => return Err(text(error)),
         };
@@ -477,6 +530,11 @@ impl Rig {
             }
             for back in BACK {
                 self.compare(lpn, self.now.saturating_sub(back))?;
+            }
+            let history = self.ftl.versions().map(|v| &v.history);
+            let pinned: Vec<u64> = history.into_iter().flat_map(|h| h.pinned()).collect();
+            for instant in pinned {
+                self.compare(lpn, instant)?;
             }
             for i in 0..self.snapshots.len() {
                 self.compare(lpn, self.snapshots[i])?;

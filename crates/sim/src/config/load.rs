@@ -15,7 +15,8 @@ use super::rules;
 use super::settings::Settings;
 use super::system::{Sampling, SystemConfig};
 use super::template::Template;
-use flashlore_units::{Entries, Nanos};
+use flashlore_content::history::PAPER_ENTRY_BYTES;
+use flashlore_units::{Bytes, Entries, Nanos};
 
 /// A checked configuration and where its values came from.
 #[derive(Debug, Clone)]
@@ -326,7 +327,28 @@ fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
         let message = "pages hashed in idle time must be live, which history excludes";
         return Err(Fault::new("dedup.out_of_line", message));
     }
+    let stands_alone = !system.encodes() && !system.dedup.enabled;
+    if system.keeps_parities() && !stands_alone {
+        let message = "parities are taken of whole pages, which dedup, delta and compress exclude";
+        return Err(Fault::new("history.form", message));
+    }
+    let history = &system.history;
+    if let Some(schedule) = history.schedule.schedule()
+        && schedule.exact() < history.min_window.0
+    {
+        let message = format!(
+            "expected every instant to stay at least as long as history.min_window, {}",
+            history.min_window
+        );
+        return Err(Fault::new("history.schedule", message));
+    }
+    if matches!(history.tier_bytes, Bytes::Limited(size) if size.0 < PAPER_ENTRY_BYTES) {
+        let message = format!("expected room for an entry of {PAPER_ENTRY_BYTES} bytes");
+        return Err(Fault::new("history.tier_bytes", message));
+    }
     let ratios = [
+        ("history.mean", system.history.mean, 2.0),
+        ("history.deviation", system.history.deviation, 2.0),
         ("delta.lambda", delta.lambda, 1000.0),
         ("delta.mean", delta.mean, 2.0),
         ("delta.deviation", delta.deviation, 2.0),

@@ -10,6 +10,7 @@ mod layer;
 mod load;
 mod presets;
 mod print;
+mod retention;
 mod rules;
 mod settings;
 mod system;
@@ -29,8 +30,9 @@ pub use host::{HostConfig, HostMode, Load};
 pub use layer::Origin;
 pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
 pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
+pub use retention::Retention;
 pub use settings::Settings;
 pub use system::{
-    Acknowledge, Algorithm, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest,
+    Acknowledge, Algorithm, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest, Form,
     HistoryConfig, Pressure, QueueConfig, RatioFrom, Sampling, SwitchOff, SystemConfig,
 };

@@ -53,6 +53,7 @@ const SYSTEMS: &[Preset] = presets!("systems":
     "ca-ssd" => "CA-SSD (FAST 2011): inline deduplication by an index of fingerprints",
     "delta-ftl" => "DeltaFTL (EuroSys 2012): updates of hot pages as compressed differences",
     "bvssd" => "BVSSD (SYSTOR 2012): superseded pages kept, back to any instant of a window",
+    "trap" => "TRAP (ISCA 2006) on flash: superseded pages kept as compressed parities, BVSSD's rival",
     "combined" => "deduplication, differences, compression and history at once",
     "compress" => "every page compressed by itself: the control beside differences",
     "caftl" => "CAFTL (FAST 2011): a sample of each write is hashed at once, the rest in idle time",

@@ -103,6 +103,14 @@ fn conditions(kind: Kind) -> Vec<Condition> {
             let dedup = |key| part(key, "dedup.enabled");
             let queue = |key| part(key, "queue.enabled");
             let history = |key| part(key, "history.enabled");
+            let parities = |key| Condition {
+                needs: vec![json!("parities")],
+                ..part(key, "history.form")
+            };
+            let pages = |key| Condition {
+                needs: vec![json!("pages")],
+                ..part(key, "history.form")
+            };
             let delta = |key| part(key, "delta.enabled");
             let compress = |key| part(key, "compress.enabled");
             let ratio = |key, from: &[&str]| Condition {
@@ -166,6 +174,15 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 history("history.reserve"),
                 history("history.entries"),
                 history("history.field_time"),
+                history("history.form"),
+                pages("history.schedule"),
+                pages("history.tier_bytes"),
+                history("history.schedule"),
+                history("history.tier_bytes"),
+                parities("history.mean"),
+                parities("history.deviation"),
+                ratio("history.mean", &["drawn"]),
+                ratio("history.deviation", &["drawn"]),
                 queue("queue.requests"),
                 queue("queue.bucket"),
                 queue("queue.ack"),

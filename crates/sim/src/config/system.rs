@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use flashlore_units::{Count, Entries, Nanos, Share};
+use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
+
+use super::retention::Retention;
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,16 +116,36 @@ impl Digest {
 pub struct HistoryConfig {
     /// Whether they are kept.
     pub enabled: bool,
+    /// What is kept of a version.
+    pub form: Form,
     /// The window that is kept if possible.
     pub min_window: Nanos,
     /// What happens when room is needed and the window is no longer than that.
     pub on_pressure: Pressure,
     /// The part of the flash that old versions leave free.
     pub reserve: Share,
+    /// Instants that outlive the window.
+    pub schedule: Retention,
     /// The most entries of the history.
     pub entries: Entries,
+    /// RAM for entries; the oldest of the others lie on flash.
+    pub tier_bytes: Bytes,
     /// Recording a version takes so long for each of its five fields.
     pub field_time: Nanos,
+    /// Mean of R_c of a parity where it is drawn. Used by [`Form::Parities`] alone.
+    pub mean: f64,
+    /// Standard deviation of R_c where it is drawn. Used by [`Form::Parities`] alone.
+    pub deviation: f64,
+}
+
+/// What is kept of a superseded version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// The page that holds it (BVSSD).
+    Pages,
+    /// Its exclusive or with the version that follows it, compressed, in a log (TRAP).
+    Parities,
 }
 
 /// What happens when a window that should be kept leaves no room.
@@ -238,19 +260,26 @@ impl CodecConfig {
 }
 
 impl SystemConfig {
-    /// Whether anything is stored in fewer bytes than a page.
+    /// Whether pages are stored in fewer bytes than a page.
     pub fn encodes(&self) -> bool {
         self.delta.enabled || self.compress.enabled
     }
 
+    /// Whether old versions are kept as parities.
+    pub fn keeps_parities(&self) -> bool {
+        self.history.enabled && self.history.form == Form::Parities
+    }
+
     /// Whether it encodes the bytes of pages.
     pub fn needs_bytes(&self) -> bool {
-        self.encodes() && self.codec.ratio == RatioFrom::Codec
+        let encodes = self.encodes() || self.keeps_parities();
+        encodes && self.codec.ratio == RatioFrom::Codec
     }
 
     /// Whether it takes R_c of page writes from the trace.
     pub fn needs_ratios(&self) -> bool {
-        self.delta.enabled && self.codec.ratio == RatioFrom::Trace
+        let differs = self.delta.enabled || self.keeps_parities();
+        differs && self.codec.ratio == RatioFrom::Trace
     }
 }
 

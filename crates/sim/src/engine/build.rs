@@ -4,7 +4,7 @@
 use flashlore_content::DedupOptions;
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::delta::{Drawn, Ratio};
-use flashlore_content::history::HistoryOptions;
+use flashlore_content::history::{HistoryOptions, PAPER_ENTRY_BYTES};
 use flashlore_delta::Codec;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
@@ -22,8 +22,9 @@ use super::error::RunError;
 use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, Algorithm, BufferPolicy, CacheKey, ChannelMode, Concurrency, GcCheck, GcMode,
-    GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams, StripeLevel,
+    Acknowledge, Algorithm, BufferPolicy, Bytes, CacheKey, ChannelMode, Concurrency, GcCheck,
+    GcMode, GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams,
+    StripeLevel,
 };
 use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
@@ -241,14 +242,20 @@ pub fn delta_options<'a>(
 }
 
 /// Who says how long encoded values are.
-fn lengths<'a>(
+///
+/// # Errors
+/// Bytes of pages that are needed and not known.
+pub fn lengths<'a>(
     system: &SystemConfig,
     seed: u64,
     pages: Option<&'a dyn PageSource>,
 ) -> Result<Lengths<'a>, RunError> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let ratio = |mean, deviation| Ratio { mean, deviation };
-    let difference = ratio(delta.mean, delta.deviation);
+    let difference = match system.keeps_parities() {
+        true => ratio(system.history.mean, system.history.deviation),
+        false => ratio(delta.mean, delta.deviation),
+    };
     let alone = ratio(compress.mean, compress.deviation);
     let drawn = Drawn::new(difference, alone, seed);
     if system.needs_bytes() {
@@ -286,7 +293,7 @@ pub fn versions_options(
                 Entries::Unlimited => None,
                 Entries::Limited(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
             },
-            schedule: None,
+            schedule: history.schedule.schedule().cloned(),
         },
         least_window: history.min_window.0,
         on_pressure: match history.on_pressure {
@@ -294,6 +301,13 @@ pub fn versions_options(
             Pressure::Enospc => OnPressure::Refuse,
         },
         reserve: (f64::from(raw) * history.reserve.get()) as u64,
+        entries_in_ram: match history.tier_bytes {
+            Bytes::Unlimited => None,
+            Bytes::Limited(size) => {
+                let entries = size.0 / PAPER_ENTRY_BYTES;
+                Some(u32::try_from(entries).unwrap_or(u32::MAX))
+            }
+        },
     }))
 }
 
@@ -327,7 +341,7 @@ pub fn viability_bound(system: &SystemConfig, device: &DeviceConfig) -> f64 {
 
 /// What encoding costs in time.
 pub fn codec_times(system: &SystemConfig) -> CodecTimes {
-    if !system.encodes() {
+    if !system.encodes() && !system.keeps_parities() {
         return CodecTimes::default();
     }
     CodecTimes {

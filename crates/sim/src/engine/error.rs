@@ -7,7 +7,7 @@ use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 
 use super::driver::DriveError;
-use super::recovery::Wrong;
+use super::recovery::RecoveryError;
 use crate::config::{ConfigError, Share};
 
 /// A run that cannot begin or cannot go on.
@@ -17,7 +17,7 @@ pub enum RunError {
     #[error("recovery check: {source}")]
     Recovery {
         /// What is wrong.
-        source: Wrong,
+        source: RecoveryError,
     },
     /// A map partly in RAM is not modelled for packed pages and old versions.
     #[error(

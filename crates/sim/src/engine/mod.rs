@@ -14,6 +14,7 @@
 //! | [`recovery`] | whether old versions are what the host had written |
 //! | [`measure`] | what is recorded while requests are served |
 //! | [`run`] | one run from start to result |
+//! | [`trap`] | the system that keeps old versions as parities |
 //! | [`error`] | what can go wrong |
 
 pub mod build;
@@ -29,6 +30,7 @@ pub mod recovery;
 pub mod requests;
 pub mod run;
 pub mod system;
+pub mod trap;
 
 pub use error::RunError;
 pub use measure::{MeasureOptions, Measured};

@@ -2,11 +2,16 @@
 //!
 //! The truth is written down beside the run: what every page held when it began, and every change with the
 //! instant at which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
-//! window. At each, every page of the truth is looked up without changing anything; then the device is
+//! window and from those that outlive it. At each, every page of the truth is looked up without changing anything; then the device is
 //! returned to the instant, compared, and returned to the present.
+//!
+//! A return is a change like any other, and where it takes space it may push the start of the window on.
+//! Instants that have left the window by then are not returned to, and when the present of the run has left it,
+//! the comparison ends.
 
 use flashlore_content::PageTag;
 use flashlore_flash::Time;
+use flashlore_ftl::content::history::ReturnCost;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -24,10 +29,30 @@ pub struct Truth {
 pub struct Recovered {
     /// How many.
     pub instants: u32,
+    /// Returns to them and back: two for each instant, unless returns themselves filled the window.
+    pub returns: u32,
     /// Pages compared at each.
     pub pages: u64,
-    /// Pages that returns changed, in all.
-    pub returned: u64,
+    /// What all returns took.
+    pub cost: ReturnCost,
+}
+
+/// A device does not answer as it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecoveryError {
+    /// A page does not hold what it should.
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+    /// It does not return to an instant that it remembers.
+    #[error(
+        "the device refuses to return to {instant} ns, expected any instant from {oldest} ns on"
+    )]
+    Refused {
+        /// The instant.
+        instant: Time,
+        /// The start of the window.
+        oldest: Time,
+    },
 }
 
 /// A page does not hold what it should.
@@ -38,6 +63,16 @@ pub struct Wrong {
     when: String,
     expected: Option<PageTag>,
     found: Option<PageTag>,
+}
+
+impl Recovered {
+    fn add(&mut self, cost: ReturnCost) {
+        self.returns += 1;
+        self.cost.pages += cost.pages;
+        self.cost.reads += cost.reads;
+        self.cost.decodes += cost.decodes;
+        self.cost.programs += cost.programs;
+    }
 }
 
 impl Truth {
@@ -72,46 +107,53 @@ impl Truth {
         image
     }
 
-    /// Compares a device with the truth at instants drawn from its window. It is as before afterwards.
+    /// Compares a device with the truth at instants drawn from its window and from those that outlive it, and
+    /// returns it to them and back. It is as before afterwards.
     ///
     /// # Errors
-    /// The first page that differs.
+    /// The first page that differs, or a return that is refused.
     pub fn verify<S: System>(
         &self,
         system: &mut S,
         now: Time,
         instants: u32,
         seed: u64,
-    ) -> Result<Recovered, Wrong> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    ) -> Result<Recovered, RecoveryError> {
         let mut recovered = Recovered {
             instants,
+            returns: 0,
             pages: self.initial.len() as u64,
-            returned: 0,
+            cost: ReturnCost::default(),
         };
-        let mut present = now;
-        for _ in 0..instants {
-            // After the last change every instant is the present.
-            let oldest = system.oldest_instant();
-            let span = self.latest().saturating_sub(oldest) + 1;
-            let instant = oldest + random.next_u64() % span;
-            let image = self.image(instant);
+        let drawn = self.draw(system, instants, seed);
+        for &instant in &drawn {
             compare(
-                &image,
+                &self.image(instant),
                 |lpn| system.content_at(lpn, instant),
                 || format!("at {instant} ns"),
             )?;
-            // Returned to and back; each return is an instant of its own.
+        }
+        let mut present = now;
+        for &instant in &drawn {
+            let remembered =
+                instant >= system.oldest_instant() || system.kept_instants().contains(&instant);
+            if system.oldest_instant() > now || !remembered {
+                continue;
+            }
+            // Each return is an instant of its own.
             present += 2;
             system.set_instant(present - 1);
-            recovered.returned += system.return_to(instant);
+            recovered.add(return_to(system, instant)?);
             compare(
-                &image,
+                &self.image(instant),
                 |lpn| system.content(lpn),
                 || format!("after the return to {instant} ns"),
             )?;
+            if system.oldest_instant() > present - 2 {
+                break;
+            }
             system.set_instant(present);
-            recovered.returned += system.return_to(present - 2);
+            recovered.add(return_to(system, present - 2)?);
             compare(
                 &self.image(now),
                 |lpn| system.content(lpn),
@@ -120,6 +162,28 @@ impl Truth {
         }
         Ok(recovered)
     }
+
+    /// Instants to be compared.
+    fn draw<S: System>(&self, system: &S, instants: u32, seed: u64) -> Vec<Time> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // After the last change every instant is the present.
+        let oldest = system.oldest_instant();
+        let span = self.latest().saturating_sub(oldest) + 1;
+        let kept = system.kept_instants();
+        let draws = (0..instants).map(|_| random.next_u64());
+        // Half of them from behind the window, if any are left there.
+        let instant = |drawn: u64| match kept.len() as u64 {
+            count if count > 0 && drawn >> 63 == 1 => kept[(drawn % count) as usize],
+            _ => oldest + drawn % span,
+        };
+        draws.map(instant).collect()
+    }
+}
+
+fn return_to<S: System>(system: &mut S, instant: Time) -> Result<ReturnCost, RecoveryError> {
+    let oldest = system.oldest_instant();
+    let cost = system.return_to(instant);
+    cost.ok_or(RecoveryError::Refused { instant, oldest })
 }
 
 fn compare(

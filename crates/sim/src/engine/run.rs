@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
-use flashlore_content::history::PAPER_ENTRY_BYTES;
+use flashlore_content::history::{PAPER_ENTRY_BYTES, protection_window};
 use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::{Busy, NandSim};
@@ -20,6 +20,7 @@ use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::recovery::Truth;
 use super::system::{Deduplicating, EncodingTotals, HistoryTotals, Plain, System};
+use super::trap::Trap;
 use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
     BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
@@ -74,6 +75,13 @@ pub fn simulate(
         Bytes::Limited(size) => Some(size.0),
         Bytes::Unlimited => None,
     };
+    if config.system.keeps_parities()
+        && let Some(versions) = build::versions_options(&config.system, device)?
+    {
+        let encoder = build::lengths(&config.system, seed, options.pages)?;
+        let mut system = Trap::new(flash, ftl, versions, encoder).map_err(refused)?;
+        return replay(config, source, &mut system, options);
+    }
     if config.system.encodes() || config.system.history.enabled {
         let (delta, encoder) = build::delta_options(&config.system, device, seed, options.pages)?;
         let policies = Policies {
@@ -511,7 +519,7 @@ fn report<S: System>(
         queue: front.queue(),
         dedup,
         history: system.history().map_or(History::default(), |totals| {
-            history_of(&totals, base.time + span)
+            history_of(&totals, base.time + span, &programs, span)
         }),
         delta: system
             .delta()
@@ -561,8 +569,15 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
 }
 
 /// What the history did, as results say it.
-fn history_of(totals: &HistoryTotals, now: Time) -> History {
-    let c = &totals.counters;
+fn history_of(totals: &HistoryTotals, now: Time, programs: &Programs, span: Time) -> History {
+    let (c, longest) = (&totals.counters, totals.longest_return);
+    // What a change leaves behind: the old page, or what the log takes of it.
+    let filled = match totals.log {
+        Some(_) => programs.packed,
+        None => programs.host + programs.packed,
+    };
+    let capacity = totals.room * UNIT_BYTES;
+    let estimated = protection_window(capacity, 0, filled * UNIT_BYTES, span);
     History {
         entries: totals.entries,
         window_s: now.saturating_sub(totals.oldest) as f64 / 1e9,
@@ -572,6 +587,17 @@ fn history_of(totals: &HistoryTotals, now: Time) -> History {
         recorded: c.recorded,
         dropped: c.dropped,
         paper_bytes: totals.entries * PAPER_ENTRY_BYTES,
+        encoded: totals.log.map_or(0, |log| log.encoded),
+        raw: totals.log.map_or(0, |log| log.raw),
+        mean_rc: totals
+            .log
+            .and_then(|log| mean_share(log.encoded_bytes, log.encoded)),
+        longest_return: longest.into(),
+        capacity_bytes: capacity,
+        estimated_window_s: estimated.map(|window| window as f64 / 1e9),
+        kept_instants_s: totals.kept.iter().map(|&t| t as f64 / 1e9).collect(),
+        table_programs: totals.tables.0,
+        tables_end: u64::from(totals.tables.1),
     }
 }
 

@@ -11,7 +11,7 @@ use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTa
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::delta::DeltaCounters;
-use flashlore_ftl::content::history::VersionCounters;
+use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
@@ -72,6 +72,10 @@ pub trait System {
     fn oldest_instant(&self) -> Time {
         Time::MAX
     }
+    /// The instants behind the window that can be returned to as well.
+    fn kept_instants(&self) -> Vec<Time> {
+        Vec::new()
+    }
     /// What a unit holds, if it was ever written.
     fn content(&self, _lpn: u32) -> Option<PageTag> {
         None
@@ -80,9 +84,10 @@ pub trait System {
     fn content_at(&self, _lpn: u32, _instant: Time) -> Option<PageTag> {
         None
     }
-    /// All units hold again what they held at an instant of the window; answers how many changed.
-    fn return_to(&mut self, _instant: Time) -> u64 {
-        0
+    /// All units hold again what they held at an instant of the window; answers what that took, or nothing
+    /// if the device refuses.
+    fn return_to(&mut self, _instant: Time) -> Option<ReturnCost> {
+        None
     }
     /// What the history holds and did, if there is one.
     fn history(&self) -> Option<HistoryTotals> {
@@ -90,6 +95,10 @@ pub trait System {
     }
     /// A unit is about to be written: whether that is to be encoded unless it is a duplicate.
     fn begin_write(&mut self, _lpn: u32) -> bool {
+        false
+    }
+    /// A unit is about to be forgotten: whether what it holds is to be encoded.
+    fn begin_trim(&mut self, _lpn: u32) -> bool {
         false
     }
     /// What the trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
@@ -166,7 +175,7 @@ pub struct EncodingTotals {
 }
 
 /// What a history holds and did.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct HistoryTotals {
     /// What happened to old versions.
     pub counters: VersionCounters,
@@ -174,8 +183,29 @@ pub struct HistoryTotals {
     pub entries: u64,
     /// The start of the window.
     pub oldest: Time,
-    /// Values that only old versions need.
+    /// Units that only old versions need.
     pub historical: u64,
+    /// Units that old versions may take, with those they take.
+    pub room: u64,
+    /// What a return to the start of the window would take.
+    pub longest_return: ReturnCost,
+    /// Instants that stay behind the window, oldest first.
+    pub kept: Vec<Time>,
+    /// Units programmed with entries, and those that hold some.
+    pub tables: (u64, u32),
+    /// The log of a system that keeps parities.
+    pub log: Option<LogTotals>,
+}
+
+/// What was written to a log of parities.
+#[derive(Debug, Clone, Copy)]
+pub struct LogTotals {
+    /// Versions encoded, and their bytes.
+    pub encoded: u64,
+    /// Their bytes, without those of their heads.
+    pub encoded_bytes: u64,
+    /// Versions kept as they were.
+    pub raw: u64,
 }
 
 /// How far ahead of its use something is asked for. Each step finds what the one before asked for.
@@ -454,6 +484,13 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
         let versions = self.0.versions();
         versions.map_or(Time::MAX, |versions| versions.history.oldest())
     }
+    fn kept_instants(&self) -> Vec<Time> {
+        let history = self.0.versions().map(|versions| &versions.history);
+        let pinned = history
+            .into_iter()
+            .flat_map(|h| h.pinned().take_while(|&t| t < h.oldest()));
+        pinned.collect()
+    }
     fn content(&self, lpn: u32) -> Option<PageTag> {
         let objects = self.0.objects();
         objects.object_of(lpn).map(|object| objects.content(object))
@@ -461,8 +498,14 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
     fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
-    fn return_to(&mut self, instant: Time) -> u64 {
-        self.0.return_to(instant).unwrap_or(0)
+    fn return_to(&mut self, instant: Time) -> Option<ReturnCost> {
+        let reads = self.0.read_entries_since(instant).ok()?;
+        let pages = self.0.return_to(instant).ok()?;
+        Some(ReturnCost {
+            pages,
+            reads,
+            ..ReturnCost::default()
+        })
     }
     fn history(&self) -> Option<HistoryTotals> {
         let versions = self.0.versions()?;
@@ -471,6 +514,14 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
             entries: versions.history.len() as u64,
             oldest: versions.history.oldest(),
             historical: self.0.historical_objects(),
+            room: self.0.room_of_history(),
+            longest_return: self.0.cost_of_longest_return(),
+            kept: self.kept_instants(),
+            tables: versions
+                .tier
+                .as_ref()
+                .map_or((0, 0), |tier| (tier.programs, tier.len())),
+            log: None,
         })
     }
     fn begin_write(&mut self, lpn: u32) -> bool {

@@ -157,6 +157,13 @@ const ROWS: &[Row] = &[
     fact("window of old versions (s)", Unit::Count, |run| {
         (run.configuration.system.history.enabled).then_some(run.history.window_s)
     }),
+    fact("  versions kept", Unit::Count, |run| {
+        (run.configuration.system.history.enabled).then_some(run.history.entries as f64)
+    }),
+    fact("  programs to return to its start", Unit::Count, |run| {
+        let programs = run.history.longest_return.programs;
+        (run.configuration.system.keeps_parities()).then_some(programs as f64)
+    }),
     fact("  values only they need", Unit::Count, |run| {
         (run.configuration.system.history.enabled).then_some(run.history.historical_units as f64)
     }),

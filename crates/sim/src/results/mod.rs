@@ -23,7 +23,7 @@ pub use overview::overview_table;
 pub use process::peak_rss_bytes;
 pub use record::{
     BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
-    MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunResult, RunSpeed, TraceFile,
-    Utilization,
+    MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Return, RunResult, RunSpeed,
+    TraceFile, Utilization,
 };
 pub use timeline::{Bucket, Timeline, TimelineRow};

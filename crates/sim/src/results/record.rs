@@ -4,6 +4,7 @@
 //! Units: *pages* of the host and *units* are 4 KiB mapping units; *flash pages* are those of the
 //! device. A figure without meaning for a run, such as a mean of nothing, is absent (`null`).
 
+use flashlore_ftl::content::history::ReturnCost;
 use flashlore_trace::workload::InputSummary;
 use flashlore_trace::{Format, WorkloadOptions};
 use serde::{Deserialize, Serialize};
@@ -307,7 +308,7 @@ impl QueueTraffic {
 }
 
 /// Old versions of pages.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
     /// Entries at the end.
@@ -326,6 +327,49 @@ pub struct History {
     pub dropped: u64,
     /// What the paper charges for the entries: 24 bytes each.
     pub paper_bytes: u64,
+    /// Versions kept as parities, or compressed by themselves where nothing followed.
+    pub encoded: u64,
+    /// Versions that were to be kept so, and were not shorter than a page.
+    pub raw: u64,
+    /// Mean size of those encoded, as a share of a page.
+    pub mean_rc: Option<f64>,
+    /// What a return to the start of the window would take at the end.
+    pub longest_return: Return,
+    /// Bytes that old versions may take at the end, beside what the present needs.
+    pub capacity_bytes: u64,
+    /// The window that this would hold at the rate at which the run filled it, in simulated seconds.
+    pub estimated_window_s: Option<f64>,
+    /// Instants behind the window that can be returned to as well, in simulated seconds.
+    pub kept_instants_s: Vec<f64>,
+    /// Units programmed with entries that RAM has no room for.
+    pub table_programs: u64,
+    /// Units that held such entries at the end.
+    pub tables_end: u64,
+}
+
+/// What a return to an instant takes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Return {
+    /// Logical pages that changed since.
+    pub pages: u64,
+    /// Flash pages to be read.
+    pub reads: u64,
+    /// Values to be decoded.
+    pub decodes: u64,
+    /// Units to be programmed, without those that collection moves and those of the log.
+    pub programs: u64,
+}
+
+impl From<ReturnCost> for Return {
+    fn from(cost: ReturnCost) -> Self {
+        Return {
+            pages: cost.pages,
+            reads: cost.reads,
+            decodes: cost.decodes,
+            programs: cost.programs,
+        }
+    }
 }
 
 /// Updates stored as differences, and what they share with values compressed by themselves: packed pages.

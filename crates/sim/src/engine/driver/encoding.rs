@@ -92,11 +92,12 @@ impl<S: System> Driver<'_, S> {
         at: Time,
         mut change: Change,
     ) -> Result<Option<Change>> {
-        if change.what == What::Trim {
-            return Ok(Some(change));
-        }
         if change.encoding == Encoding::Undecided {
-            change.encoding = if self.system.begin_write(change.lpn) {
+            let encodes = match change.what {
+                What::Trim => self.system.begin_trim(change.lpn),
+                _ => self.system.begin_write(change.lpn),
+            };
+            change.encoding = if encodes {
                 Encoding::Wanted
             } else {
                 Encoding::No

@@ -1,0 +1,103 @@
+//! Erasing at once what nobody refers to any more, instead of when its block is chosen: what was deleted is
+//! to be gone.
+//!
+//! Every block that holds a unit or an encoded value without referrer is emptied and erased, an open one after
+//! it is closed. Live units move as they are; a packed unit with dead values is packed anew, so that these do
+//! not move along. Meanwhile nothing is merged, no wear is levelled and no background collection begins: that
+//! would leave other units behind, or move what is stale.
+
+use flashlore_flash::{BlockId, Flash, Ppn, Time};
+
+use crate::alloc::{CLOSED, Stream};
+use crate::blocks::State;
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
+use crate::mapping::Relocate;
+
+/// What it took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Blocks that were erased.
+    pub blocks: u64,
+    /// Units that were programmed for that, packed ones included.
+    pub copies: u64,
+}
+
+impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+where
+    F::Page: Clone,
+{
+    /// Erases every block that holds something to which nobody refers.
+    ///
+    /// # Errors
+    /// No room for what must be copied, or a failure of the device: then some blocks are left as they are.
+    pub(crate) fn erase_stale<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<Erased, FtlError<F::Error>> {
+        self.settle(map, at)?;
+        let before = (self.counters.erases, self.counters.programs());
+        self.keeps_forms = true;
+        self.moves_as_is = false;
+        let done = self.erase_stale_blocks(map, at);
+        self.keeps_forms = false;
+        done?;
+        Ok(Erased {
+            blocks: self.counters.erases - before.0,
+            copies: self.counters.programs() - before.1,
+        })
+    }
+
+    fn erase_stale_blocks<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        self.flush_all(at)?;
+        self.close_stale_blocks(map);
+        let mut stale: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
+        stale.retain(|&block| self.blocks.record(block).state == State::Sealed);
+        stale.retain(|&block| self.is_stale(map, block, self.blocks.data_units()));
+        // Those that free most come first, so that there is room for the others.
+        stale.sort_by_key(|&block| self.blocks.record(block).valid);
+        for block in stale {
+            self.collect(map, at, block, Stream::Gc)?;
+        }
+        // A job that had no room has some now, or the device has none.
+        self.settle(map, at)?;
+        match self.jobs.is_empty() {
+            true => Ok(()),
+            false => Err(self.full()),
+        }
+    }
+
+    /// Open blocks that hold something stale take no more units.
+    fn close_stale_blocks<M: Relocate<F, K>>(&mut self, map: &M) {
+        for plane in 0..self.planes.len() {
+            for stream in Stream::ALL {
+                let open = self.planes[plane].open[stream as usize];
+                if !open.is_open() {
+                    continue;
+                }
+                let block = BlockId(open.block);
+                let taken = open.next - self.geometry.first_unit(block).0;
+                if self.is_stale(map, block, taken) {
+                    self.planes[plane].open[stream as usize] = CLOSED;
+                    self.blocks.seal(block);
+                }
+            }
+        }
+    }
+
+    /// Whether a block, of which so many units are taken, holds anything without referrer.
+    fn is_stale<M: Relocate<F, K>>(&self, map: &M, block: BlockId, taken: u32) -> bool {
+        let first = self.geometry.first_unit(block).0;
+        let holds_dead = |unit: u32| {
+            let ppn = Ppn(unit);
+            !self.blocks.is_valid(ppn) || map.dead_bytes(self.owners[ppn.index()]) > 0
+        };
+        (first..first + taken).any(holds_dead)
+    }
+}
