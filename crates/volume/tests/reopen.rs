@@ -170,3 +170,36 @@ fn old_versions_survive_many_checkpoints() {
         assert!(most_entries > 300, "they fit one page: {most_entries}");
     }
 }
+
+/// Between two checkpoints there was nothing but a return.
+#[test]
+fn a_return_survives_a_checkpoint() {
+    for policy in [Policy::Plain, Policy::Dedup, Policy::DedupTrusted] {
+        let id = Identity {
+            history: Some(HistoryIdentity {
+                entries: 100,
+                least_window: 0,
+                protected: false,
+            }),
+            ..identity(policy)
+        };
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&medium, &id).unwrap();
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        volume.write(10, 3, &page(1)).unwrap();
+        volume.write(20, 3, &page(2)).unwrap();
+        volume.write(30, 5, &page(3)).unwrap();
+        volume.checkpoint().unwrap();
+        assert_eq!(volume.return_to(40, 15).unwrap(), 2);
+        volume.close().unwrap();
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        volume.check().unwrap();
+        let mut got = [1; PAGE_BYTES];
+        for (lpn, present, before) in [(3, page(1), page(2)), (5, [0; PAGE_BYTES], page(3))] {
+            volume.read(lpn, &mut got).unwrap();
+            assert_eq!(got, present, "{policy:?}: page {lpn}");
+            volume.read_at(30, lpn, &mut got).unwrap();
+            assert_eq!(got, before, "{policy:?}: page {lpn} before the return");
+        }
+    }
+}

@@ -15,6 +15,8 @@ pub type Past = Vec<(u64, Arc<Vec<Value>>)>;
 /// A state of a volume.
 #[derive(Debug, Clone)]
 pub struct Moment {
+    /// The stamp of the last change of what is remembered: unlike a write of what was there it is always an event.
+    remembered: u64,
     /// What every address holds.
     pub contents: Arc<Vec<Value>>,
     /// What they held, from which instant on, oldest first; the present last.
@@ -36,6 +38,7 @@ impl Moment {
     fn new(contents: Vec<Value>) -> Self {
         let contents = Arc::new(contents);
         Moment {
+            remembered: 0,
             past: Arc::new(vec![(0, Arc::clone(&contents))]),
             contents,
             snapshots: BTreeSet::new(),
@@ -54,6 +57,7 @@ impl Moment {
         let mut past = self.past.as_ref().clone();
         past.push((stamp, Arc::clone(&contents)));
         Moment {
+            remembered: self.remembered,
             past: Arc::new(past),
             contents,
             snapshots: self.snapshots.clone(),
@@ -146,15 +150,16 @@ impl Oracle {
     }
 
     /// An operation that changes what is remembered began.
-    pub fn remember(&mut self, change: impl FnOnce(&mut Moment)) {
+    pub fn remember(&mut self, stamp: u64, change: impl FnOnce(&mut Moment)) {
         let mut next = self.moment().clone();
+        next.remembered = stamp;
         change(&mut next);
         self.moments.push(next);
     }
 
     /// A purge began.
-    pub fn purge(&mut self, pages: std::ops::Range<u32>) {
-        self.remember(|moment| moment.purge(pages));
+    pub fn purge(&mut self, stamp: u64, pages: std::ops::Range<u32>) {
+        self.remember(stamp, |moment| moment.purge(pages));
     }
 
     /// The operation that began last changed nothing, it says.
@@ -211,6 +216,7 @@ impl Oracle {
         told.map_or(Ok(()), |told| self.has_forgotten(told))?;
         let allowed = self.moments[self.sure..].iter().rev();
         let mut same = allowed
+            .filter(|moment| told.is_none_or(|told| moment.remembered <= told.newest))
             .filter(|moment| *moment.contents == found)
             .peekable();
         if same.peek().is_none() {

@@ -1,12 +1,13 @@
 //! Short histories that once broke the promise, searched at every cut.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flashlore_medium::Style;
 use flashlore_volume::{Encoding, HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
-use crate::crash::oracle::Oracle;
+use crate::crash::oracle::{Oracle, Told};
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::search::every_cut;
 use crate::crash::session::{Session, Stop, Trouble};
@@ -303,4 +304,26 @@ fn a_full_volume_shares_an_old_version() {
         assert_eq!(session.work.refusals, refusals + 1);
         assert_eq!(session.status().stored, u64::from(most));
     }
+}
+
+/// A purge was lost, and of what it was to forget nothing was compared: the oracle took it for done, and a return to
+/// what it had not forgotten for a broken promise.
+#[test]
+fn the_oracle_knows_a_lost_purge_by_its_stamp() {
+    let mut oracle = Oracle::new(vec![0]);
+    oracle.set(10, 0, 5);
+    oracle.set(20, 0, 6);
+    oracle.acknowledge();
+    oracle.purge(30, 0..1);
+    let told = |newest| Told {
+        oldest: 0,
+        newest,
+        snapshots: BTreeSet::new(),
+        instants: vec![(20, vec![6])],
+    };
+    let mut lost = oracle.clone();
+    lost.accept(&[6], Some(&told(20))).unwrap();
+    assert_eq!(lost.moment().at(10), &[5]);
+    oracle.accept(&[6], Some(&told(30))).unwrap();
+    assert_eq!(oracle.moment().at(10), &[0]);
 }

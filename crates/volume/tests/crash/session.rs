@@ -193,7 +193,7 @@ impl Session {
             }
             Op::Snapshot => {
                 let (now, stamp) = (self.now, self.next_stamp());
-                self.oracle.remember(|moment| {
+                self.oracle.remember(stamp, |moment| {
                     moment.snapshots.insert(stamp);
                 });
                 let done = guarded(|| self.volume().snapshot(now))?;
@@ -204,8 +204,8 @@ impl Session {
             Op::Return { pick } => self.return_to(pick)?,
             Op::Forget { pick } => self.forget(pick)?,
             Op::Purge { first, end } => {
-                self.oracle.purge(first..end);
-                let now = self.now;
+                let (now, stamp) = (self.now, self.next_stamp());
+                self.oracle.purge(stamp, first..end);
                 let erases = first.is_multiple_of(3);
                 let done = guarded(|| match erases {
                     true => self.volume().purge_and_erase(now, first..end).map(drop),
@@ -290,10 +290,10 @@ impl Session {
         let Some(&instant) = all.get(pick as usize % all.len().max(1)) else {
             return Ok(());
         };
-        self.oracle.remember(|moment| {
+        let (now, stamp) = (self.now, self.next_stamp());
+        self.oracle.remember(stamp, |moment| {
             moment.snapshots.remove(&instant);
         });
-        let now = self.now;
         let done = guarded(|| self.volume().delete_snapshot(now, instant))?;
         if matches!(done, Ok(false)) {
             return broken(format!("there was no snapshot of {instant}"));
