@@ -110,7 +110,10 @@ impl<K: MapKeeper<PageTag>> Run<K> {
                 ftl.end_scan(now).unwrap();
             }
             Step::Flush => ftl.core_mut().flush(now).unwrap(),
-            Step::Wait => self.now += 50,
+            Step::Wait => {
+                self.now += 50;
+                ftl.advance(self.now).unwrap();
+            }
         }
         Ok(())
     }
