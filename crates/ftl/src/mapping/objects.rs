@@ -6,7 +6,7 @@
 //!
 //! Objects are held whole, in a unit of their own, or *packed*: encoded, in a slot of a packed page. A
 //! packed object may need a *base* to be decoded, which it pins; a base has none itself.
-//! References are of three kinds, counted apart ([`super::counts`]): live ones of logical pages, *kept* ones of
+//! References are of three kinds, counted apart (`counts`): live ones of logical pages, *kept* ones of
 //! old versions, and *pins*.
 //!
 //! Invariants: the counts are the references there are; an object without references is on the free list
