@@ -234,7 +234,9 @@ impl Rig {
                 if raw.is_multiple_of(3) {
                     match self.ftl.purge_and_erase(now, first..end) {
                         Ok(_) => self.nothing_stale()?,
-                        Err(FtlError::Full { .. }) => self.watch.tally.unerased += 1,
+                        Err(FtlError::Full { .. } | FtlError::Protected { .. }) => {
+                            self.watch.tally.unerased += 1;
+                        }
                         Err(other) => return Err(text(other)),
                     }
                 } else {
