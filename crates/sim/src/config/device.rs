@@ -345,8 +345,13 @@ pub enum BufferPolicy {
 impl BufferConfig {
     /// Mapping units it holds.
     pub fn pages(&self) -> u64 {
-        self.size.0 / UNIT_BYTES
+        pages_of(self.size)
     }
+}
+
+/// Whole mapping units of a size.
+pub(super) fn pages_of(size: Size) -> u64 {
+    size.0 / UNIT_BYTES
 }
 
 /// RAM that keeps pages which were read.
@@ -374,7 +379,7 @@ pub enum CacheKey {
 impl ReadCacheConfig {
     /// Mapping units it holds.
     pub fn pages(&self) -> u64 {
-        self.size.0 / UNIT_BYTES
+        pages_of(self.size)
     }
 }
 

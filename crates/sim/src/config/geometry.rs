@@ -4,7 +4,7 @@
 //! Counts are exact integers. Exported capacity computed from a spare share is rounded down on each
 //! die, so that every die exports alike.
 
-use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing};
+use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing, pages_of};
 use super::error::ConfigError;
 use super::load::{Checked, Fault, check_durations, check_name};
 use super::presets::Kind;
@@ -245,23 +245,14 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             format!("expected room for an entry of {ENTRY_BYTES} bytes at least, found {bytes}"),
         ));
     }
-    if !(1..=u64::from(u32::MAX)).contains(&device.buffer.pages()) {
-        return Err(Fault::new(
-            "buffer.size",
-            format!(
-                "expected 4KiB, a page, to less than 16TiB, found {}",
-                device.buffer.size
-            ),
-        ));
-    }
-    if !(1..=u64::from(u32::MAX)).contains(&device.read_cache.pages()) {
-        return Err(Fault::new(
-            "read_cache.size",
-            format!(
-                "expected 4KiB, a page, to less than 16TiB, found {}",
-                device.read_cache.size
-            ),
-        ));
+    for (key, size) in [
+        ("buffer.size", device.buffer.size),
+        ("read_cache.size", device.read_cache.size),
+    ] {
+        if !(1..=u64::from(u32::MAX)).contains(&pages_of(size)) {
+            let message = format!("expected 4KiB, a page, to less than 16TiB, found {size}");
+            return Err(Fault::new(key, message));
+        }
     }
     if device
         .auto

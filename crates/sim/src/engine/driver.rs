@@ -502,10 +502,9 @@ impl<'a, S: System> Driver<'a, S> {
             return Ok(());
         }
         match request.op {
-            Op::Read if self.cache.is_some() => self.read_through_cache(flight)?,
-            Op::Read => self.read(flight, request.lpn)?,
+            Op::Read => self.read(flight)?,
             Op::Write => self.write(flight, request, payload)?,
-            Op::Trim => self.trim(flight, request.lpn)?,
+            Op::Trim => self.trim(flight)?,
             Op::Flush => {
                 self.system.core_mut().flush(at)?;
                 self.finish_at_once(flight);
@@ -526,11 +525,15 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     #[inline(always)]
-    fn read(&mut self, mut flight: InFlight, lpn: u32) -> Result<()> {
+    fn read(&mut self, mut flight: InFlight) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
-        for unit in lpn..lpn + flight.units {
-            self.read_from_flash(at, &mut flight, unit, slot)?;
+        for unit in flight.lpn..flight.lpn + flight.units {
+            if self.cache.is_some() && self.is_cached(unit) {
+                flight.served(at, at);
+            } else {
+                self.read_from_flash(at, &mut flight, unit, slot)?;
+            }
         }
         self.settle(slot, flight);
         Ok(())
@@ -556,22 +559,8 @@ impl<'a, S: System> Driver<'a, S> {
         Ok(())
     }
 
-    /// Reads what is not in the read cache.
-    #[inline(never)]
-    fn read_through_cache(&mut self, mut flight: InFlight) -> Result<()> {
-        let at = flight.arrival;
-        let slot = self.requests.insert(flight);
-        for unit in flight.lpn..flight.lpn + flight.units {
-            match self.is_cached(unit) {
-                true => flight.served(at, at),
-                false => self.read_from_flash(at, &mut flight, unit, slot)?,
-            }
-        }
-        self.settle(slot, flight);
-        Ok(())
-    }
-
     /// Whether a unit that is read is in the read cache, if there is one.
+    #[inline(never)]
     fn is_cached(&mut self, unit: u32) -> bool {
         let Some(cache) = &mut self.cache else {
             return false;
@@ -660,16 +649,16 @@ impl<'a, S: System> Driver<'a, S> {
         Ok(())
     }
 
-    fn trim(&mut self, flight: InFlight, lpn: u32) -> Result<()> {
+    fn trim(&mut self, flight: InFlight) -> Result<()> {
         if flight.units == 0 || !S::HASHES {
-            for unit in lpn..lpn + flight.units {
+            for unit in flight.lpn..flight.lpn + flight.units {
                 self.system.trim(unit)?;
             }
             self.finish_at_once(flight);
             return Ok(());
         }
         let slot = self.requests.insert(flight);
-        for unit in lpn..lpn + flight.units {
+        for unit in flight.lpn..flight.lpn + flight.units {
             let change = self.change(unit, PageTag(u32::MAX), slot, What::Trim);
             self.begin_change(flight.arrival, change)?;
         }

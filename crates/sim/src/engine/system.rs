@@ -40,20 +40,28 @@ pub trait System {
     /// Ends all background work at once.
     fn settle(&mut self, at: Time) -> Result<()>;
     /// Whether the next write is to be hashed; asked once a write.
-    fn wants_hash(&mut self) -> bool;
+    fn wants_hash(&mut self) -> bool {
+        false
+    }
     /// Whether duplicates are compared before they are shared.
-    fn verifies(&self) -> bool;
+    fn verifies(&self) -> bool {
+        false
+    }
     /// The read of a candidate that has to be compared before it is shared, unless it is what was
     /// `read` already.
     fn fetch_candidate(
         &mut self,
-        at: Time,
-        value: PageTag,
-        read: Option<Candidate<PageTag>>,
-        tag: Tag,
-    ) -> Result<Option<CandidateRead<PageTag>>>;
+        _at: Time,
+        _value: PageTag,
+        _read: Option<Candidate<PageTag>>,
+        _tag: Tag,
+    ) -> Result<Option<CandidateRead<PageTag>>> {
+        Ok(None)
+    }
     /// Whether the index knows a value: it was hashed as a sample for others.
-    fn knows(&self, value: PageTag) -> bool;
+    fn knows(&self, _value: PageTag) -> bool {
+        false
+    }
     /// Commits the write of a unit; `None` if it was hashed. `encode` if it has been encoded.
     fn write(
         &mut self,
@@ -132,11 +140,17 @@ pub trait System {
         Ok(())
     }
     /// When the next page to be hashed in idle time could be read, its die being idle.
-    fn scan_start(&mut self) -> Option<Time>;
+    fn scan_start(&mut self) -> Option<Time> {
+        None
+    }
     /// Reads it, unless collection takes the die first.
-    fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>>;
+    fn scan(&mut self, _at: Time, _tag: Tag) -> Result<Option<Completion>> {
+        Ok(None)
+    }
     /// It has been hashed.
-    fn end_scan(&mut self, at: Time) -> Result<()>;
+    fn end_scan(&mut self, _at: Time) -> Result<()> {
+        Ok(())
+    }
     /// Writes content that equals nothing: what the device held before anybody looked.
     fn fill(&mut self, lpn: u32) -> Result<()>;
     /// Reads a unit; `None` when the page was never written.
@@ -150,13 +164,17 @@ pub trait System {
     /// The same for a unit that will be read.
     fn prefetch_read(&self, distance: Distance, lpn: u32);
     /// What deduplication did, and the entries of its index.
-    fn dedup(&self) -> Option<(DedupCounters, u64)>;
+    fn dedup(&self) -> Option<(DedupCounters, u64)> {
+        None
+    }
     /// What encoding did, if anything is encoded.
     fn delta(&self) -> Option<EncodingTotals> {
         None
     }
     /// Programs by name, if somebody counts them.
-    fn census(&self) -> Option<Census>;
+    fn census(&self) -> Option<Census> {
+        None
+    }
     /// Bytes the device's tables hold.
     fn heap_bytes(&self) -> usize;
 }
@@ -266,24 +284,6 @@ impl<K: MapKeeper<()>> System for Plain<K> {
     fn settle(&mut self, at: Time) -> Result<()> {
         self.0.settle(at)
     }
-    fn wants_hash(&mut self) -> bool {
-        false
-    }
-    fn verifies(&self) -> bool {
-        false
-    }
-    fn fetch_candidate(
-        &mut self,
-        _: Time,
-        _: PageTag,
-        _: Option<Candidate<PageTag>>,
-        _: Tag,
-    ) -> Result<Option<CandidateRead<PageTag>>> {
-        Ok(None)
-    }
-    fn knows(&self, _: PageTag) -> bool {
-        false
-    }
     #[inline(always)]
     fn write(
         &mut self,
@@ -295,15 +295,6 @@ impl<K: MapKeeper<()>> System for Plain<K> {
         tag: Tag,
     ) -> Result<Completion> {
         self.0.write(when, lpn, (), tag)
-    }
-    fn scan_start(&mut self) -> Option<Time> {
-        None
-    }
-    fn scan(&mut self, _: Time, _: Tag) -> Result<Option<Completion>> {
-        Ok(None)
-    }
-    fn end_scan(&mut self, _: Time) -> Result<()> {
-        Ok(())
     }
     fn fill(&mut self, lpn: u32) -> Result<()> {
         self.0.write(When::now(0), lpn, (), Tag::NONE).map(drop)
@@ -335,12 +326,6 @@ impl<K: MapKeeper<()>> System for Plain<K> {
             Distance::Second => self.0.prefetch_unit(lpn),
             Distance::Third | Distance::Fourth => {}
         }
-    }
-    fn dedup(&self) -> Option<(DedupCounters, u64)> {
-        None
-    }
-    fn census(&self) -> Option<Census> {
-        None
     }
     fn heap_bytes(&self) -> usize {
         self.0.core().heap_bytes() + self.0.map().heap_bytes()

@@ -5,8 +5,7 @@
 
 use std::convert::Infallible;
 
-use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Census, Encoder, PageTag};
+use flashlore_content::{Encoder, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::history::{ReturnCost, VersionCounters, VersionsOptions};
@@ -54,24 +53,6 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     }
     fn settle(&mut self, at: Time) -> Result<()> {
         self.0.settle(at)
-    }
-    fn wants_hash(&mut self) -> bool {
-        false
-    }
-    fn verifies(&self) -> bool {
-        false
-    }
-    fn fetch_candidate(
-        &mut self,
-        _: Time,
-        _: PageTag,
-        _: Option<Candidate<PageTag>>,
-        _: Tag,
-    ) -> Result<Option<CandidateRead<PageTag>>> {
-        Ok(None)
-    }
-    fn knows(&self, _: PageTag) -> bool {
-        false
     }
     fn write(
         &mut self,
@@ -147,15 +128,6 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     fn read_parts(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<PartsRead> {
         self.0.read_parts(at, lpn, cause, tag)
     }
-    fn scan_start(&mut self) -> Option<Time> {
-        None
-    }
-    fn scan(&mut self, _: Time, _: Tag) -> Result<Option<Completion>> {
-        Ok(None)
-    }
-    fn end_scan(&mut self, _: Time) -> Result<()> {
-        Ok(())
-    }
     fn fill(&mut self, lpn: u32) -> Result<()> {
         self.0
             .write(When::now(0), lpn, PageTag::FOREIGN, Tag::NONE)
@@ -173,12 +145,6 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     }
     fn prefetch_write(&self, _: Distance, _: u32, _: PageTag) {}
     fn prefetch_read(&self, _: Distance, _: u32) {}
-    fn dedup(&self) -> Option<(DedupCounters, u64)> {
-        None
-    }
-    fn census(&self) -> Option<Census> {
-        None
-    }
     fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }

@@ -93,7 +93,7 @@ impl<S: System> Driver<'_, S> {
         payload: Payload<'_>,
     ) -> Result<()> {
         match request.op {
-            Op::Read => self.read_at_front(flight, request.lpn)?,
+            Op::Read => self.read_at_front(flight)?,
             Op::Write | Op::Trim if request.units > 0 => {
                 self.change_at_front(flight, request, payload)?;
             }
@@ -102,10 +102,10 @@ impl<S: System> Driver<'_, S> {
         self.front_decides(flight.arrival, |front, steps| front.request(steps))
     }
 
-    fn read_at_front(&mut self, mut flight: InFlight, lpn: u32) -> Result<()> {
+    fn read_at_front(&mut self, mut flight: InFlight) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
-        for unit in lpn..lpn + flight.units {
+        for unit in flight.lpn..flight.lpn + flight.units {
             let here = self.front.as_mut().is_some_and(|f| f.front.reads(unit));
             match here || self.is_cached(unit) {
                 true => flight.served(at, at),
