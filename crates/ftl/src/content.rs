@@ -1044,7 +1044,8 @@ where
         let when = When::now(at);
         for filler in [Filler::Host, Filler::Gc] {
             let core = &mut self.core;
-            self.store.program_pack(core, filler, when, 0, Tag::NONE)?;
+            self.store
+                .program_pack(core, filler, when, 0, |_| Tag::NONE)?;
         }
         Ok(())
     }

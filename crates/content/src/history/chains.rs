@@ -12,8 +12,8 @@
 //!    number**: a link is one only if it names an entry of the same page, and for `older` an entry
 //!    that stands before. So nothing has to be cleared when entries leave or numbers run over, and
 //!    the heads start as zeros.
-//! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp and belongs to no page. At
-//!    most half of the log is gaps, or a chunk.
+//! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp, belongs to no page and names no
+//!    object. At most half of the log is gaps, or a chunk.
 
 use super::log::{Entry, Log};
 use crate::history::NO_OBJECT;
@@ -367,6 +367,8 @@ impl Chains {
             self.note_change(number);
             let entry = self.log.get_mut(number);
             lost(entry.object);
+            // No hint may follow it: the object may be another one by then, or none.
+            entry.object = NO_OBJECT;
             entry.lpn = NO_PAGE;
             self.gaps += 1;
         }
@@ -393,6 +395,10 @@ impl Chains {
         }
         if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
             return Err(format!("{gaps} of {} slots are gaps", self.log.len()));
+        }
+        let names_object = |entry: &Entry| entry.lpn == NO_PAGE && entry.object != NO_OBJECT;
+        if slots.clone().any(|entry| names_object(&entry)) {
+            return Err("a gap names an object".into());
         }
         let Some(sorted) = self.log.len().checked_sub(self.tail) else {
             return Err(format!("a tail of {} in {}", self.tail, self.log.len()));

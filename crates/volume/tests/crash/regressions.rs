@@ -327,3 +327,36 @@ fn the_oracle_knows_a_lost_purge_by_its_stamp() {
     oracle.accept(&[6], Some(&told(30))).unwrap();
     assert_eq!(oracle.moment().at(10), &[0]);
 }
+
+/// A purged entry of the history still named an object, by a number of before the process died. The entries that
+/// leave soon are looked at in advance.
+#[test]
+fn a_purged_entry_is_met_after_a_process_died() {
+    let setup = Setup {
+        policy: Policy::Dedup,
+        history: Some(HistoryIdentity {
+            entries: 30,
+            least_window: 50,
+            protected: false,
+        }),
+        exported: 26,
+        blocks: 8,
+        index_entries: 8,
+        garbage: false,
+        ..setup(Policy::Dedup, 8, 1)
+    };
+    let old = [
+        1001, 1002, 1003, 3, 1004, 7, 11, 1005, 0, 1006, 1007, 1008, 11, 1009, 0, 1, 0, 1010, 7, 0,
+        4, 1011, 1012, 1013, 0, 3,
+    ];
+    let mut ops: Vec<Op> = (0..)
+        .zip(old)
+        .map(|(lpn, value)| write(lpn, value))
+        .collect();
+    ops.extend([Op::Trim { lpn: 12 }, Op::Forget { pick: 260 }]);
+    ops.extend([Op::Trim { lpn: 15 }, Op::Return { pick: 845 }]);
+    ops.extend([Op::Purge { first: 14, end: 16 }, Op::Flush]);
+    ops.extend([write(17, 1014), Op::Kill, fua(19, 1015), write(16, 0)]);
+    let generations = vec![Generation::calm(ops.into())];
+    Scenario { setup, generations }.play().unwrap();
+}

@@ -190,8 +190,11 @@ where
         if base != NO_OBJECT {
             self.watching_pins(base, |objects| objects.pin(base, object));
         }
-        let programmed = self.make_fit(core, when, lpn, length, tag);
-        let fits = programmed.is_ok() && (base == NO_OBJECT || self.base_of(lpn) == Some(base));
+        let stands = |store: &Self| base == NO_OBJECT || store.base_of(lpn) == Some(base);
+        // A write that turns out to be stored whole waits for that alone.
+        let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };
+        let programmed = self.make_fit(core, when, lpn, length, asker);
+        let fits = programmed.is_ok() && stands(self);
         let Some(delta) = self.delta.as_mut().filter(|_| fits) else {
             if base != NO_OBJECT && self.watching_pins(base, |o| o.unpin(base, object)) {
                 self.die(core, base);
@@ -229,7 +232,7 @@ where
         when: When,
         lpn: u32,
         length: u16,
-        tag: Tag,
+        asker: impl FnOnce(&Self) -> Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
@@ -255,17 +258,18 @@ where
         if self.delta.as_ref().is_none_or(|delta| fits(&delta.packs)) {
             return Ok(None);
         }
-        self.program_pack(core, Filler::Host, when, lpn, tag)
+        self.program_pack(core, Filler::Host, when, lpn, asker)
     }
 
-    /// Programs a page being filled, if it holds anything, in the host's way.
+    /// Programs a page being filled, if it holds anything, in the host's way. `asker` says who waits for
+    /// that, when nothing will be collected any more before it is programmed.
     pub fn program_pack<F, K>(
         &mut self,
         core: &mut Core<F, K>,
         filler: Filler,
         when: When,
         lpn: u32,
-        tag: Tag,
+        asker: impl FnOnce(&Self) -> Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
@@ -290,6 +294,7 @@ where
                 other => break other?,
             }
         };
+        let tag = asker(self);
         let Some(delta) = &mut self.delta else {
             return Ok(None);
         };
