@@ -8,7 +8,8 @@
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
 //! * **A page buffer** that does not fill is padded and programmed `flush_after` later.
 //!
-//! Every instant is handled in order: events up to an arrival come before it.
+//! Every instant is handled in order: events up to an arrival come before it. Where nothing else can happen
+//! before the next stage of a change, no event is made of it: time passes and the change goes on.
 //!
 //! Invariant: memory grows with the requests in flight only.
 
@@ -142,6 +143,15 @@ impl Payload<'_> {
     }
 }
 
+/// When a request of this stamp arrives.
+#[inline(always)]
+fn scaled(stamp: Time, time_scale: f64) -> Time {
+    match time_scale {
+        1.0 => stamp,
+        _ => (stamp as f64 * time_scale).round() as Time,
+    }
+}
+
 /// Replays requests on a device.
 pub struct Driver<'a, S> {
     system: &'a mut S,
@@ -179,6 +189,9 @@ pub struct Driver<'a, S> {
     /// Closed loop: when the next requests may arrive.
     turns: BinaryHeap<Reverse<Time>>,
     now: Time,
+    /// Up to this instant no request arrives, and what is being done is the last thing to do at the present
+    /// one; 0 if neither is known.
+    horizon: Time,
     last_end: Time,
 }
 
@@ -220,6 +233,7 @@ impl<'a, S: System> Driver<'a, S> {
                 .map(|(key, places)| Box::new(ReadCache::new(key, places))),
             turns,
             now: 0,
+            horizon: 0,
             last_end: 0,
         }
     }
@@ -290,7 +304,8 @@ impl<'a, S: System> Driver<'a, S> {
                 values: block.content(request),
                 ratios: block.delta_ratios(request),
             };
-            self.arrive(at, request, payload)?;
+            let next = block.requests[i + 1..end].first();
+            self.arrive(at, request, payload, next.map(|next| next.time_ns))?;
         }
         Ok(())
     }
@@ -323,8 +338,7 @@ impl<'a, S: System> Driver<'a, S> {
     #[inline(always)]
     fn arrival(&mut self, stamp: Time) -> Result<Time> {
         match self.host.load {
-            Load::Open { time_scale: 1.0 } => Ok(stamp),
-            Load::Open { time_scale } => Ok((stamp as f64 * time_scale).round() as Time),
+            Load::Open { time_scale } => Ok(scaled(stamp, time_scale)),
             Load::Closed { .. } => self.next_turn(),
         }
     }
@@ -477,9 +491,15 @@ impl<'a, S: System> Driver<'a, S> {
         Ok(())
     }
 
-    /// A request arrives.
+    /// A request arrives; in an open loop `next` is the stamp of the one after it.
     #[inline(always)]
-    fn arrive(&mut self, at: Time, request: &Request, payload: Payload<'_>) -> Result<()> {
+    fn arrive(
+        &mut self,
+        at: Time,
+        request: &Request,
+        payload: Payload<'_>,
+        next: Option<Time>,
+    ) -> Result<()> {
         if self.measuring {
             self.measured.arrive(at, request.op, request.units);
         }
@@ -503,7 +523,10 @@ impl<'a, S: System> Driver<'a, S> {
         }
         match request.op {
             Op::Read => self.read(flight)?,
-            Op::Write => self.write(flight, request, payload)?,
+            Op::Write => {
+                let horizon = self.horizon_before(next);
+                self.write(flight, request, payload, horizon)?;
+            }
             Op::Trim => self.trim(flight)?,
             Op::Flush => {
                 self.system.core_mut().flush(at)?;
@@ -511,8 +534,43 @@ impl<'a, S: System> Driver<'a, S> {
             }
         }
         self.collect_finished()?;
-        self.watch(at);
+        self.watch(self.now);
         Ok(())
+    }
+
+    /// Up to when nothing arrives, if that is known.
+    #[inline(always)]
+    fn horizon_before(&self, next: Option<Time>) -> Time {
+        match (self.host.load, next) {
+            (Load::Open { time_scale }, Some(next)) => scaled(next, time_scale),
+            _ => 0,
+        }
+    }
+
+    /// Whether the change under way may go on at `end` at once, because nothing else happens before that: time
+    /// has passed then. Only where going on is the last thing to be done at the present instant.
+    #[inline(always)]
+    fn goes_on_at(&mut self, end: Time) -> Result<bool> {
+        if end > self.horizon || !self.is_quiet_until(end) {
+            return Ok(false);
+        }
+        self.watch(self.now);
+        self.now = end;
+        self.system.advance(end)?;
+        self.collect_finished()?;
+        Ok(true)
+    }
+
+    /// Whether nothing but the change under way happens before an instant, or at it.
+    #[inline(always)]
+    fn is_quiet_until(&mut self, end: Time) -> bool {
+        self.hash_queue.is_empty()
+            && self.fetched.is_empty()
+            && self.open_fetches == 0
+            && self.front.is_none()
+            && self.flush_due.is_none_or(|due| due > end)
+            && (!S::ENCODES || self.codec.is_quiet_until(end))
+            && (!self.host.uses_gaps() || self.leaves_gaps_until(end))
     }
 
     /// Books what the device has done since the last call at this instant of the time line.
@@ -605,6 +663,7 @@ impl<'a, S: System> Driver<'a, S> {
         mut flight: InFlight,
         request: &Request,
         payload: Payload<'_>,
+        horizon: Time,
     ) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
@@ -644,8 +703,12 @@ impl<'a, S: System> Driver<'a, S> {
                 ratio: payload.ratio(unit as usize),
                 ..self.change(request.lpn + unit, value, slot, what)
             };
+            if unit == last {
+                self.horizon = horizon;
+            }
             self.begin_change(at, change)?;
         }
+        self.horizon = 0;
         Ok(())
     }
 

@@ -11,7 +11,10 @@
 //! Invariants: the tickets of a page are in order of arrival, each of a change that is not committed;
 //! only the first may be unparked at its commit; no empty line is kept.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+
+use rustc_hash::FxBuildHasher;
 
 /// A change in a line: its number, and where it goes on when it is parked.
 #[derive(Debug, Clone, Copy)]
@@ -20,16 +23,24 @@ struct Ticket<P> {
     parked: Option<P>,
 }
 
+/// The changes of one page that are under way.
+#[derive(Debug)]
+struct Line<P> {
+    first: Ticket<P>,
+    /// Rarely any.
+    others: VecDeque<Ticket<P>>,
+}
+
 /// The lines of all pages with changes under way.
 #[derive(Debug)]
 pub struct Order<P> {
-    lines: HashMap<u32, VecDeque<Ticket<P>>>,
+    lines: HashMap<u32, Line<P>, FxBuildHasher>,
 }
 
 impl<P> Default for Order<P> {
     fn default() -> Self {
         Order {
-            lines: HashMap::new(),
+            lines: HashMap::default(),
         }
     }
 }
@@ -37,24 +48,38 @@ impl<P> Default for Order<P> {
 impl<P: Copy> Order<P> {
     /// A change to a page arrives; whether it is its turn.
     pub fn arrive(&mut self, lpn: u32, number: u64) -> bool {
-        let line = self.lines.entry(lpn).or_default();
-        line.push_back(Ticket {
+        let ticket = Ticket {
             number,
             parked: None,
-        });
-        line.len() == 1
+        };
+        match self.lines.entry(lpn) {
+            Entry::Occupied(line) => {
+                line.into_mut().others.push_back(ticket);
+                false
+            }
+            Entry::Vacant(place) => {
+                place.insert(Line {
+                    first: ticket,
+                    others: VecDeque::new(),
+                });
+                true
+            }
+        }
     }
 
     /// Whether it is the turn of a change.
     pub fn is_first(&self, lpn: u32, number: u64) -> bool {
-        let first = self.lines.get(&lpn).and_then(VecDeque::front);
-        first.is_some_and(|ticket| ticket.number == number)
+        let line = self.lines.get(&lpn);
+        line.is_some_and(|line| line.first.number == number)
     }
 
     /// A change waits for its turn and goes on with `parked`.
     pub fn park(&mut self, lpn: u32, number: u64, parked: P) {
-        let line = self.lines.entry(lpn).or_default();
-        if let Some(ticket) = line.iter_mut().find(|t| t.number == number) {
+        let Some(line) = self.lines.get_mut(&lpn) else {
+            return;
+        };
+        let mut tickets = std::iter::once(&mut line.first).chain(&mut line.others);
+        if let Some(ticket) = tickets.find(|ticket| ticket.number == number) {
             ticket.parked = Some(parked);
         }
     }
@@ -66,13 +91,16 @@ impl<P: Copy> Order<P> {
 
     /// The first change of a page is committed; answers what is parked next in line.
     pub fn commit(&mut self, lpn: u32) -> Option<P> {
-        let line = self.lines.get_mut(&lpn)?;
-        line.pop_front();
-        let Some(next) = line.front_mut() else {
-            self.lines.remove(&lpn);
+        let Entry::Occupied(mut line) = self.lines.entry(lpn) else {
             return None;
         };
-        next.parked.take()
+        let Some(next) = line.get_mut().others.pop_front() else {
+            line.remove();
+            return None;
+        };
+        let line = line.into_mut();
+        line.first = next;
+        line.first.parked.take()
     }
 }
 

@@ -21,7 +21,7 @@ pub mod write;
 use std::collections::VecDeque;
 
 use self::heat::{Heat, HeatOptions};
-use self::packs::Packs;
+use self::packs::{Packs, Slot};
 use self::viability::{Viability, ViabilityOptions};
 use crate::mapping::objects::NO_OBJECT;
 
@@ -127,9 +127,19 @@ pub struct Delta<V> {
     evicting: bool,
     /// Pages that the last scan found cold.
     cold: VecDeque<u32>,
+    /// Room for a copy of slots.
+    scratch: Vec<Slot>,
 }
 
 impl<V: Clone> Delta<V> {
+    /// A copy of the slots of a packed page, to be given back.
+    fn borrow_slots(&mut self, pack: u32) -> Vec<Slot> {
+        let mut slots = std::mem::take(&mut self.scratch);
+        slots.clear();
+        slots.extend_from_slice(self.packs.slots(pack));
+        slots
+    }
+
     /// Nothing is packed.
     pub fn new(options: DeltaOptions, exported: u32, most_packs: u32) -> Self {
         Delta {
@@ -145,6 +155,7 @@ impl<V: Clone> Delta<V> {
             busy: NO_OBJECT,
             evicting: false,
             cold: VecDeque::new(),
+            scratch: Vec::new(),
         }
     }
 

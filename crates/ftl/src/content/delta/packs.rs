@@ -126,6 +126,8 @@ pub struct Packs<E> {
     live: u32,
     line: Line,
     filling: [Option<Filling<E>>; 2],
+    /// Room for the slots of pages to be filled.
+    spare: Vec<Vec<Slot>>,
     /// Pages that are filled already and wait to be programmed: those of a recovery.
     waiting: VecDeque<Filling<E>>,
 }
@@ -148,6 +150,7 @@ impl<E: Clone> Default for Packs<E> {
             live: 0,
             line: Line::default(),
             filling: [None, None],
+            spare: Vec::new(),
             waiting: VecDeque::new(),
         }
     }
@@ -289,12 +292,16 @@ impl<E: Clone> Packs<E> {
 
     fn allocate(&mut self) -> u32 {
         if self.free == NO_OBJECT {
-            self.packs.push(Pack::default());
-            return (self.packs.len() - 1) as u32;
+            self.free = self.packs.len() as u32;
+            self.packs.push(Pack {
+                location: Ppn(NO_OBJECT),
+                ..Pack::default()
+            });
         }
         let pack = self.free;
         let record = &mut self.packs[pack as usize];
         self.free = std::mem::replace(&mut record.location, Ppn::NONE).0;
+        record.slots = self.spare.pop().unwrap_or_default();
         pack
     }
 
@@ -313,7 +320,10 @@ impl<E: Clone> Packs<E> {
         record.location = ppn;
         record.number = self.line.append(pack);
         record.in_line = true;
-        record.slots.shrink_to_fit();
+        let mut filled = std::mem::take(&mut record.slots);
+        record.slots = filled.as_slice().into();
+        filled.clear();
+        self.spare.push(filled);
         self.on_flash += 1;
         self.live += u32::from(record.live_slots > 0);
         if self.line.first.len() > 2 * self.on_flash as usize + SPARE_TURNS {
@@ -521,6 +531,7 @@ impl<E: Clone> Packs<E> {
         let slots = self.packs.iter().map(|p| p.slots.capacity());
         self.packs.capacity() * size_of::<Pack>()
             + slots.sum::<usize>() * size_of::<Slot>()
+            + self.spare.iter().map(Vec::capacity).sum::<usize>() * size_of::<Slot>()
             + self.line.heap_bytes()
     }
 }

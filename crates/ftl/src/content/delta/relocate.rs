@@ -75,11 +75,11 @@ where
             Err(FtlError::Device(error)) if F::is_loss(&error) => None,
             content => Some(content?),
         };
-        let slots = match &self.delta {
-            Some(delta) => delta.packs.slots(pack).to_vec(),
-            None => return Ok(()),
+        let Some(delta) = &mut self.delta else {
+            return Ok(());
         };
-        for (i, slot) in slots.into_iter().enumerate() {
+        let slots = delta.borrow_slots(pack);
+        for (i, &slot) in slots.iter().enumerate() {
             if slot.object == NO_OBJECT || !self.is_here(pack, slot.object) {
                 continue;
             }
@@ -96,6 +96,9 @@ where
                 None => self.encoder.lost(slot.object, slot.lpn, slot.length),
             };
             self.move_value(core, unit, pack, slot, value)?;
+        }
+        if let Some(delta) = &mut self.delta {
+            delta.scratch = slots;
         }
         Ok(())
     }

@@ -368,9 +368,9 @@ where
         if std::mem::replace(&mut delta.evicting, true) {
             return Ok(false);
         }
-        let slots = delta.packs.slots(pack).to_vec();
+        let slots = delta.borrow_slots(pack);
         let mut merged = Ok(true);
-        for Slot { object, lpn, .. } in slots {
+        for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
             let live = object != NO_OBJECT && self.objects.references(object) > 0;
             let here = live && self.objects.pack_of_difference(object) == Some(pack);
@@ -381,6 +381,7 @@ where
         }
         if let Some(delta) = &mut self.delta {
             delta.evicting = false;
+            delta.scratch = slots;
         }
         merged
     }

@@ -163,26 +163,18 @@ impl<S: System> Driver<'_, S> {
 
     /// Reads the old content of a partly written unit.
     fn fetch_old(&mut self, at: Time, change: Change) -> Result<()> {
-        let fetch = self.open_fetch(change);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        let tag = self.next_fetch();
         if S::ENCODES {
             let parts = self.system.read_parts(at, change.lpn, Cause::Modify, tag)?;
             if parts.is_mapped() {
-                self.await_all(at, fetch, parts.done);
+                self.await_all(at, change, Fetched::Old, parts.done);
                 return Ok(());
             }
-            self.free_fetches.push(fetch);
             return self.enter_hash(at, change);
         }
         match self.system.read(at, change.lpn, Cause::Modify, tag)? {
-            Some(done) => {
-                self.await_fetch(fetch, done);
-                Ok(())
-            }
-            None => {
-                self.free_fetches.push(fetch);
-                self.enter_hash(at, change)
-            }
+            Some(done) => self.await_fetch(change, Fetched::Old, done),
+            None => self.enter_hash(at, change),
         }
     }
 
@@ -201,11 +193,19 @@ impl<S: System> Driver<'_, S> {
         self.write_unit(When { ready, at }, change)
     }
 
-    pub(super) fn open_fetch(&mut self, change: Change) -> u32 {
+    /// The tag of the read that the next fetch waits for.
+    #[inline(always)]
+    pub(super) fn next_fetch(&self) -> Tag {
+        let free = self.free_fetches.last();
+        Tag(FIRST_FETCH_TAG + free.copied().unwrap_or(self.fetches.len() as u32))
+    }
+
+    /// Begins to wait for so many reads.
+    fn open_fetch(&mut self, change: Change, what: Fetched, left: u8) -> u32 {
         let record = Fetch {
             change,
-            what: Fetched::Old,
-            left: 1,
+            what,
+            left,
             start: Time::MAX,
             end: 0,
         };
@@ -217,7 +217,46 @@ impl<S: System> Driver<'_, S> {
         (self.fetches.len() - 1) as u32
     }
 
-    pub(super) fn await_fetch(&mut self, fetch: u32, done: Completion) {
+    /// A change waits for a read with the tag of the next fetch, which is the last thing at this instant: if
+    /// nothing else happens before it ends, the change goes on at once.
+    #[inline(always)]
+    pub(super) fn await_fetch(
+        &mut self,
+        change: Change,
+        what: Fetched,
+        done: Completion,
+    ) -> Result<()> {
+        if let Completion::At { start, end } = done
+            && self.goes_on_at(end)?
+        {
+            let flight = self.requests.get_mut(change.slot);
+            flight.start = flight.start.min(start);
+            return self.fetched(end, change, what, start);
+        }
+        let fetch = self.open_fetch(change, what, 1);
+        self.await_read(fetch, done);
+        Ok(())
+    }
+
+    /// Waits for up to two reads with the tag of the next fetch.
+    pub(super) fn await_all(
+        &mut self,
+        at: Time,
+        change: Change,
+        what: Fetched,
+        done: [Option<Completion>; 2],
+    ) {
+        let reads = done.iter().flatten().count();
+        let fetch = self.open_fetch(change, what, reads.max(1) as u8);
+        if reads == 0 {
+            self.fetch_ends(fetch, at, at);
+        }
+        for done in done.into_iter().flatten() {
+            self.await_read(fetch, done);
+        }
+    }
+
+    pub(super) fn await_read(&mut self, fetch: u32, done: Completion) {
         match done {
             Completion::At { start, end } => self.fetch_ends(fetch, start, end),
             Completion::Later(_) => self.open_fetches += 1,
@@ -257,6 +296,12 @@ impl<S: System> Driver<'_, S> {
             ..
         } = self.fetches[fetch as usize];
         self.free_fetches.push(fetch);
+        self.fetched(at, change, what, start)
+    }
+
+    /// What a change waited for is there.
+    #[inline(always)]
+    fn fetched(&mut self, at: Time, change: Change, what: Fetched, start: Time) -> Result<()> {
         match what {
             Fetched::Base(base) => self.after_base(at, change, base),
             Fetched::Encoded => self.after_parts(at, change, start),
@@ -294,6 +339,9 @@ impl<S: System> Driver<'_, S> {
         self.hash_free_at = end;
         let flight = self.requests.get_mut(change.slot);
         flight.start = flight.start.min(start);
+        if self.goes_on_at(end)? {
+            return self.after_hash(end, change);
+        }
         self.hash_queue.push_back((end, change));
         Ok(())
     }
@@ -327,7 +375,7 @@ impl<S: System> Driver<'_, S> {
         read: Option<Candidate<PageTag>>,
     ) -> Result<()> {
         match self.ready_to_commit(at, change, read)? {
-            Some(change) => self.commit(at, change),
+            Some(change) => self.commit(self.now, change),
             None => Ok(()),
         }
     }
@@ -360,19 +408,12 @@ impl<S: System> Driver<'_, S> {
         if !self.system.verifies() {
             return Ok(false);
         }
-        let fetch = self.open_fetch(change);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
-        match self.system.fetch_candidate(at, change.value, read, tag)? {
-            Some((candidate, done)) => {
-                self.fetches[fetch as usize].what = Fetched::Candidate(candidate);
-                self.await_fetch(fetch, done);
-                Ok(true)
-            }
-            None => {
-                self.free_fetches.push(fetch);
-                Ok(false)
-            }
+        let tag = self.next_fetch();
+        let fetched = self.system.fetch_candidate(at, change.value, read, tag)?;
+        if let Some((candidate, done)) = fetched {
+            self.await_fetch(change, Fetched::Candidate(candidate), done)?;
         }
+        Ok(fetched.is_some())
     }
 
     /// A change is committed, and what is parked behind it goes on.
@@ -380,17 +421,17 @@ impl<S: System> Driver<'_, S> {
     fn commit(&mut self, at: Time, change: Change) -> Result<()> {
         self.apply(at, change)?;
         if self.ordered {
-            self.commit_in_order(at, change)?;
+            self.commit_in_order(change)?;
         }
         Ok(())
     }
 
-    fn commit_in_order(&mut self, at: Time, change: Change) -> Result<()> {
+    fn commit_in_order(&mut self, change: Change) -> Result<()> {
         while let Some(next) = self.order.commit(change.lpn) {
             match next {
-                Next::FetchOld(next) => return self.fetch_old(at, next),
-                Next::Commit(next) => match self.ready_to_commit(at, next, None)? {
-                    Some(next) => self.apply(at, next)?,
+                Next::FetchOld(next) => return self.fetch_old(self.now, next),
+                Next::Commit(next) => match self.ready_to_commit(self.now, next, None)? {
+                    Some(next) => self.apply(self.now, next)?,
                     None => return Ok(()),
                 },
             }

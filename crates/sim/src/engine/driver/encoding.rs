@@ -13,11 +13,11 @@
 use std::collections::VecDeque;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Time, When};
 use flashlore_ftl::Candidate;
 
 use super::changes::{Change, Fetched, What};
-use super::{Driver, FIRST_FETCH_TAG, Result};
+use super::{Driver, Result};
 use crate::engine::requests::InFlight;
 use crate::engine::system::System;
 
@@ -79,6 +79,12 @@ impl Codec {
         done.into_iter().chain(self.scan_due).min()
     }
 
+    /// Whether nothing is done before an instant, or at it.
+    #[inline(always)]
+    pub fn is_quiet_until(&self, end: Time) -> bool {
+        self.queue.is_empty() && self.scan_due.is_none_or(|due| due > end)
+    }
+
     /// Whether nothing is being encoded or decoded.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
@@ -111,14 +117,11 @@ impl<S: System> Driver<'_, S> {
             Encoding::Done(read) => read,
             _ => None,
         };
-        let fetch = self.open_fetch(change);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        let tag = self.next_fetch();
         if let Some((base, done)) = self.system.fetch_base(at, change.lpn, read, tag)? {
-            self.fetches[fetch as usize].what = Fetched::Base(base);
-            self.await_fetch(fetch, done);
+            self.await_fetch(change, Fetched::Base(base), done)?;
             return Ok(None);
         }
-        self.free_fetches.push(fetch);
         if change.encoding != Encoding::Wanted {
             return Ok(Some(change));
         }
@@ -126,10 +129,10 @@ impl<S: System> Driver<'_, S> {
         self.encode(at, change)
     }
 
-    /// A change lines up at the codec; it is answered if that takes no time.
+    /// A change lines up at the codec; it is answered if it is encoded by now.
     fn encode(&mut self, at: Time, change: Change) -> Result<Option<Change>> {
         let end = self.take_codec(at, self.host.codec.encode);
-        if end == at {
+        if end == at || self.goes_on_at(end)? {
             return Ok(Some(change));
         }
         self.codec.queue.push_back((end, Job::Encode(change)));
@@ -151,7 +154,7 @@ impl<S: System> Driver<'_, S> {
     ) -> Result<()> {
         change.encoding = Encoding::Done(Some(base));
         match self.encode(at, change)? {
-            Some(change) => self.take_turn(at, change, None),
+            Some(change) => self.take_turn(self.now, change, None),
             None => Ok(()),
         }
     }
@@ -159,37 +162,22 @@ impl<S: System> Driver<'_, S> {
     /// Reads a unit for the host; of an encoded one the rest follows.
     pub(super) fn read_unit(&mut self, flight: &mut InFlight, lpn: u32, slot: u32) -> Result<()> {
         let at = flight.arrival;
-        let change = Change {
-            slot,
-            ..self.change(lpn, PageTag::FOREIGN, slot, What::Scan)
-        };
-        let fetch = self.open_fetch(change);
-        let tag = Tag(FIRST_FETCH_TAG + fetch);
+        let change = self.change(lpn, PageTag::FOREIGN, slot, What::Scan);
+        let tag = self.next_fetch();
         let parts = self.system.read_parts(at, lpn, Cause::Host, tag)?;
-        self.fetches[fetch as usize].what = if parts.encoded {
-            Fetched::Encoded
-        } else {
-            Fetched::Whole
-        };
-        if parts.done.iter().all(Option::is_none) && !parts.encoded {
-            self.free_fetches.push(fetch);
-            flight.served(at, at);
-            return Ok(());
+        match (parts.encoded, parts.done) {
+            (false, [None, None]) => flight.served(at, at),
+            (false, [Some(Completion::At { start, end }), None]) => flight.served(start, end),
+            (encoded, done) => {
+                let what = if encoded {
+                    Fetched::Encoded
+                } else {
+                    Fetched::Whole
+                };
+                self.await_all(at, change, what, done);
+            }
         }
-        self.await_all(at, fetch, parts.done);
         Ok(())
-    }
-
-    /// Waits for up to two reads.
-    pub(super) fn await_all(&mut self, at: Time, fetch: u32, done: [Option<Completion>; 2]) {
-        let reads = done.iter().flatten().count();
-        self.fetches[fetch as usize].left = reads.max(1) as u8;
-        if reads == 0 {
-            self.fetch_ends(fetch, at, at);
-        }
-        for done in done.into_iter().flatten() {
-            self.await_fetch(fetch, done);
-        }
     }
 
     /// The flash pages of an encoded page have been read.

@@ -5,7 +5,7 @@
 //! from then on it stands in line like any other.
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Tag, Time};
+use flashlore_flash::{Flash, Tag, Time};
 
 use super::changes::{Change, Hashing, What};
 use super::encoding::Encoding;
@@ -28,6 +28,18 @@ impl<S: System> Driver<'_, S> {
         }
     }
 
+    /// Whether gaps before an instant, or at it, are left alone.
+    pub(super) fn leaves_gaps_until(&mut self, end: Time) -> bool {
+        !self.host.out_of_line
+            && self.system.cold_start().is_none()
+            && self
+                .system
+                .core()
+                .flash()
+                .next_event()
+                .is_none_or(|event| event > end)
+    }
+
     /// Starts the read of a stored page that was not hashed if die and hash unit are idle before
     /// `bound`, when something else happens; whether time has passed for that.
     #[cold]
@@ -47,7 +59,7 @@ impl<S: System> Driver<'_, S> {
         self.collect_finished()?;
         let tag = Tag(FIRST_FETCH_TAG + SCAN_FETCH);
         if let Some(done) = self.system.scan(start, tag)? {
-            self.await_fetch(SCAN_FETCH, done);
+            self.await_read(SCAN_FETCH, done);
         }
         self.watch(start);
         Ok(true)
