@@ -852,6 +852,14 @@ where
         }
     }
 
+    /// Until it is called with `None`: no pressure takes away this instant of the window. What would need room
+    /// then is refused, or waits.
+    pub fn guard_instant(&mut self, instant: Option<u64>) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.guard(instant);
+        }
+    }
+
     /// The old versions, if they are kept.
     pub fn versions(&self) -> Option<&Versions> {
         self.store.versions.as_ref()

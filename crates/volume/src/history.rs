@@ -132,7 +132,7 @@ impl<M: Medium> Volume<M> {
                 needed: needed as u64,
             });
         }
-        self.begin_change(now)?;
+        self.begin_change_about(now, instant)?;
         let count = self.versioned()?.return_to(instant)?;
         for lpn in changed {
             self.tables.mapped.mark(lpn);
@@ -159,7 +159,7 @@ impl<M: Medium> Volume<M> {
     /// An instant that is not remembered or has not come, no history, too many snapshots, or the store failed.
     pub fn snapshot_of(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
         self.history()?;
-        self.begin_change(now)?;
+        self.begin_change_about(now, instant)?;
         if instant > self.stamp {
             return Err(VolumeError::Ahead {
                 instant,
@@ -167,6 +167,16 @@ impl<M: Medium> Volume<M> {
             });
         }
         self.keep(instant)
+    }
+
+    /// As [`Volume::begin_change`]; what that needs room for does not take the instant away, if it is known.
+    fn begin_change_about(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
+        let in_window = instant >= self.history()?.oldest();
+        self.versioned()?
+            .guard_instant(in_window.then_some(instant));
+        let begun = self.begin_change(now);
+        self.versioned()?.guard_instant(None);
+        begun
     }
 
     fn keep(&mut self, instant: u64) -> Result<(), VolumeError> {

@@ -128,6 +128,8 @@ pub(crate) trait Layer<M: Medium>: Send {
 pub(crate) trait Versioned {
     /// What happens next happens at this instant.
     fn set_instant(&mut self, stamp: u64);
+    /// Until it is called with `None`: no pressure takes away this instant of the window.
+    fn guard_instant(&mut self, instant: Option<u64>);
     /// Every address holds again what it held at an instant; answers how many changed.
     fn return_to(&mut self, instant: u64) -> Result<u64, TooOld>;
     /// Keeps an instant.
@@ -541,6 +543,10 @@ where
 {
     fn set_instant(&mut self, stamp: u64) {
         self.ftl.set_instant(stamp);
+    }
+
+    fn guard_instant(&mut self, instant: Option<u64>) {
+        self.ftl.guard_instant(instant);
     }
 
     fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {

@@ -98,6 +98,8 @@ pub struct Versions {
     next_thinning: u64,
     /// The stamp of what happens now.
     now: u64,
+    /// The instant that nothing may be given up for, while one is.
+    guarded: Option<u64>,
     /// Whether changes are recorded: not while a device is prepared.
     recording: bool,
     /// Objects given up that have not been released.
@@ -114,6 +116,7 @@ impl Versions {
             options,
             next_thinning: 0,
             now: 0,
+            guarded: None,
             recording: false,
             dropped: Vec::new(),
         }
@@ -139,6 +142,11 @@ impl Versions {
         self.now = stamp;
     }
 
+    /// Until it is called with `None`: no pressure takes away this instant of the window.
+    pub fn guard(&mut self, instant: Option<u64>) {
+        self.guarded = instant;
+    }
+
     /// Whether writes are refused rather than that the window becomes too short.
     pub fn protects(&self) -> bool {
         self.options.on_pressure == OnPressure::Refuse
@@ -160,10 +168,13 @@ impl Versions {
     /// Gives something up: see the head of the module. `all` if the least window may go too. Whether anything
     /// was done.
     fn drop_oldest(&mut self, all: bool) -> bool {
-        if self.thin() {
+        let guarded = self.guarded.unwrap_or(u64::MAX);
+        let all = all && guarded == u64::MAX;
+        if guarded == u64::MAX && self.thin() {
             return true;
         }
         let latest = self.now.saturating_sub(self.options.least_window);
+        let latest = latest.min(guarded);
         let Versions {
             history, dropped, ..
         } = self;
@@ -173,7 +184,7 @@ impl Versions {
             history.advance(to, &mut drop);
             return true;
         }
-        if history.expire_oldest(&mut drop).is_some() {
+        if guarded == u64::MAX && history.expire_oldest(&mut drop).is_some() {
             return true;
         }
         let to = to.filter(|_| all);

@@ -360,3 +360,50 @@ fn a_purged_entry_is_met_after_a_process_died() {
     let generations = vec![Generation::calm(ops.into())];
     Scenario { setup, generations }.play().unwrap();
 }
+
+/// The checkpoint that a return began with gave up the instant that was to be returned to.
+#[test]
+fn a_return_to_the_oldest_instant_needs_a_checkpoint() {
+    let setup = Setup {
+        policy: Policy::Plain,
+        history: Some(HistoryIdentity {
+            entries: 30,
+            least_window: 50,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: true,
+            compression: true,
+        },
+        exported: 6,
+        blocks: 8,
+        alignment: 4096,
+        index_entries: 8,
+        ..setup(Policy::Plain, 4, 2)
+    };
+    let write = |lpn, value, now| Op::Write { lpn, value, now };
+    let fua = |lpn, value, now| Op::Fua { lpn, value, now };
+    let before = [
+        write(4, 1034, 997_645),
+        write(0, 1038, 997_653),
+        write(5, 1039, 997_653),
+        fua(4, 1040, 997_654),
+    ];
+    let after = [
+        Op::Purge { first: 2, end: 4 },
+        write(3, 1011, 1_000_000),
+        Op::Flush,
+        write(3, 1011, 1_000_002),
+        write(1, 2_000_001, 1_000_002),
+        fua(0, 2_000_002, 1_000_002),
+        write(5, 2_000_003, 1_000_003),
+        Op::Flush,
+        Op::Return { pick: 903 },
+    ];
+    let cut = Generation {
+        trouble: Trouble::Cut(93),
+        ..Generation::calm(before.into())
+    };
+    let generations = vec![cut, Generation::calm(after.into())];
+    Scenario { setup, generations }.play().unwrap();
+}
