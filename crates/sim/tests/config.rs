@@ -666,13 +666,13 @@ fn a_template_is_sized_so_that_the_footprint_is_its_share() {
             utilization > 0.8 * (1.0 - slack),
             "{footprint}: {utilization}"
         );
-        assert!(shape.blocks_per_pool >= 32, "{footprint}: {shape:?}");
+        assert!(shape.blocks_per_pool >= 54, "{footprint}: {shape:?}");
         assert!(device.auto.is_none());
     }
     assert_eq!(auto_device(&template, 60_000).unwrap().geometry.channels, 4);
     assert_eq!(auto_device(&template, 5_000).unwrap().geometry.channels, 2);
     let smallest = auto_device(&template, 0).unwrap();
-    assert_eq!(smallest.shape().unwrap().blocks, 32);
+    assert_eq!(smallest.shape().unwrap().blocks, 54);
     assert!(
         auto_device(&smallest, 9)
             .unwrap_err()

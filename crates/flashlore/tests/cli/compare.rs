@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
+use flashlore_sim::config::system_presets;
+
 use crate::program::{Place, fiu, fiu_of, msr, runs};
 
 /// The names that are documented and stay.
@@ -382,4 +384,19 @@ fn a_run_with_history_is_compared_with_what_was_written() {
     let refused = place.run(&["simulate", "t.fiu", "--system", "plain", "--recovery-check"]);
     let told = refused.fails(2);
     assert!(told.contains("history.enabled"), "{told}");
+}
+
+/// A first trace is often a small one.
+#[test]
+fn every_preset_takes_a_trace_of_one_write() {
+    let place = Place::new();
+    place.write(
+        "t.fiu",
+        "0 1 p 0 8 W 8 1 00000000000000000000000000000007\n",
+    );
+    let names: Vec<&str> = system_presets().iter().map(|preset| preset.name).collect();
+    let results = place.run(&["compare", "t.fiu", "--json", "--systems", &names.join(",")]);
+    for run in results.json()["runs"].as_array().unwrap() {
+        assert_eq!(run["host"]["write_pages"], 1, "{}", run["system"]);
+    }
 }

@@ -17,8 +17,9 @@ pub const UNIT_BYTES: u64 = 4096;
 /// Mapping units are addressed by 32 bits.
 const MAX_RAW_UNITS: u64 = 1 << 32;
 
-/// A template's pools get at least this many blocks.
-const MIN_POOL_BLOCKS: u32 = 32;
+/// A template's pools get at least this many blocks: with 15 % of them spare, collection keeps its reserve of 5 %,
+/// a block to collect, and the four open blocks of systems that pack values.
+const MIN_POOL_BLOCKS: u32 = 54;
 
 const BILLION: u64 = 1_000_000_000;
 
@@ -313,8 +314,8 @@ fn check_space(device: &DeviceConfig, shape: &Shape) -> Result<(), Fault> {
 /// plane are the fewest with which they are at most the template's share of the exported units, or
 /// with which `space.capacity` is exported.
 ///
-/// Planes, then dies, packages and channels are halved while a pool would have fewer than 32
-/// blocks. A footprint too small even so gets one die of 32 blocks, and less utilisation.
+/// Planes, then dies, packages and channels are halved while a pool would have fewer than 54
+/// blocks. A footprint too small even so gets one die of 54 blocks, and less utilisation.
 ///
 /// # Errors
 /// A device that is no template, or that cannot be made large enough.
