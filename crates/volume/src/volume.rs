@@ -268,6 +268,14 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
+        if let (Some(history), Some(identity)) = (self.layer.history(), self.identity().history) {
+            let (held, most) = (history.len(), identity.entries);
+            if held > most as usize {
+                return Err(format!(
+                    "the history has {held} entries, its tables {most} rows"
+                ));
+            }
+        }
         self.layer.check()
     }
 

@@ -21,6 +21,7 @@
 //!    is in [`History::objects`].
 
 use super::chains::Chains;
+use super::log::Entry;
 use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
 use crate::history::NO_OBJECT;
@@ -381,12 +382,15 @@ impl History {
     }
 
     /// Whether so many more entries have room in the budget, if whatever no pin needs goes first. Entries of
-    /// the window that a pin will need count as staying.
+    /// the window that a pin will need count as staying. In time proportional to the entries.
     pub fn has_room_for(&self, entries: usize) -> bool {
         let Some(most) = self.options.max_entries else {
             return true;
         };
-        self.pins.len() + entries < most as usize
+        let needed =
+            |&(number, entry): &(u32, &Entry)| self.is_needed(number, entry.lpn, entry.stamp);
+        let needed = self.chains.all().filter(needed).count();
+        self.pins.len() + needed + entries < most as usize
     }
 
     /// Entries of the window with stamps above this one; places of purged ones may count.

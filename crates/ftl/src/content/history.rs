@@ -394,6 +394,8 @@ where
             self.on_history(core, |history, mut drop| {
                 history.delete_snapshot(instant, &mut drop)
             });
+            // What it kept could not go before.
+            self.limit_history(core);
         }
         if let Some(versions) = &mut self.versions {
             versions.counters.returned += count;

@@ -407,3 +407,42 @@ fn a_return_to_the_oldest_instant_needs_a_checkpoint() {
     let generations = vec![cut, Generation::calm(after.into())];
     Scenario { setup, generations }.play().unwrap();
 }
+
+/// A return recorded more than the history may have entries, and the next opening refused the volume.
+#[test]
+fn returns_fill_a_history_with_snapshots() {
+    let setup = Setup {
+        policy: Policy::DedupTrusted,
+        history: Some(HistoryIdentity {
+            entries: 8,
+            least_window: 50,
+            protected: true,
+        }),
+        encoding: Encoding {
+            differences: true,
+            compression: true,
+        },
+        exported: 9,
+        blocks: 8,
+        alignment: 4096,
+        index_entries: 1,
+        ..setup(Policy::DedupTrusted, 4, 2)
+    };
+    let write = |lpn, value, now| Op::Write { lpn, value, now };
+    let ops = [
+        write(1, 0, 1_000_015),
+        write(0, 1007, 1_000_016),
+        write(2, 1011, 999_962),
+        write(0, 1013, 999_465),
+        Op::Trim { lpn: 1 },
+        Op::Trim { lpn: 1 },
+        Op::Snapshot,
+        Op::Return { pick: 121 },
+        Op::Return { pick: 193 },
+        Op::Snapshot,
+        Op::Return { pick: 658 },
+        Op::Reopen,
+    ];
+    let generations = vec![Generation::calm(ops.into())];
+    Scenario { setup, generations }.play().unwrap();
+}
