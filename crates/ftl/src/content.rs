@@ -249,6 +249,7 @@ where
             delta: delta.map(|options| Delta::new(options, exported, most_packs)),
             versions: versions.map(|options| Versions::new(exported, options)),
             referenced: 0,
+            located: Vec::new(),
             page: PhantomData,
         };
         Ok(ContentFtl { core, store })
@@ -418,7 +419,37 @@ where
         read: Option<Candidate<C>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
-        self.store.fetch_base(&mut self.core, at, lpn, read, tag)
+        let mut ready = Ready::At(at);
+        if K::DEMAND && read.is_none() && self.store.base_of(lpn).is_some() {
+            // Its entry says where it lies, and is counted as used once by a write.
+            let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
+            ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
+            self.store.located.push(lpn);
+        }
+        self.store.fetch_base(&mut self.core, ready, lpn, read, tag)
+    }
+
+    /// Accesses the map entry of a page that is changed, unless the read of its base did so and it is
+    /// in RAM still; answers its read, reported under `tag`, if it takes one.
+    #[inline(always)]
+    fn entry_to_change(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        if K::DEMAND && E::ON && self.store.take_located(lpn) && self.core.keeper.holds(lpn) {
+            return Ok(None);
+        }
+        self.core.access_map(&mut self.store, at, lpn, tag)
+    }
+
+    /// The same for a page that is programmed: that waits for the read.
+    #[inline(always)]
+    fn after_entry(&mut self, when: When, lpn: u32) -> Result<When, FtlError<F::Error>> {
+        let read = self.entry_to_change(when.at, lpn, Tag::NONE)?;
+        let ready = read.map_or(when.ready, |read| when.ready.and(Ready::from(read)));
+        Ok(When { ready, ..when })
     }
 
     /// Writes a logical page that was hashed. When duplicates are verified,
@@ -468,12 +499,12 @@ where
         if let Some(object) = found
             && (same || !self.store.dedup.verify)
         {
-            let entry = self.core.access_map(&mut self.store, when.at, lpn, tag)?;
+            let entry = self.entry_to_change(when.at, lpn, tag)?;
             self.store.dedup.counters.corrupted += u64::from(!same);
             let done = entry.unwrap_or(Completion::instant(when.at));
             return Ok((self.hit(lpn, object), done));
         }
-        let when = self.core.after_map(&mut self.store, when, lpn)?;
+        let when = self.after_entry(when, lpn)?;
         let new = Fresh {
             content,
             page: content.into(),
@@ -581,7 +612,7 @@ where
             self.store
                 .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
         }
-        let when = self.core.after_map(&mut self.store, when, lpn)?;
+        let when = self.after_entry(when, lpn)?;
         let new = Fresh {
             content,
             page: content.into(),
@@ -1156,9 +1187,8 @@ where
     pub fn check(&self) -> Result<(), String> {
         let alive = self.store.check(&self.core)?;
         let agrees = |&lpn: &u32| {
-            self.core
-                .keeper
-                .agrees(lpn, self.store.objects.object_of(lpn))
+            let entry = self.store.entry_of(self.store.objects.object_of(lpn));
+            self.core.keeper.agrees(lpn, entry)
         };
         if let Some(lpn) = (0..self.store.objects.len()).find(|lpn| !agrees(lpn)) {
             return Err(format!(

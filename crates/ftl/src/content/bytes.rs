@@ -127,6 +127,7 @@ where
                 .versions
                 .zip(history)
                 .map(|(options, history)| Versions::restore(history, options)),
+            located: Vec::new(),
             page: PhantomData,
         };
         let mut ftl = ContentFtl { core, store };

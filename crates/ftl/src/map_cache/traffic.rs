@@ -14,7 +14,7 @@ use flashlore_flash::{
     Cause, Completion, Flash, OpId, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
 };
 
-use super::{Access, ENTRIES_PER_PAGE, MapKeeper};
+use super::{Access, MapKeeper};
 use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
@@ -69,23 +69,48 @@ where
             };
             self.rewrite(plane, at, page)?;
         }
-        let Access::Miss { write_back } = self.keeper.access(lpn) else {
-            self.counters.map_hits += 1;
-            return Ok(None);
+        let (dropped, write_back) = match self.keeper.access(lpn) {
+            Access::Miss {
+                dropped,
+                write_back,
+            } => (dropped, write_back),
+            Access::Hit => {
+                self.counters.map_hits += 1;
+                return Ok(None);
+            }
         };
         self.counters.map_misses += 1;
+        if let Some(dropped) = dropped {
+            map.entry_dropped(dropped);
+        }
         let mut ready = Ready::At(at);
-        if let Some(page) = write_back {
+        for page in write_back.into_iter().flatten() {
             let plane = self.map_lane(map, at)?;
             // A collection on the way to a block may have written it.
             if let Some(plane) = plane
                 && self.keeper.is_stale(page)
             {
-                ready = self.rewrite(plane, at, page)?;
+                ready = ready.and(self.rewrite(plane, at, page)?);
             }
         }
-        let ppn = self.keeper.location(lpn / ENTRIES_PER_PAGE);
-        self.read_map_page(ready, ppn, tag)
+        self.read_entry(ready, lpn, tag)
+    }
+
+    /// Reads the translation pages of an entry. Only the first says whether there is a second to read.
+    fn read_entry(
+        &mut self,
+        ready: Ready,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        let [first, second] = self.keeper.pages_of(lpn);
+        let place = |page: Option<u32>| page.map_or(Ppn::NONE, |page| self.keeper.location(page));
+        let (first, second) = (place(first), place(second));
+        // Whoever waits is told of the last one.
+        let first_tag = if second.is_some() { Tag::NONE } else { tag };
+        let read = self.read_map_page(ready, first, first_tag)?;
+        let ready = read.map_or(ready, Ready::from);
+        Ok(self.read_map_page(ready, second, tag)?.or(read))
     }
 
     /// Reads a translation page that lies on flash.

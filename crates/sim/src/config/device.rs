@@ -314,8 +314,10 @@ pub enum GcCheck {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MapCache {
-    /// RAM for entries of 8 bytes; what does not fit is on flash.
+    /// RAM for entries of 8 bytes, or 13 where values may be differences; what does not fit is on flash.
     pub cache_bytes: Bytes,
+    /// The most that entries used again take of it.
+    pub protected: Share,
 }
 
 /// RAM that takes the writes of the host.

@@ -15,6 +15,7 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
 use flashlore_ftl::content::delta::{DeltaOptions, packs};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::map_cache::{CacheOptions, Kind};
 use flashlore_trace::PageSource;
 
 use super::driver::CodecTimes;
@@ -271,6 +272,24 @@ pub fn lengths<'a>(
     Ok(match codec.ratio {
         RatioFrom::Trace => Lengths::Rated(Rated::new(drawn)),
         RatioFrom::Drawn | RatioFrom::Codec => Lengths::Drawn(drawn),
+    })
+}
+
+/// What RAM has of the map, if not all.
+pub fn cache_options(system: &SystemConfig, device: &DeviceConfig) -> Option<CacheOptions> {
+    let Bytes::Limited(size) = device.map.cache_bytes else {
+        return None;
+    };
+    let kind = match system {
+        _ if system.delta.enabled => Kind::Fused,
+        _ if system.dedup.enabled || system.encodes() || system.history.enabled => Kind::Shared,
+        _ => Kind::Direct,
+    };
+    let entries = u32::try_from(size.0 / u64::from(kind.entry_bytes())).unwrap_or(u32::MAX);
+    Some(CacheOptions {
+        entries,
+        protected: (f64::from(entries) * device.map.protected.get()) as u32,
+        kind,
     })
 }
 

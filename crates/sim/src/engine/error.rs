@@ -19,12 +19,24 @@ pub enum RunError {
         /// What is wrong.
         source: RecoveryError,
     },
-    /// A map partly in RAM is not modelled for packed pages and old versions.
+    /// A map partly in RAM is not modelled beside a log of parities.
     #[error(
-        "device.map.cache_bytes of device {device:?} is limited, and system {system:?} stores encoded \
-         values or old versions, whose tables this cache does not model; expected \"unlimited\""
+        "device.map.cache_bytes of device {device:?} is limited, and system {system:?} keeps old versions as \
+         parities, whose log this cache does not model; expected \"unlimited\""
     )]
-    MapOfEncoded {
+    MapOfParities {
+        /// The device.
+        device: String,
+        /// The system.
+        system: String,
+    },
+    /// Reads and writes would be counted in two caches.
+    #[error(
+        "device.map.cache_bytes of device {device:?} is limited, and so is delta.counted_pages of system \
+         {system:?}; reads and writes are counted in the cached map entries then: expected \
+         delta.counted_pages = \"unlimited\""
+    )]
+    CountsApart {
         /// The device.
         device: String,
         /// The system.

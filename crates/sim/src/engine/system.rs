@@ -14,7 +14,7 @@ use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, Demand, MapKeeper, Resident};
 use flashlore_ftl::{
     Candidate, CandidateRead, ContentFtl, FtlError, FtlOptions, PartsRead, PlainFtl, Policies,
     Unhashed,
@@ -253,16 +253,16 @@ impl Plain {
 }
 
 impl Plain<Demand<()>> {
-    /// An empty device with so many bytes of RAM for map entries.
+    /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn on_demand(
         flash: NandSim,
         options: FtlOptions,
-        cache_bytes: u64,
+        cache: CacheOptions,
     ) -> std::result::Result<Self, OptionsError> {
-        let keeper = Demand::new(options.exported, cache_bytes, false, ());
+        let keeper = Demand::new(options.exported, cache, ());
         Ok(Plain(PlainFtl::with_keeper(flash, options, keeper)?))
     }
 }
@@ -354,20 +354,20 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     }
 }
 
-impl<L: Ledger<PageTag>> Deduplicating<L, Demand<()>> {
-    /// An empty device with so many bytes of RAM for map entries.
+impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Demand<()>, E> {
+    /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn on_demand(
         flash: NandSim,
         options: FtlOptions,
-        dedup: DedupOptions,
+        policies: Policies<E>,
         ledger: L,
-        cache_bytes: u64,
+        cache: CacheOptions,
     ) -> std::result::Result<Self, OptionsError> {
-        let keeper = Demand::new(options.exported, cache_bytes, true, ());
-        let ftl = ContentFtl::with_keeper(flash, options, dedup, ledger, keeper)?;
+        let keeper = Demand::new(options.exported, cache, ());
+        let ftl = ContentFtl::with_policies(flash, options, policies, ledger, keeper)?;
         Ok(Deduplicating(ftl))
     }
 }
