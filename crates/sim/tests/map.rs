@@ -155,7 +155,7 @@ fn what_the_cache_does_not_model_is_refused() {
         let config = config("ca-ssd-4g", system, &settings);
         let mut source = Uniform::new(10, 10, 4, 0);
         let run = simulate(&config, &mut source, RunOptions::default());
-        run.err().expect("it is refused").to_string()
+        run.map(drop).unwrap_err().to_string()
     };
     let trap = refused("trap", &[]);
     assert!(

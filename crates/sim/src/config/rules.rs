@@ -176,6 +176,8 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 history("history.field_time"),
                 history("history.form"),
                 pages("history.schedule"),
+                pages("history.sealed_before_window"),
+                history("history.sealed_before_window"),
                 pages("history.tier_bytes"),
                 history("history.schedule"),
                 history("history.tier_bytes"),

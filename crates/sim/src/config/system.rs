@@ -124,6 +124,9 @@ pub struct HistoryConfig {
     pub on_pressure: Pressure,
     /// The part of the flash that old versions leave free.
     pub reserve: Share,
+    /// Whether blocks sealed before the window begins are collected rather than others. Used by
+    /// [`Form::Pages`] alone.
+    pub sealed_before_window: bool,
     /// Instants that outlive the window.
     pub schedule: Retention,
     /// The most entries of the history.

@@ -23,7 +23,7 @@ use super::error::RunError;
 use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, Algorithm, BufferPolicy, Bytes, CacheKey, ChannelMode, Concurrency, GcCheck,
+    Acknowledge, Algorithm, BufferPolicy, Bytes, CacheKey, ChannelMode, Concurrency, Form, GcCheck,
     GcMode, GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams,
     StripeLevel,
 };
@@ -129,6 +129,7 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
                 high: shape.high_watermark as u32,
             },
             copyback: device.timing.copyback,
+            sealed_before_window: false,
         },
         wear: ftl::Wear {
             dynamic: device.wear.dynamic,
@@ -291,6 +292,12 @@ pub fn cache_options(system: &SystemConfig, device: &DeviceConfig) -> Option<Cac
         protected: (f64::from(entries) * device.map.protected.get()) as u32,
         kind,
     })
+}
+
+/// Whether victims are blocks sealed before the window of old versions, if there are any.
+pub fn prefers_old_blocks(system: &SystemConfig) -> bool {
+    let history = &system.history;
+    history.enabled && history.form == Form::Pages && history.sealed_before_window
 }
 
 /// How old versions are kept on a device.

@@ -67,7 +67,8 @@ pub fn simulate(
     let dedup = &config.system.dedup;
     let seed = config.host.seed;
     let flash = build::flash(device)?;
-    let ftl = build::ftl_options(device, seed)?;
+    let mut ftl = build::ftl_options(device, seed)?;
+    ftl.collect.sealed_before_window = build::prefers_old_blocks(&config.system);
     let refused = |source: OptionsError| RunError::Options {
         device: device.name.clone(),
         source,
