@@ -15,8 +15,12 @@ pub struct Counters {
     pub programs_gc: u64,
     /// Units copied by static wear levelling.
     pub programs_wear: u64,
-    /// Translation pages programmed, without those copied by garbage collection.
+    /// Translation pages, and pages of their journals, programmed, without those copied by garbage collection.
     pub programs_map: u64,
+    /// Those of them that are pages of journals.
+    pub programs_journal: u64,
+    /// Journals folded into their tables.
+    pub map_folds: u64,
     /// Packed pages programmed because host writes filled them.
     pub programs_log: u64,
     /// Encoded values programmed as whole pages again.

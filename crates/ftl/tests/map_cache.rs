@@ -10,7 +10,7 @@ use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Geometry, Tag, Time, When};
-use flashlore_ftl::map_cache::{CacheOptions, Demand, ENTRIES_PER_PAGE, Kind};
+use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper};
 use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -23,6 +23,7 @@ fn direct(entries: u32) -> CacheOptions {
         entries,
         protected: 0,
         kind: Kind::Direct,
+        journal_pages: 0,
     }
 }
 
@@ -71,7 +72,11 @@ fn compare(
 ) -> Result<(), TestCaseError> {
     let model = &both.model;
     prop_assert_eq!((c.map_hits, c.map_misses), (model.hits, model.misses));
-    prop_assert_eq!(c.programs_map, model.writes);
+    prop_assert_eq!(c.programs_map, model.writes + model.journal_writes);
+    prop_assert_eq!(
+        (c.programs_journal, c.map_folds),
+        (model.journal_writes, model.folds)
+    );
     prop_assert_eq!(c.page_reads_map, seen.reads);
     if units == 1 {
         prop_assert_eq!(seen.new, c.programs_map);
@@ -113,7 +118,7 @@ macro_rules! exercise {
         let mut stored = vec![None; exported as usize];
         let mut seen = Seen::default();
         let mut refused = false;
-        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
+        let pages = MapKeeper::<PageTag>::pages($ftl.core().keeper());
         for $number in 0..exported * $rounds {
             let now = u64::from($number);
             let lpn = address(&mut $random, exported);

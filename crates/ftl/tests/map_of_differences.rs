@@ -305,7 +305,9 @@ proptest! {
         let c = ftl.core().counters();
         let model = &ftl.core().keeper().model;
         prop_assert_eq!((c.map_hits, c.map_misses), (model.hits, model.misses));
-        prop_assert_eq!((c.programs_map, c.page_reads_map), (model.writes, reads));
+        let writes = model.writes + model.journal_writes;
+        prop_assert_eq!((c.programs_map, c.page_reads_map), (writes, reads));
+        prop_assert_eq!((c.programs_journal, c.map_folds), (model.journal_writes, model.folds));
         if drawn.geometry.units_per_page() == 1 {
             prop_assert_eq!(new, c.programs_map);
             prop_assert!(reads <= model.reads);
@@ -362,6 +364,7 @@ fn large(entries: u32) -> Device {
             entries,
             protected: entries / 2,
             kind: Kind::Fused,
+            journal_pages: 0,
         },
     }
 }
@@ -433,6 +436,7 @@ fn a_cache_of_everything_costs_nothing() {
             entries: exported,
             protected: exported / 2,
             kind: Kind::Fused,
+            journal_pages: 0,
         };
         let keeper = Demand::new(exported, cache, Page::Packed(Vec::new()));
         let mut most_pinned = policies(on);
@@ -516,5 +520,41 @@ fn a_difference_is_found_through_both_tables() {
     ftl.flush_packs(0).unwrap();
     assert_eq!(reads(&mut ftl, 700), (1, 1));
     assert_eq!(ftl.core().counters().programs_map, before + 1);
+    ftl.check().unwrap();
+}
+
+/// A table of which every entry is in RAM is written by folds alone, each page of it at most once a fold.
+#[test]
+fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
+    let mut drawn = large(1200);
+    drawn.cache.journal_pages = 2;
+    let keeper = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let (medium, options) = (medium(&drawn.geometry), drawn.options);
+    // Never write-hot: every write changes the first table alone.
+    let on = On {
+        hot_writes: 16,
+        ..DIFFERENCES
+    };
+    let mut ftl =
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap();
+    let write_all = |ftl: &mut Ftl<Both<Page>>, pages: std::ops::Range<u64>| {
+        for number in pages {
+            write(ftl, false, number, number as u32 % 400, V(number as u32)).unwrap();
+        }
+        let c = ftl.core().counters();
+        (
+            c.programs_journal,
+            c.map_folds,
+            c.programs_map - c.programs_journal,
+        )
+    };
+    // A page is programmed with the access after the record that fills it.
+    assert_eq!(write_all(&mut ftl, 0..512), (0, 0, 0));
+    assert_eq!(write_all(&mut ftl, 512..513), (1, 0, 0));
+    assert_eq!(write_all(&mut ftl, 513..1024), (1, 0, 0));
+    // The second is the last of the journal: the one page of the table with entries is written.
+    assert_eq!(write_all(&mut ftl, 1024..1025), (2, 1, 1));
+    assert_eq!(ftl.core().keeper().model.journal_pages(), 0);
+    assert_eq!(write_all(&mut ftl, 1025..2049), (4, 2, 2));
     ftl.check().unwrap();
 }

@@ -214,6 +214,7 @@ proptest! {
                 entries: 8,
                 protected: 0,
                 kind: Kind::Shared,
+                journal_pages: 0,
             };
             let keeper = Demand::new(options.exported, cache, PageTag::FOREIGN);
             let Ok(ftl) = ContentFtl::with_keeper(medium, options, dedup, ledger, keeper) else {

@@ -45,6 +45,21 @@ struct Cached {
     newer: [bool; 2],
 }
 
+/// A journal for each table: how many records and pages there are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Journals {
+    /// Pages of a full journal.
+    most: u64,
+    /// Records since the last full page.
+    records: [u64; 2],
+    /// Full pages not written yet.
+    due: [u64; 2],
+    /// Pages on flash.
+    pages: [u64; 2],
+    /// Pages on flash of journals that are being folded.
+    folding: [u64; 2],
+}
+
 /// The cache and what it has cost so far.
 #[derive(Debug, Clone)]
 pub struct MapModel {
@@ -62,6 +77,11 @@ pub struct MapModel {
     /// What each logical page refers to, where that is not the page itself.
     refers: BTreeMap<u64, Refers>,
     shared: bool,
+    journals: Option<Journals>,
+    /// Journal pages written.
+    pub journal_writes: u64,
+    /// Journals folded.
+    pub folds: u64,
     /// Parts of entries that have changed: a logical page and a table. Taken by who is interested.
     pub reported: BTreeSet<(u64, usize)>,
     /// Accesses to cached entries.
@@ -96,12 +116,80 @@ impl MapModel {
             owed: Vec::new(),
             refers: BTreeMap::new(),
             shared,
+            journals: None,
+            journal_writes: 0,
+            folds: 0,
             reported: BTreeSet::new(),
             hits: 0,
             misses: 0,
             reads: 0,
             writes: 0,
         }
+    }
+
+    /// Every change of a table's part of an entry is also a record of its journal, which is written page by
+    /// page; a journal of so many pages is folded: the pages of its table are written of which cached entries
+    /// are newer, and it is given up once no page is stale. The next one grows meanwhile, and waits when it is full.
+    #[must_use]
+    pub fn with_journals(mut self, most: u64) -> Self {
+        self.journals = (most > 0).then(|| Journals {
+            most,
+            ..Journals::default()
+        });
+        self
+    }
+
+    /// Whether a journal page is to be written.
+    pub fn journal_is_due(&self) -> bool {
+        let waits = |j: &Journals, table: usize| j.due[table] > 0 && j.pages[table] < j.most;
+        self.journals.is_some_and(|j| waits(&j, 0) || waits(&j, 1))
+    }
+
+    /// A journal page is written, of the first table that has one due.
+    pub fn journalled(&mut self) {
+        assert!(
+            self.journal_is_due(),
+            "a journal page was written for nothing"
+        );
+        let journals = self.journals.as_mut().unwrap();
+        let first = journals.due[0] > 0 && journals.pages[0] < journals.most;
+        let table = usize::from(!first);
+        journals.due[table] -= 1;
+        journals.pages[table] += 1;
+        self.journal_writes += 1;
+    }
+
+    /// Folds a journal that is full; whether there was one.
+    pub fn begin_fold(&mut self) -> bool {
+        let Some(journals) = &mut self.journals else {
+            return false;
+        };
+        for table in 0..2 {
+            if journals.pages[table] == journals.most && journals.folding[table] == 0 {
+                journals.folding[table] = std::mem::take(&mut journals.pages[table]);
+                let newer = self.cached.iter().flatten().filter(|c| c.newer[table]);
+                let pages: Vec<u64> = newer.map(|c| self.page(c.lpn, table)).collect();
+                pages.into_iter().for_each(|page| self.grow_stale(page));
+                self.folds += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A page of a folded journal is given up, if no page is stale; whether there was one.
+    pub fn take_folded(&mut self) -> bool {
+        let Some(journals) = self.journals.as_mut().filter(|_| self.stale.is_empty()) else {
+            return false;
+        };
+        let left = journals.folding.iter_mut().find(|pages| **pages > 0);
+        left.map(|pages| *pages -= 1).is_some()
+    }
+
+    /// Journal pages on flash.
+    pub fn journal_pages(&self) -> u64 {
+        let pages = |j: &Journals| j.pages.iter().chain(&j.folding).sum();
+        self.journals.as_ref().map_or(0, pages)
     }
 
     /// There was no room for the pages that were to be written: they stay stale.
@@ -180,7 +268,11 @@ impl MapModel {
     /// # Panics
     /// If it is not cached.
     pub fn changed(&mut self, lpn: u64) {
-        assert!(self.mark(lpn, 0), "entry {lpn} changed and was not cached");
+        assert!(
+            self.is_cached(lpn),
+            "entry {lpn} changed and was not cached"
+        );
+        self.part_changed(lpn, 0);
     }
 
     fn mark(&mut self, lpn: u64, table: usize) -> bool {
@@ -195,6 +287,13 @@ impl MapModel {
 
     fn part_changed(&mut self, lpn: u64, table: usize) {
         self.reported.insert((lpn, table));
+        if let Some(journals) = &mut self.journals {
+            journals.records[table] += 1;
+            if journals.records[table] == self.entries_per_page {
+                journals.records[table] = 0;
+                journals.due[table] += 1;
+            }
+        }
         if !self.mark(lpn, table) {
             self.grow_stale(self.page(lpn, table));
         }

@@ -165,3 +165,46 @@ fn what_the_cache_does_not_model_is_refused() {
     let counts = refused("delta-ftl", &["delta.counted_pages=100"]);
     assert!(counts.contains("delta.counted_pages"), "{counts}");
 }
+
+/// Journals of a map that is all in RAM: a page for 512 changes, and a fold for so many pages writes pages of
+/// the table at most as many as it has.
+#[test]
+fn journals_cost_a_page_for_512_changes_and_a_table_a_fold() {
+    let settings = ["device.map.journal_pages=8"];
+    for (system, values) in [("plain", 0), ("ca-ssd", 4_000), ("delta-ftl", 0)] {
+        let result = run_with(system, "unlimited", values, &settings);
+        let map = result.map;
+        assert_eq!(
+            result.flash.page_programs,
+            result.programs.total(),
+            "{system}"
+        );
+        assert_eq!(
+            (map.programs, map.reads > 0),
+            (result.programs.map, true),
+            "{system}"
+        );
+        // Every program changes an entry, of the host or moved; of packed pages several.
+        let p = &result.programs;
+        let changes = p.host + p.gc + result.dedup.hits - result.dedup.silent;
+        if system != "delta-ftl" {
+            // Moved units may be pages of tables and journals, which change no entry.
+            let least = (p.host + result.dedup.hits - result.dedup.silent) / 512;
+            let pages = map.journal_programs;
+            assert!(
+                pages >= least - 1 && pages <= changes / 512 + 1,
+                "{system}: {pages} for {changes}"
+            );
+        }
+        let table_pages = u64::from(PAGES / 512) * if system == "delta-ftl" { 2 } else { 1 };
+        assert!(
+            map.folds.abs_diff(map.journal_programs / 8) <= 2,
+            "{system}"
+        );
+        let folded = map.programs - map.journal_programs;
+        assert!(
+            folded > 0 && folded <= map.folds * table_pages,
+            "{system}: {folded} pages"
+        );
+    }
+}

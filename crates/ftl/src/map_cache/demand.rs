@@ -14,7 +14,7 @@
 //! in RAM to be packed has no place yet: its entry changes when it is programmed. A value that is made whole
 //! changes the first table; what the second still says of it is not looked at.
 //!
-//! Pages of the first table are numbered from 0, those of the second behind them.
+//! Pages of the first table are numbered from 0, those of the second behind them, those of journals last.
 //!
 //! Invariants: a stale page is in the queue; entries are dirty only in RAM ([`super::entries`]).
 
@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use flashlore_flash::Ppn;
 
 use super::entries::{Entries, Touched};
+use super::journal::Journal;
 use super::referrers::Referrers;
 use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, Entry, Kind, MapKeeper, PAGES};
 
@@ -44,6 +45,7 @@ pub struct Demand<P> {
     bases: Option<Referrers>,
     /// Whose value waits in RAM to be packed: a bit a logical page.
     waiting: Vec<u64>,
+    journal: Option<Journal>,
     /// What a translation page is said to hold.
     content: P,
 }
@@ -55,14 +57,19 @@ impl<P> Demand<P> {
             entries,
             protected,
             kind,
+            journal_pages,
         } = options;
         let table_pages = exported.div_ceil(ENTRIES_PER_PAGE);
         let pages = table_pages as usize * kind.tables();
+        let slots = match journal_pages {
+            0 => 0,
+            most => Journal::slots(kind.tables(), most) as usize,
+        };
         let shared = kind != Kind::Direct;
         Demand {
             entries: Entries::new(exported, entries, protected, kind.tables()),
             table_pages,
-            directory: vec![Ppn::NONE; pages],
+            directory: vec![Ppn::NONE; pages + slots],
             stale: vec![false; pages],
             queue: VecDeque::new(),
             stale_pages: 0,
@@ -76,6 +83,7 @@ impl<P> Demand<P> {
                     0
                 }
             ],
+            journal: (slots > 0).then(|| Journal::new(kind.tables(), journal_pages)),
             content,
         }
     }
@@ -87,6 +95,9 @@ impl<P> Demand<P> {
 
     /// A table's part of an entry has a new value.
     fn part_changed(&mut self, lpn: u32, table: usize) {
+        if let Some(journal) = &mut self.journal {
+            journal.record(table);
+        }
         if !self.entries.mark(lpn, table) {
             self.grow_stale(self.page_of(lpn, table));
         }
@@ -96,6 +107,15 @@ impl<P> Demand<P> {
         if !std::mem::replace(&mut self.stale[page as usize], true) {
             self.stale_pages += 1;
             self.queue.push_back(page);
+        }
+    }
+
+    /// The pages of a table of which entries in RAM are newer are to be written.
+    fn fold(&mut self, table: usize) {
+        for page in 0..self.table_pages {
+            if self.entries.is_dirty(table, page) {
+                self.grow_stale(table as u32 * self.table_pages + page);
+            }
         }
     }
 
@@ -244,6 +264,31 @@ impl<P: Clone> MapKeeper<P> for Demand<P> {
         }
     }
 
+    fn due(&mut self) -> Option<u32> {
+        let (_, slot) = self.journal.as_ref()?.due()?;
+        Some(self.stale.len() as u32 + slot)
+    }
+
+    fn journalled(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.programmed();
+        }
+    }
+
+    fn begin_fold(&mut self) -> bool {
+        let table = self.journal.as_mut().and_then(Journal::begin_fold);
+        if let Some(table) = table {
+            self.fold(table);
+        }
+        table.is_some()
+    }
+
+    fn take_folded(&mut self) -> Option<u32> {
+        let journal = self.journal.as_mut().filter(|_| self.stale_pages == 0)?;
+        let slot = journal.take_folded()?;
+        Some(self.stale.len() as u32 + slot)
+    }
+
     fn stale(&self) -> u32 {
         self.stale_pages
     }
@@ -268,6 +313,9 @@ impl<P: Clone> MapKeeper<P> for Demand<P> {
 
     fn check(&self) -> Result<(), String> {
         self.entries.check()?;
+        if let Some(journal) = &self.journal {
+            journal.check((self.directory.len() - self.stale.len()) as u32)?;
+        }
         let stale = self.stale.iter().filter(|&&s| s).count();
         let queued = self
             .queue

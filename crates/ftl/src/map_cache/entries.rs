@@ -76,6 +76,14 @@ impl Entries {
         self.dirty[table][first..first + WORDS_PER_PAGE].fill(0);
     }
 
+    /// Whether any entry of a page of a table is newer than flash.
+    pub fn is_dirty(&self, table: usize, page: u32) -> bool {
+        let first = page as usize * WORDS_PER_PAGE;
+        self.dirty[table][first..first + WORDS_PER_PAGE]
+            .iter()
+            .any(|&word| word != 0)
+    }
+
     /// Recounts list and bits.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! * [`Resident`] — all of it is in RAM: nothing is asked, nothing costs
 //! * [`demand`] — a cache of entries, and translation pages on flash
 //! * [`entries`] — the cached entries, as a segmented LRU list
+//! * [`journal`] — what makes changes durable before their translation pages are
 //! * [`referrers`] — the logical pages that share an object
 //! * [`traffic`] — the reads and programs that follow
 //!
@@ -13,6 +14,7 @@
 
 pub mod demand;
 pub mod entries;
+pub mod journal;
 pub mod referrers;
 pub mod traffic;
 
@@ -73,6 +75,8 @@ pub struct CacheOptions {
     pub protected: u32,
     /// What they name.
     pub kind: Kind,
+    /// Pages at which the journal of a table is folded into it; 0 for no journals.
+    pub journal_pages: u32,
 }
 
 /// What a logical page refers to, where that is an object.
@@ -154,7 +158,25 @@ pub trait MapKeeper<P> {
         None
     }
 
-    /// Translation pages there can be.
+    /// The journal page that is to be programmed next.
+    fn due(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// It has been programmed.
+    fn journalled(&mut self) {}
+
+    /// Whether a journal is full and is folded into its table from now on: pages of that become stale.
+    fn begin_fold(&mut self) -> bool {
+        false
+    }
+
+    /// A journal page that is not needed any more, because its table has been written.
+    fn take_folded(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Translation pages, and pages of journals, that there can be.
     fn pages(&self) -> u32 {
         0
     }

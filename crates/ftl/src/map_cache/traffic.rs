@@ -61,14 +61,8 @@ where
         lpn: u32,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
-        // Writing one may collect and make others stale: those are the next access's.
-        for _ in 0..self.keeper.stale() {
-            let plane = self.map_lane(map, at)?;
-            let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
-                break;
-            };
-            self.rewrite(plane, at, page)?;
-        }
+        self.write_stale(map, at)?;
+        self.write_journals(map, at)?;
         let (dropped, write_back) = match self.keeper.access(lpn) {
             Access::Miss {
                 dropped,
@@ -94,6 +88,83 @@ where
             }
         }
         self.read_entry(ready, lpn, tag)
+    }
+
+    /// Writes the translation pages that are stale, as far as there is room. Writing one may collect and make
+    /// others stale: those are the next access's.
+    fn write_stale<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        for _ in 0..self.keeper.stale() {
+            let plane = self.map_lane(map, at)?;
+            let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
+                break;
+            };
+            self.rewrite(plane, at, page)?;
+        }
+        Ok(())
+    }
+
+    /// Programs the journal pages that are due, folds journals that are full, and gives their pages up once
+    /// the tables are written.
+    fn write_journals<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        loop {
+            while let Some(page) = self.keeper.take_folded() {
+                let ppn = self.keeper.location(page);
+                self.keeper.place(page, Ppn::NONE);
+                self.invalidate(ppn);
+            }
+            if self.keeper.begin_fold() {
+                self.counters.map_folds += 1;
+                self.write_stale(map, at)?;
+                continue;
+            }
+            if self.keeper.due().is_none() {
+                return Ok(());
+            }
+            let Some(plane) = self.map_lane(map, at)? else {
+                return Ok(());
+            };
+            // A collection on the way changes entries; what is due next may be another page.
+            let Some((page, unit)) = self.keeper.due().and_then(|page| self.unit_for(page)) else {
+                return Ok(());
+            };
+            let (ppn, _) = self.append_map_page(plane, unit, When::now(at))?;
+            self.counters.programs_journal += 1;
+            self.keeper.place(page, ppn);
+            self.keeper.journalled();
+        }
+    }
+
+    /// A page of a table or journal, to be programmed anew.
+    fn unit_for(&self, page: u32) -> Option<(u32, Unit<F::Page>)> {
+        let (owner, page_content) = self.keeper.unit_of_page(page)?;
+        let unit = Unit::New {
+            owner,
+            page: page_content,
+        };
+        Some((page, unit))
+    }
+
+    /// Appends a page of a table or journal, in a plane that has a block open for it.
+    fn append_map_page(
+        &mut self,
+        plane: PlaneId,
+        unit: Unit<F::Page>,
+        when: When,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let (ppn, done) = self.append(plane, Stream::Map, unit, when, Route::Channel, Tag::NONE)?;
+        self.counters.programs_map += 1;
+        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
+            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
+        }
+        Ok((ppn, done))
     }
 
     /// Reads the translation pages of an entry. Only the first says whether there is a second to read.
@@ -144,7 +215,7 @@ where
         at: Time,
         page: u32,
     ) -> Result<Ready, FtlError<F::Error>> {
-        let Some((owner, content)) = self.keeper.unit_of_page(page) else {
+        let Some((_, unit)) = self.unit_for(page) else {
             return Ok(Ready::At(at));
         };
         let old = self.keeper.location(page);
@@ -153,15 +224,7 @@ where
             ready: read.map_or(Ready::At(at), Ready::from),
             at,
         };
-        let unit = Unit::New {
-            owner,
-            page: content,
-        };
-        let (ppn, done) = self.append(plane, Stream::Map, unit, when, Route::Channel, Tag::NONE)?;
-        self.counters.programs_map += 1;
-        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
-            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
-        }
+        let (ppn, done) = self.append_map_page(plane, unit, when)?;
         if old.is_some() {
             self.invalidate(old);
         }

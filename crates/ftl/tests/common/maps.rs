@@ -58,7 +58,8 @@ impl<P> Both<P> {
                 ENTRIES_PER_PAGE.into(),
                 exported.into(),
                 shared,
-            ),
+            )
+            .with_journals(cache.journal_pages.into()),
             notes: Rc::default(),
             table_pages: exported.div_ceil(ENTRIES_PER_PAGE),
         }
@@ -182,6 +183,30 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
         self.model.written(page.into());
     }
 
+    fn due(&mut self) -> Option<u32> {
+        let due = MapKeeper::<P>::due(&mut self.fast);
+        assert_eq!(due.is_some(), self.model.journal_is_due());
+        due
+    }
+
+    fn journalled(&mut self) {
+        MapKeeper::<P>::journalled(&mut self.fast);
+        self.model.journalled();
+    }
+
+    fn begin_fold(&mut self) -> bool {
+        let folds = MapKeeper::<P>::begin_fold(&mut self.fast);
+        assert_eq!(folds, self.model.begin_fold());
+        assert_eq!(self.stale() as usize, self.model.stale().len());
+        folds
+    }
+
+    fn take_folded(&mut self) -> Option<u32> {
+        let folded = MapKeeper::<P>::take_folded(&mut self.fast);
+        assert_eq!(folded.is_some(), self.model.take_folded());
+        folded
+    }
+
     fn stale(&self) -> u32 {
         MapKeeper::<P>::stale(&self.fast)
     }
@@ -233,47 +258,50 @@ pub fn devices() -> impl Strategy<Value = Device> {
         select(vec![0u32, 0, 4]),
     );
     let entries = select(vec![1u32, 7, 300, 2000, 100_000]);
-    let protected = select(vec![0u32, 30, 80]);
-    (shape, policy, entries, protected).prop_map(|(shape, policy, entries, protected)| {
-        let (channels, planes, blocks, units) = shape;
-        let (victims, mode, trigger, streams, pool, static_gap, low, tight, endurance) = policy;
-        let geometry = Geometry::new(Counts {
-            channels,
-            packages_per_channel: 1,
-            dies_per_package: 1,
-            planes_per_die: planes,
-            blocks_per_plane: blocks,
-            pages_per_block: 64 / units,
-            page_bytes: units * 4096,
-        })
-        .unwrap();
-        let kept = low + 7;
-        let mut options = FtlOptions::new(geometry.planes() * (blocks - kept) * 64);
-        options.collect.victims = victims;
-        options.collect.mode = mode;
-        options.collect.trigger = trigger;
-        options.collect.watermarks = Watermarks { low, high: low };
-        options.streams = streams;
-        options.layout.pool = pool;
-        options.wear.static_gap = static_gap;
-        options.wear.endurance = endurance;
-        if tight {
-            options.exported = most(&geometry, &options);
-        }
-        Device {
-            geometry,
-            options,
-            cache: CacheOptions {
-                entries,
-                protected: entries * protected / 100,
-                kind: Kind::Direct,
-            },
-        }
-    })
+    let cache = (select(vec![0u32, 30, 80]), select(vec![0u32, 0, 1, 3]));
+    (shape, policy, entries, cache).prop_map(
+        |(shape, policy, entries, (protected, journal_pages))| {
+            let (channels, planes, blocks, units) = shape;
+            let (victims, mode, trigger, streams, pool, static_gap, low, tight, endurance) = policy;
+            let geometry = Geometry::new(Counts {
+                channels,
+                packages_per_channel: 1,
+                dies_per_package: 1,
+                planes_per_die: planes,
+                blocks_per_plane: blocks,
+                pages_per_block: 64 / units,
+                page_bytes: units * 4096,
+            })
+            .unwrap();
+            let kept = low + 8;
+            let mut options = FtlOptions::new(geometry.planes() * (blocks - kept) * 64);
+            options.collect.victims = victims;
+            options.collect.mode = mode;
+            options.collect.trigger = trigger;
+            options.collect.watermarks = Watermarks { low, high: low };
+            options.streams = streams;
+            options.layout.pool = pool;
+            options.wear.static_gap = static_gap;
+            options.wear.endurance = endurance;
+            if tight {
+                options.exported = most(&geometry, &options, journal_pages);
+            }
+            Device {
+                geometry,
+                options,
+                cache: CacheOptions {
+                    entries,
+                    protected: entries * protected / 100,
+                    kind: Kind::Direct,
+                    journal_pages,
+                },
+            }
+        },
+    )
 }
 
 /// The most that can be exported.
-fn most(geometry: &Geometry, options: &FtlOptions) -> u32 {
+fn most(geometry: &Geometry, options: &FtlOptions, journal_pages: u32) -> u32 {
     let exported = geometry.units();
     let options = FtlOptions {
         exported,
@@ -283,6 +311,7 @@ fn most(geometry: &Geometry, options: &FtlOptions) -> u32 {
         entries: 1,
         protected: 0,
         kind: Kind::Direct,
+        journal_pages,
     };
     let medium: MemoryFlash<u32> = MemoryFlash::new(geometry.clone());
     match PlainFtl::with_keeper(medium, options, Demand::new(exported, cache, 0)) {

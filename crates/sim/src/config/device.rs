@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use flashlore_units::{Bytes, Nanos, Share, Size, Watermark};
+use flashlore_units::{Bytes, Count, Nanos, Share, Size, Watermark};
 
 use super::geometry::UNIT_BYTES;
 
@@ -318,6 +318,8 @@ pub struct MapCache {
     pub cache_bytes: Bytes,
     /// The most that entries used again take of it.
     pub protected: Share,
+    /// Flash pages at which the journal of a table is folded into it; 0 = no journals.
+    pub journal_pages: Count,
 }
 
 /// RAM that takes the writes of the host.

@@ -276,21 +276,27 @@ pub fn lengths<'a>(
     })
 }
 
-/// What RAM has of the map, if not all.
+/// What RAM has of the map, and its journals; nothing where all of it is in RAM and no journal is kept.
 pub fn cache_options(system: &SystemConfig, device: &DeviceConfig) -> Option<CacheOptions> {
-    let Bytes::Limited(size) = device.map.cache_bytes else {
-        return None;
-    };
+    let map = &device.map;
     let kind = match system {
         _ if system.delta.enabled => Kind::Fused,
         _ if system.dedup.enabled || system.encodes() || system.history.enabled => Kind::Shared,
         _ => Kind::Direct,
     };
-    let entries = u32::try_from(size.0 / u64::from(kind.entry_bytes())).unwrap_or(u32::MAX);
+    let entries = match map.cache_bytes {
+        Bytes::Unlimited if map.journal_pages.0 == 0 => return None,
+        Bytes::Unlimited => u32::MAX,
+        Bytes::Limited(size) => {
+            let entries = size.0 / u64::from(kind.entry_bytes());
+            u32::try_from(entries).unwrap_or(u32::MAX)
+        }
+    };
     Some(CacheOptions {
         entries,
-        protected: (f64::from(entries) * device.map.protected.get()) as u32,
+        protected: (f64::from(entries) * map.protected.get()) as u32,
         kind,
+        journal_pages: map.journal_pages.0 as u32,
     })
 }
 

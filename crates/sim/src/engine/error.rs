@@ -19,10 +19,11 @@ pub enum RunError {
         /// What is wrong.
         source: RecoveryError,
     },
-    /// A map partly in RAM is not modelled beside a log of parities.
+    /// Neither a map partly in RAM nor its journals are modelled beside a log of parities.
     #[error(
-        "device.map.cache_bytes of device {device:?} is limited, and system {system:?} keeps old versions as \
-         parities, whose log this cache does not model; expected \"unlimited\""
+        "device {device:?} keeps the map partly in RAM or in journals, and system {system:?} keeps old versions \
+         as parities, whose log that does not model; expected device.map.cache_bytes = \"unlimited\" and \
+         device.map.journal_pages = 0"
     )]
     MapOfParities {
         /// The device.

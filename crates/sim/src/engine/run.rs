@@ -181,9 +181,7 @@ pub fn check(
         });
     }
     let writes = summary.counts.writes.pages > 0;
-    if !matches!(device.map.cache_bytes, Bytes::Unlimited) {
-        check_cache_of_map(config)?;
-    }
+    check_model_of_map(config)?;
     check_lengths(config, summary, pages)?;
     if !config.system.dedup.enabled {
         return Ok(());
@@ -197,12 +195,17 @@ pub fn check(
 }
 
 /// Refuses a system whose tables a map partly in RAM does not model.
-fn check_cache_of_map(config: &RunConfig) -> Result<(), RunError> {
+fn check_model_of_map(config: &RunConfig) -> Result<(), RunError> {
     let (device, system) = (config.device.name.clone(), config.system.name.clone());
-    if config.system.keeps_parities() {
+    let limited = !matches!(config.device.map.cache_bytes, Bytes::Unlimited);
+    let journals = config.device.map.journal_pages.0 > 0;
+    if (limited || journals) && config.system.keeps_parities() {
         return Err(RunError::MapOfParities { device, system });
     }
-    if config.system.delta.enabled && config.system.delta.counted_pages != Entries::Unlimited {
+    if limited
+        && config.system.delta.enabled
+        && config.system.delta.counted_pages != Entries::Unlimited
+    {
         return Err(RunError::CountsApart { device, system });
     }
     Ok(())
@@ -533,6 +536,8 @@ fn report<S: System>(
             misses: c.map_misses,
             reads: c.page_reads_map,
             programs: c.programs_map,
+            journal_programs: c.programs_journal,
+            folds: c.map_folds,
         },
         buffer: front.buffer(),
         read_cache: front.cached,
