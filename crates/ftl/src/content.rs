@@ -6,6 +6,7 @@
 //! * [`history`] — old versions, and the way back to them
 //! * [`tier`] — entries of old versions that lie on flash
 //! * [`out_of_line`] — pages that are hashed in idle time
+//! * [`prefetch`] — index entries restored from flash
 //! * [`bytes`] — writes whose equality somebody else judges
 //!
 //! A write whose fingerprint is indexed shares the object it finds; only a new value is programmed.
@@ -24,6 +25,7 @@ pub mod bytes;
 pub mod delta;
 pub mod history;
 pub mod out_of_line;
+pub mod prefetch;
 mod store;
 pub mod tier;
 
@@ -38,6 +40,7 @@ use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
 use self::history::{ReturnCost, VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
+use self::prefetch::PrefetchCounters;
 use self::store::Store;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
@@ -244,6 +247,7 @@ where
             objects,
             dedup: Dedup::new(Self::bounded(dedup, most_objects)),
             scan: dedup.out_of_line.then(|| Scan::new(most_objects)),
+            prefetch: None,
             ledger,
             encoder,
             delta: delta.map(|options| Delta::new(options, exported, most_packs)),
@@ -327,6 +331,9 @@ where
             if let Some(tier) = &mut versions.tier {
                 tier.programs = 0;
             }
+        }
+        if let Some(prefetch) = &mut self.store.prefetch {
+            prefetch.counters = PrefetchCounters::default();
         }
         if let Some(delta) = &mut self.store.delta {
             delta.counters = DeltaCounters::default();
@@ -502,6 +509,9 @@ where
             let entry = self.entry_to_change(when.at, lpn, tag)?;
             self.store.dedup.counters.corrupted += u64::from(!same);
             let done = entry.unwrap_or(Completion::instant(when.at));
+            if self.store.prefetch.is_some() {
+                return Ok((self.hit_and_prefetch(when.at, lpn, object)?, done));
+            }
             return Ok((self.hit(lpn, object), done));
         }
         let when = self.after_entry(when, lpn)?;
@@ -527,6 +537,13 @@ where
     /// A hashed write shares what is stored.
     #[inline(always)]
     fn hit(&mut self, lpn: u32, object: u32) -> Outcome {
+        self.count_hit(object);
+        self.share(lpn, object)
+    }
+
+    /// A hashed write is found: its entry moves to the head.
+    #[inline(always)]
+    fn count_hit(&mut self, object: u32) {
         self.core.counters.host_writes += 1;
         self.store.dedup.counters.hits += 1;
         self.store.dedup.hashed(true);
@@ -534,7 +551,6 @@ where
             .dedup
             .index
             .touch(&mut self.store.objects, object);
-        self.share(lpn, object)
     }
 
     /// A hashed write is stored, its object enters the index; `taken` is another one with its
@@ -565,6 +581,9 @@ where
                 index.take_over(&mut self.store.objects, before, object);
             }
             None => self.store.index(object),
+        }
+        if let Some(prefetch) = &mut self.store.prefetch {
+            prefetch.stored(object, lpn, true);
         }
         self.store.refer(&mut self.core, lpn, object);
         Ok((object, done))
@@ -624,6 +643,9 @@ where
             Unhashed::Unsampled => &mut self.store.dedup.counters.unsampled,
         };
         *count += 1;
+        if let Some(prefetch) = &mut self.store.prefetch {
+            prefetch.stored(object, lpn, false);
+        }
         self.store.refer(&mut self.core, lpn, object);
         if let Some(scan) = &mut self.store.scan
             && why != Unhashed::Foreign

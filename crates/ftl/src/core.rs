@@ -948,6 +948,7 @@ where
         let count = match cause {
             Cause::Verify => &mut self.counters.page_reads_verify,
             Cause::Scan => &mut self.counters.page_reads_scan,
+            Cause::Prefetch => &mut self.counters.page_reads_prefetch,
             Cause::Modify => &mut self.counters.page_reads_modify,
             Cause::Delta => &mut self.counters.page_reads_delta,
             Cause::Merge => &mut self.counters.page_reads_merge,

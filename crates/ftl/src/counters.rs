@@ -39,6 +39,8 @@ pub struct Counters {
     pub page_reads_verify: u64,
     /// Flash pages read to hash stored pages in idle time.
     pub page_reads_scan: u64,
+    /// Flash pages read to restore index entries.
+    pub page_reads_prefetch: u64,
     /// Flash pages read to complete partly written units.
     pub page_reads_modify: u64,
     /// Flash pages read for translation pages.
@@ -98,6 +100,7 @@ impl Counters {
             + self.page_reads_gc
             + self.page_reads_verify
             + self.page_reads_scan
+            + self.page_reads_prefetch
             + self.page_reads_modify
             + self.page_reads_map
             + self.page_reads_delta

@@ -123,7 +123,8 @@ where
         };
         let gained = !std::mem::take(&mut self.gains_nothing);
         let (victims, blocks) = (&mut self.victims, &mut self.blocks);
-        let old = self.seal_times.as_ref().filter(|_| gained);
+        let old = self.seal_times.as_ref();
+        let old = old.filter(|times| gained && times.is_useful());
         let preferred = old.and_then(|times| {
             let before = |blocks: &Blocks, b| times.is_before(b) && allowed(blocks, b);
             victims.choose(blocks, pool, &before)

@@ -118,6 +118,7 @@ where
             objects: restored,
             dedup: Dedup::new(Self::bounded(dedup, most)),
             scan: None,
+            prefetch: None,
             ledger,
             encoder: policies.encoder,
             delta: policies

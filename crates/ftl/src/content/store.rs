@@ -15,6 +15,7 @@ use super::delta::Delta;
 use super::delta::packs::Removed;
 use super::history::Versions;
 use super::out_of_line::Scan;
+use super::prefetch::Prefetch;
 use super::tier::{FIRST_TABLE, Tier};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
@@ -29,6 +30,8 @@ pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
     pub dedup: Dedup,
     /// Where pages are hashed in idle time.
     pub scan: Option<Scan<C>>,
+    /// Where index entries are restored.
+    pub prefetch: Option<Prefetch>,
     pub ledger: L,
     pub encoder: E,
     pub delta: Option<Delta<E::Encoded>>,
@@ -453,6 +456,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// Bytes held by map, objects, index and packed pages.
     pub fn heap_bytes(&self) -> usize {
         let scan = self.scan.as_ref().map_or(0, Scan::heap_bytes);
+        let scan = scan + self.prefetch.as_ref().map_or(0, Prefetch::heap_bytes);
         let delta = self.delta.as_ref().map_or(0, |delta| {
             delta.heat.heap_bytes() + delta.packs.heap_bytes()
         });

@@ -35,6 +35,11 @@ impl SealTimes {
         self.window = instant;
     }
 
+    /// Whether the window has begun later than the device: before that no block is preferred.
+    pub fn is_useful(&self) -> bool {
+        self.window > 0
+    }
+
     /// Whether a sealed block was sealed before the window.
     pub fn is_before(&self, block: BlockId) -> bool {
         self.sealed[block.index()] < self.window

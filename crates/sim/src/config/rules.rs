@@ -139,6 +139,7 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 dedup("dedup.sampling"),
                 dedup("dedup.sampling_unit"),
                 dedup("dedup.out_of_line"),
+                dedup("dedup.prefetch"),
                 dedup("dedup.switch_off.enabled"),
                 dedup("dedup.switch_off.window"),
                 dedup("dedup.switch_off.windows"),

@@ -62,6 +62,8 @@ pub struct DedupConfig {
     pub sampling_unit: Count,
     /// Whether stored pages that were not hashed are hashed in idle time.
     pub out_of_line: bool,
+    /// Pages behind a hit whose discarded index entries are restored from flash; 0 = none.
+    pub prefetch: u32,
     /// Switching itself off where content does not repeat.
     pub switch_off: SwitchOff,
 }

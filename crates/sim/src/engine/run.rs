@@ -93,11 +93,23 @@ pub fn simulate(
         return match cache {
             None => {
                 let system = Deduplicating::with_policies(flash, ftl, policies, ledger);
-                replay(config, source, &mut system.map_err(refused)?, options)
+                let system = system.map_err(refused)?;
+                replay(
+                    config,
+                    source,
+                    &mut system.with_prefetch(dedup.prefetch),
+                    options,
+                )
             }
             Some(cache) => {
                 let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
-                replay(config, source, &mut system.map_err(refused)?, options)
+                let system = system.map_err(refused)?;
+                replay(
+                    config,
+                    source,
+                    &mut system.with_prefetch(dedup.prefetch),
+                    options,
+                )
             }
         };
     }
@@ -132,14 +144,15 @@ fn deduplicate<L: Ledger<PageTag>>(
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
     let policy = build::dedup_options(&config.system, &config.device);
+    let degree = config.system.dedup.prefetch;
     let refused = |source: OptionsError| RunError::Options {
         device: config.device.name.clone(),
         source,
     };
     match cache {
         None => {
-            let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
-            replay(config, source, &mut system, options)
+            let system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
+            replay(config, source, &mut system.with_prefetch(degree), options)
         }
         Some(cache) => {
             let policies = Policies {
@@ -149,7 +162,8 @@ fn deduplicate<L: Ledger<PageTag>>(
                 encoder: NoEncoder,
             };
             let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
-            replay(config, source, &mut system.map_err(refused)?, options)
+            let system = system.map_err(refused)?;
+            replay(config, source, &mut system.with_prefetch(degree), options)
         }
     }
 }
@@ -494,6 +508,8 @@ fn report<S: System>(
             unsampled: d.unsampled,
             scanned: d.scanned,
             scan_duplicates: d.scan_duplicates,
+            looked_up: system.prefetch().looked_up,
+            restored: system.prefetch().restored,
         });
     let energy = &config.device.energy;
     let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;

@@ -12,6 +12,7 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
+use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{CacheOptions, Demand, MapKeeper, Resident};
@@ -166,6 +167,10 @@ pub trait System {
     /// What deduplication did, and the entries of its index.
     fn dedup(&self) -> Option<(DedupCounters, u64)> {
         None
+    }
+    /// What restoring index entries did.
+    fn prefetch(&self) -> PrefetchCounters {
+        PrefetchCounters::default()
     }
     /// What encoding did, if anything is encoded.
     fn delta(&self) -> Option<EncodingTotals> {
@@ -389,6 +394,12 @@ impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> 
 }
 
 impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
+    /// The same, restoring the index entries of so many pages behind each hit.
+    #[must_use]
+    pub fn with_prefetch(self, degree: u32) -> Self {
+        Deduplicating(self.0.with_prefetch(degree))
+    }
+
     /// The translation layer.
     pub fn ftl(&self) -> &ContentFtl<PageTag, NandSim, L, K, E> {
         &self.0
@@ -596,6 +607,9 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
             self.0.dedup_counters(),
             u64::from(self.0.dedup().index.len()),
         ))
+    }
+    fn prefetch(&self) -> PrefetchCounters {
+        self.0.prefetch_counters()
     }
     fn census(&self) -> Option<Census> {
         self.0.ledger().census()

@@ -458,6 +458,10 @@ pub struct Dedup {
     pub scanned: u64,
     /// Of them, those that were duplicates and were given up.
     pub scan_duplicates: u64,
+    /// Stored pages read for their digests, to restore index entries that were discarded.
+    pub looked_up: u64,
+    /// Of them, those whose entry was restored.
+    pub restored: u64,
 }
 
 impl Dedup {
