@@ -30,8 +30,11 @@ fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run volume -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run delta -- -max_total_time=$(FUZZ_SECONDS)
 
-# Bugs planted in the volume one after the other: each must be found by a test.
+# Bugs planted in the volume, and in what only simulation has, one after the other: each must be found by a test.
 planted:
+	crates/volume/planted/run.sh
+	PLANTED_PATCHES=crates/ftl/planted \
+	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_differences ftl/map_cache" \
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size

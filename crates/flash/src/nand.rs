@@ -24,6 +24,8 @@ pub enum Cause {
     Verify,
     /// A stored page is hashed in idle time.
     Scan,
+    /// Reading the digest of a stored page whose index entry was discarded.
+    Prefetch,
     /// The old content of a partly overwritten unit is read.
     Modify,
     /// The summary page at the end of a block.

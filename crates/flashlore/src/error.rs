@@ -110,7 +110,8 @@ impl CliError {
                 | RunError::NoRatios { .. }
                 | RunError::AllWarmup { .. }
                 | RunError::OutOfBand { .. }
-                | RunError::MapOfEncoded { .. } => 2,
+                | RunError::MapOfParities { .. }
+                | RunError::CountsApart { .. } => 2,
                 RunError::Trace(_)
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }

@@ -6,6 +6,7 @@
 //! * [`history`] — old versions, and the way back to them
 //! * [`tier`] — entries of old versions that lie on flash
 //! * [`out_of_line`] — pages that are hashed in idle time
+//! * [`prefetch`] — index entries restored from flash
 //! * [`bytes`] — writes whose equality somebody else judges
 //!
 //! A write whose fingerprint is indexed shares the object it finds; only a new value is programmed.
@@ -24,6 +25,7 @@ pub mod bytes;
 pub mod delta;
 pub mod history;
 pub mod out_of_line;
+pub mod prefetch;
 mod store;
 pub mod tier;
 
@@ -38,6 +40,7 @@ use self::delta::packs::Filler;
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
 use self::history::{ReturnCost, VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
+use self::prefetch::PrefetchCounters;
 use self::store::Store;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
@@ -244,11 +247,13 @@ where
             objects,
             dedup: Dedup::new(Self::bounded(dedup, most_objects)),
             scan: dedup.out_of_line.then(|| Scan::new(most_objects)),
+            prefetch: None,
             ledger,
             encoder,
             delta: delta.map(|options| Delta::new(options, exported, most_packs)),
             versions: versions.map(|options| Versions::new(exported, options)),
             referenced: 0,
+            located: Vec::new(),
             page: PhantomData,
         };
         Ok(ContentFtl { core, store })
@@ -326,6 +331,9 @@ where
             if let Some(tier) = &mut versions.tier {
                 tier.programs = 0;
             }
+        }
+        if let Some(prefetch) = &mut self.store.prefetch {
+            prefetch.counters = PrefetchCounters::default();
         }
         if let Some(delta) = &mut self.store.delta {
             delta.counters = DeltaCounters::default();
@@ -418,7 +426,37 @@ where
         read: Option<Candidate<C>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
-        self.store.fetch_base(&mut self.core, at, lpn, read, tag)
+        let mut ready = Ready::At(at);
+        if K::DEMAND && read.is_none() && self.store.base_of(lpn).is_some() {
+            // Its entry says where it lies, and is counted as used once by a write.
+            let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
+            ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
+            self.store.located.push(lpn);
+        }
+        self.store.fetch_base(&mut self.core, ready, lpn, read, tag)
+    }
+
+    /// Accesses the map entry of a page that is changed, unless the read of its base did so and it is
+    /// in RAM still; answers its read, reported under `tag`, if it takes one.
+    #[inline(always)]
+    fn entry_to_change(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        if K::DEMAND && E::ON && self.store.take_located(lpn) && self.core.keeper.holds(lpn) {
+            return Ok(None);
+        }
+        self.core.access_map(&mut self.store, at, lpn, tag)
+    }
+
+    /// The same for a page that is programmed: that waits for the read.
+    #[inline(always)]
+    fn after_entry(&mut self, when: When, lpn: u32) -> Result<When, FtlError<F::Error>> {
+        let read = self.entry_to_change(when.at, lpn, Tag::NONE)?;
+        let ready = read.map_or(when.ready, |read| when.ready.and(Ready::from(read)));
+        Ok(When { ready, ..when })
     }
 
     /// Writes a logical page that was hashed. When duplicates are verified,
@@ -468,12 +506,15 @@ where
         if let Some(object) = found
             && (same || !self.store.dedup.verify)
         {
-            let entry = self.core.access_map(&mut self.store, when.at, lpn, tag)?;
+            let entry = self.entry_to_change(when.at, lpn, tag)?;
             self.store.dedup.counters.corrupted += u64::from(!same);
             let done = entry.unwrap_or(Completion::instant(when.at));
+            if self.store.prefetch.is_some() {
+                return Ok((self.hit_and_prefetch(when.at, lpn, object)?, done));
+            }
             return Ok((self.hit(lpn, object), done));
         }
-        let when = self.core.after_map(&mut self.store, when, lpn)?;
+        let when = self.after_entry(when, lpn)?;
         let new = Fresh {
             content,
             page: content.into(),
@@ -496,6 +537,13 @@ where
     /// A hashed write shares what is stored.
     #[inline(always)]
     fn hit(&mut self, lpn: u32, object: u32) -> Outcome {
+        self.count_hit(object);
+        self.share(lpn, object)
+    }
+
+    /// A hashed write is found: its entry moves to the head.
+    #[inline(always)]
+    fn count_hit(&mut self, object: u32) {
         self.core.counters.host_writes += 1;
         self.store.dedup.counters.hits += 1;
         self.store.dedup.hashed(true);
@@ -503,7 +551,6 @@ where
             .dedup
             .index
             .touch(&mut self.store.objects, object);
-        self.share(lpn, object)
     }
 
     /// A hashed write is stored, its object enters the index; `taken` is another one with its
@@ -534,6 +581,9 @@ where
                 index.take_over(&mut self.store.objects, before, object);
             }
             None => self.store.index(object),
+        }
+        if let Some(prefetch) = &mut self.store.prefetch {
+            prefetch.stored(object, lpn, true);
         }
         self.store.refer(&mut self.core, lpn, object);
         Ok((object, done))
@@ -581,7 +631,7 @@ where
             self.store
                 .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
         }
-        let when = self.core.after_map(&mut self.store, when, lpn)?;
+        let when = self.after_entry(when, lpn)?;
         let new = Fresh {
             content,
             page: content.into(),
@@ -593,6 +643,9 @@ where
             Unhashed::Unsampled => &mut self.store.dedup.counters.unsampled,
         };
         *count += 1;
+        if let Some(prefetch) = &mut self.store.prefetch {
+            prefetch.stored(object, lpn, false);
+        }
         self.store.refer(&mut self.core, lpn, object);
         if let Some(scan) = &mut self.store.scan
             && why != Unhashed::Foreign
@@ -1156,9 +1209,8 @@ where
     pub fn check(&self) -> Result<(), String> {
         let alive = self.store.check(&self.core)?;
         let agrees = |&lpn: &u32| {
-            self.core
-                .keeper
-                .agrees(lpn, self.store.objects.object_of(lpn))
+            let entry = self.store.entry_of(self.store.objects.object_of(lpn));
+            self.core.keeper.agrees(lpn, entry)
         };
         if let Some(lpn) = (0..self.store.objects.len()).find(|lpn| !agrees(lpn)) {
             return Err(format!(

@@ -23,6 +23,7 @@ use crate::counters::Counters;
 use crate::error::{FtlError, OptionsError};
 use crate::gc::Victims;
 use crate::gc::background::Job;
+use crate::gc::sealed::SealTimes;
 use crate::layout::{Layout, Rotate};
 use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::Relocate;
@@ -66,6 +67,8 @@ pub struct Core<F: Flash, K = Resident> {
     pub(crate) pools: Vec<Pool>,
     pub(crate) low_pools: u32,
     pub(crate) victims: Victims,
+    /// Where victims are to be sealed before the window of old versions.
+    pub(crate) seal_times: Option<SealTimes>,
     pub(crate) jobs: Vec<Job>,
     /// Background erases that are not over, with their pools.
     pub(crate) erasing: Vec<(BlockId, usize)>,
@@ -148,6 +151,10 @@ where
         Ok(Core {
             owners: on_large_pages(vec![0; geometry.units() as usize]),
             victims: Victims::new(options.collect.victims, options.seed),
+            seal_times: options
+                .collect
+                .sealed_before_window
+                .then(|| SealTimes::new(geometry.blocks())),
             counters: Counters::new(data_units),
             cursors: [
                 vec![0; layout.groups().len()],
@@ -841,6 +848,9 @@ where
             };
         }
         self.blocks.seal(block);
+        if let Some(times) = &mut self.seal_times {
+            times.seal(block, at);
+        }
         Ok(done)
     }
 
@@ -938,6 +948,7 @@ where
         let count = match cause {
             Cause::Verify => &mut self.counters.page_reads_verify,
             Cause::Scan => &mut self.counters.page_reads_scan,
+            Cause::Prefetch => &mut self.counters.page_reads_prefetch,
             Cause::Modify => &mut self.counters.page_reads_modify,
             Cause::Delta => &mut self.counters.page_reads_delta,
             Cause::Merge => &mut self.counters.page_reads_merge,

@@ -15,8 +15,12 @@ pub struct Counters {
     pub programs_gc: u64,
     /// Units copied by static wear levelling.
     pub programs_wear: u64,
-    /// Translation pages programmed, without those copied by garbage collection.
+    /// Translation pages, and pages of their journals, programmed, without those copied by garbage collection.
     pub programs_map: u64,
+    /// Those of them that are pages of journals.
+    pub programs_journal: u64,
+    /// Journals folded into their tables.
+    pub map_folds: u64,
     /// Packed pages programmed because host writes filled them.
     pub programs_log: u64,
     /// Encoded values programmed as whole pages again.
@@ -35,6 +39,8 @@ pub struct Counters {
     pub page_reads_verify: u64,
     /// Flash pages read to hash stored pages in idle time.
     pub page_reads_scan: u64,
+    /// Flash pages read to restore index entries.
+    pub page_reads_prefetch: u64,
     /// Flash pages read to complete partly written units.
     pub page_reads_modify: u64,
     /// Flash pages read for translation pages.
@@ -94,6 +100,7 @@ impl Counters {
             + self.page_reads_gc
             + self.page_reads_verify
             + self.page_reads_scan
+            + self.page_reads_prefetch
             + self.page_reads_modify
             + self.page_reads_map
             + self.page_reads_delta

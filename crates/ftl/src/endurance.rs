@@ -122,9 +122,20 @@ where
             (!idle || is_idle(&self.geometry, jobs, erasing, block)) && room.affords(blocks, block)
         };
         let gained = !std::mem::take(&mut self.gains_nothing);
-        if gained && let Some(victim) = self.victims.choose(&mut self.blocks, pool, &allowed) {
+        let (victims, blocks) = (&mut self.victims, &mut self.blocks);
+        let old = self.seal_times.as_ref();
+        let old = old.filter(|times| gained && times.is_useful());
+        let preferred = old.and_then(|times| {
+            let before = |blocks: &Blocks, b| times.is_before(b) && allowed(blocks, b);
+            victims.choose(blocks, pool, &before)
+        });
+        let victim = preferred.or_else(|| match gained {
+            true => victims.choose(blocks, pool, &allowed),
+            false => None,
+        });
+        if victim.is_some() {
             self.moves_as_is = false;
-            return Some(victim);
+            return victim;
         }
         if !self.options.log {
             return None;

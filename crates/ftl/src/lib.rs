@@ -39,6 +39,7 @@ pub mod mapping;
 pub mod options;
 pub mod plain;
 pub mod restore;
+mod segmented;
 pub mod trap;
 pub mod wear;
 

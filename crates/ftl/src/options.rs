@@ -70,6 +70,8 @@ pub struct Collect {
     pub watermarks: Watermarks,
     /// Whether a copy inside a plane stays on the chip.
     pub copyback: bool,
+    /// Whether blocks sealed before the window of old versions begins are victims rather than others.
+    pub sealed_before_window: bool,
 }
 
 /// Wear levelling.
@@ -129,6 +131,7 @@ impl FtlOptions {
                 trigger: Trigger::Allocation,
                 watermarks: Watermarks { low: 1, high: 1 },
                 copyback: false,
+                sealed_before_window: false,
             },
             wear: Wear {
                 dynamic: false,

@@ -2,201 +2,28 @@
 
 mod common;
 
+use common::maps::{Both, Device, devices};
 use common::{Random, slc};
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
-use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Geometry, Ppn, Tag, Time, When};
-use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::{Access, Demand, ENTRIES_PER_PAGE, MapKeeper};
-use flashlore_ftl::{
-    ContentFtl, Counters, FtlError, FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger,
-    VictimChoice, Watermarks,
-};
-use flashlore_oracle::map_cache::MapModel;
+use flashlore_flash::{Cause, Completion, Geometry, Tag, Time, When};
+use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper};
+use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
 
-/// The map of the product and the naive one, asked and told the same.
-struct Both {
-    fast: Demand<PageTag>,
-    model: MapModel,
-    /// There may be no room for a translation page.
-    mortal: bool,
-}
-
-impl Both {
-    fn new(device: &Device, shared: bool) -> Self {
-        let (exported, entries) = (device.options.exported, device.entries);
-        let bytes = u64::from(entries) * 8;
-        Both {
-            mortal: device.options.wear.endurance > 0,
-            fast: Demand::new(exported, bytes, shared, PageTag(7)),
-            model: MapModel::new(entries as usize, ENTRIES_PER_PAGE.into(), shared),
-        }
-    }
-}
-
-impl MapKeeper<PageTag> for Both {
-    const DEMAND: bool = true;
-
-    fn access(&mut self, lpn: u32) -> Access {
-        if self.mortal {
-            self.model.forgive();
-        }
-        let access = MapKeeper::<PageTag>::access(&mut self.fast, lpn);
-        let expected = match self.model.access(lpn.into()) {
-            (true, _) => Access::Hit,
-            (false, page) => Access::Miss {
-                write_back: page.map(|p| p as u32),
-            },
-        };
-        assert_eq!(access, expected, "entry {lpn}");
-        access
-    }
-
-    fn changed(&mut self, lpn: u32) {
-        self.fast.changed(lpn);
-        self.model.changed(lpn.into());
-    }
-
-    fn refers(&mut self, lpn: u32, object: Option<u32>) {
-        self.fast.refers(lpn, object);
-        self.model.refers(lpn.into(), object.map(u64::from));
-    }
-
-    fn moved(&mut self, owner: u32) {
-        self.fast.moved(owner);
-        self.model.moved(owner.into());
-        assert_eq!(self.stale() as usize, self.model.stale().len());
-    }
-
-    fn page_of_owner(&self, owner: u32) -> Option<u32> {
-        self.fast.page_of_owner(owner)
-    }
-
-    fn unit_of_page(&self, page: u32) -> Option<(u32, PageTag)> {
-        self.fast.unit_of_page(page)
-    }
-
-    fn pages(&self) -> u32 {
-        MapKeeper::<PageTag>::pages(&self.fast)
-    }
-
-    fn location(&self, page: u32) -> Ppn {
-        self.fast.location(page)
-    }
-
-    fn place(&mut self, page: u32, to: Ppn) {
-        self.fast.place(page, to);
-    }
-
-    fn written(&mut self, page: u32) {
-        self.fast.written(page);
-        self.model.written(page.into());
-    }
-
-    fn stale(&self) -> u32 {
-        MapKeeper::<PageTag>::stale(&self.fast)
-    }
-
-    fn is_stale(&self, page: u32) -> bool {
-        let stale = MapKeeper::<PageTag>::is_stale(&self.fast, page);
-        assert_eq!(stale, self.model.stale().contains(&page.into()));
-        stale
-    }
-
-    fn first_stale(&mut self) -> Option<u32> {
-        let first = self.fast.first_stale();
-        assert!(first.is_none_or(|page| self.model.stale().contains(&page.into())));
-        first
-    }
-
-    fn agrees(&self, lpn: u32, object: Option<u32>) -> bool {
-        MapKeeper::<PageTag>::agrees(&self.fast, lpn, object)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        MapKeeper::<PageTag>::check(&self.fast)
-    }
-}
-
-/// Devices of two to eight thousand pages, so that the map has several translation pages.
-#[derive(Debug, Clone)]
-struct Device {
-    geometry: Geometry,
-    options: FtlOptions,
-    entries: u32,
-}
-
-fn devices() -> impl Strategy<Value = Device> {
-    let shape = (1u32..3, 1u32..3, 20u32..40, select(vec![1u32, 4]));
-    let policy = (
-        select(vec![
-            VictimChoice::Greedy,
-            VictimChoice::Fifo,
-            VictimChoice::CostBenefit,
-        ]),
-        select(vec![Mode::Foreground, Mode::Background]),
-        select(vec![Trigger::Allocation, Trigger::Dispatch { reads: true }]),
-        select(vec![Streams::Separate, Streams::Shared]),
-        select(vec![PoolScope::Plane, PoolScope::Device]),
-        select(vec![0u32, 3]),
-        1u32..3,
-        any::<bool>(),
-        select(vec![0u32, 0, 4]),
-    );
-    let entries = select(vec![1u32, 7, 300, 2000, 100_000]);
-    (shape, policy, entries).prop_map(|(shape, policy, entries)| {
-        let (channels, planes, blocks, units) = shape;
-        let (victims, mode, trigger, streams, pool, static_gap, low, tight, endurance) = policy;
-        let geometry = Geometry::new(Counts {
-            channels,
-            packages_per_channel: 1,
-            dies_per_package: 1,
-            planes_per_die: planes,
-            blocks_per_plane: blocks,
-            pages_per_block: 64 / units,
-            page_bytes: units * 4096,
-        })
-        .unwrap();
-        let kept = low + 7;
-        let mut options = FtlOptions::new(geometry.planes() * (blocks - kept) * 64);
-        options.collect.victims = victims;
-        options.collect.mode = mode;
-        options.collect.trigger = trigger;
-        options.collect.watermarks = Watermarks { low, high: low };
-        options.streams = streams;
-        options.layout.pool = pool;
-        options.wear.static_gap = static_gap;
-        options.wear.endurance = endurance;
-        if tight {
-            options.exported = most(&geometry, &options);
-        }
-        Device {
-            geometry,
-            options,
-            entries,
-        }
-    })
-}
-
-/// The most that can be exported.
-fn most(geometry: &Geometry, options: &FtlOptions) -> u32 {
-    let exported = geometry.units();
-    let options = FtlOptions {
-        exported,
-        ..options.clone()
-    };
-    let keeper = Demand::new(exported, 8, false, PageTag(0));
-    match PlainFtl::with_keeper(medium(geometry), options, keeper) {
-        Err(OptionsError::NoSpare { most, .. }) => most as u32,
-        _ => panic!("all units of a device cannot be exported"),
+/// A cache of so many entries of pages that own their units.
+fn direct(entries: u32) -> CacheOptions {
+    CacheOptions {
+        entries,
+        protected: 0,
+        kind: Kind::Direct,
+        journal_pages: 0,
     }
 }
 
@@ -237,10 +64,19 @@ impl Seen {
 }
 
 /// What has been counted is what the model expects and the medium saw.
-fn compare(c: &Counters, both: &Both, seen: Seen, units: u32) -> Result<(), TestCaseError> {
+fn compare(
+    c: &Counters,
+    both: &Both<PageTag>,
+    seen: Seen,
+    units: u32,
+) -> Result<(), TestCaseError> {
     let model = &both.model;
     prop_assert_eq!((c.map_hits, c.map_misses), (model.hits, model.misses));
-    prop_assert_eq!(c.programs_map, model.writes);
+    prop_assert_eq!(c.programs_map, model.writes + model.journal_writes);
+    prop_assert_eq!(
+        (c.programs_journal, c.map_folds),
+        (model.journal_writes, model.folds)
+    );
     prop_assert_eq!(c.page_reads_map, seen.reads);
     if units == 1 {
         prop_assert_eq!(seen.new, c.programs_map);
@@ -282,7 +118,7 @@ macro_rules! exercise {
         let mut stored = vec![None; exported as usize];
         let mut seen = Seen::default();
         let mut refused = false;
-        let pages = exported.div_ceil(ENTRIES_PER_PAGE);
+        let pages = MapKeeper::<PageTag>::pages($ftl.core().keeper());
         for $number in 0..exported * $rounds {
             let now = u64::from($number);
             let lpn = address(&mut $random, exported);
@@ -334,7 +170,7 @@ proptest! {
         seed in any::<u64>(),
         rounds in 1u32..5,
     ) {
-        let both = Both::new(&device, false);
+        let both = Both::new(&device, Kind::Direct, PageTag(7));
         let mut ftl =
             PlainFtl::with_keeper(medium(&device.geometry), device.options.clone(), both).unwrap();
         let mut random = Random::new(seed);
@@ -347,7 +183,7 @@ proptest! {
         seed in any::<u64>(),
         values in select(vec![3u32, 500, 1_000_000]),
     ) {
-        let both = Both::new(&device, true);
+        let both = Both::new(&device, Kind::Shared, PageTag(7));
         let dedup = DedupOptions {
             index_entries: Some(200),
             fingerprint_bits: 128,
@@ -369,7 +205,7 @@ fn a_cache_of_everything_costs_nothing() {
     let geometry = Geometry::single_plane(40, 64, 4096).unwrap();
     let options = FtlOptions::new(30 * 64);
     let exported = options.exported;
-    let keeper = Demand::new(exported, u64::from(exported) * 8, false, PageTag(0));
+    let keeper = Demand::new(exported, direct(exported), PageTag(0));
     let mut cached = PlainFtl::with_keeper(medium(&geometry), options.clone(), keeper).unwrap();
     let mut resident = PlainFtl::new(medium(&geometry), options).unwrap();
     let mut random = Random::new(2);
@@ -417,7 +253,7 @@ fn the_host_waits_for_the_translation_pages_it_needs() {
         };
         let (read, program) = (25_000 + 102_400, 200_000 + 102_400);
         let flash = common::single_plane(64, 32, timing);
-        let keeper = Demand::new(1024, 8, false, ());
+        let keeper = Demand::new(1024, direct(1), ());
         let mut ftl = PlainFtl::with_keeper(flash, FtlOptions::new(1024), keeper).unwrap();
         let second: Time = 1_000_000_000;
         let mut step = 0;

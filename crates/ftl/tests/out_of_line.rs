@@ -11,7 +11,7 @@ use flashlore_content::{DedupOptions, Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Geometry, PlaneId, Tag, Time, When};
-use flashlore_ftl::map_cache::{Demand, MapKeeper};
+use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
 use proptest::prelude::*;
 
@@ -210,7 +210,13 @@ proptest! {
         let dedup = DedupOptions { index_entries: entries, ..UNLIMITED };
         let (ledger, model) = (ValueLedger::default(), BTreeMap::new());
         if cached {
-            let keeper = Demand::new(options.exported, 64, true, PageTag::FOREIGN);
+            let cache = CacheOptions {
+                entries: 8,
+                protected: 0,
+                kind: Kind::Shared,
+                journal_pages: 0,
+            };
+            let keeper = Demand::new(options.exported, cache, PageTag::FOREIGN);
             let Ok(ftl) = ContentFtl::with_keeper(medium, options, dedup, ledger, keeper) else {
                 return Err(TestCaseError::reject("no room for translation pages"));
             };

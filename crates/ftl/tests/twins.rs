@@ -439,6 +439,7 @@ fn fixed_devices() -> [Device; 4] {
         dynamic: false,
         static_gap: 0,
         endurance: 0,
+        sealed_before_window: false,
     };
     let full = Drawn {
         channels: 2,

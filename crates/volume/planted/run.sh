@@ -1,9 +1,11 @@
 #!/bin/sh
-# Plants each bug of this directory in a scratch worktree and runs the tests of the volume on it.
+# Plants each bug of a directory in a scratch worktree and runs tests on it.
 # Prints which test found it. Ends with 1 if one was not found, does not apply,
 # does not build or makes a test run on without end.
 #
 #   run.sh [NAME...]     the patches to plant, without `.patch`; all of them if none is named
+#
+# PLANTED_PATCHES is the directory of the patches, this one unless given.
 #
 # All tests must pass without a planted bug, else it stops. PLANTED_TESTS names the tests to run: `ftl/conflicts` is
 # one of the crate `ftl`, `crash_search` one of the volume, and `lib` those inside it.
@@ -13,6 +15,7 @@ set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
+patches=$(cd "${PLANTED_PATCHES:-$here}" && pwd) || exit 1
 tests="${PLANTED_TESTS:-crash_search failures reopen lib journal_chain differential bit_flips rot ftl/conflicts}"
 seconds=300
 
@@ -62,7 +65,7 @@ first_failure() {
 }
 
 missed=0
-[ $# -gt 0 ] || set -- $(cd "$here" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
+[ $# -gt 0 ] || set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
 # A test that fails anyway finds nothing: this run is never left out.
 found=$(first_failure)
 if [ -n "$found" ]; then
@@ -71,7 +74,7 @@ if [ -n "$found" ]; then
 fi
 for name in "$@"; do
     git checkout --quiet -- .
-    if ! git apply "$here/$name.patch" 2>"$log"; then
+    if ! git apply "$patches/$name.patch" 2>"$log"; then
         echo "DOES NOT APPLY  $name: $(head -n 1 "$log")"
         missed=1
         continue

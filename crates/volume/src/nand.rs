@@ -621,6 +621,7 @@ fn stream_of(cause: Cause, is_packed: bool) -> Stream {
         Cause::Host
         | Cause::Verify
         | Cause::Scan
+        | Cause::Prefetch
         | Cause::Modify
         | Cause::Summary
         | Cause::Merge => Stream::Host,

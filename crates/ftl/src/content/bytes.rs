@@ -118,6 +118,7 @@ where
             objects: restored,
             dedup: Dedup::new(Self::bounded(dedup, most)),
             scan: None,
+            prefetch: None,
             ledger,
             encoder: policies.encoder,
             delta: policies
@@ -127,6 +128,7 @@ where
                 .versions
                 .zip(history)
                 .map(|(options, history)| Versions::restore(history, options)),
+            located: Vec::new(),
             page: PhantomData,
         };
         let mut ftl = ContentFtl { core, store };

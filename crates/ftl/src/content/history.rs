@@ -287,6 +287,9 @@ where
         if let Some(versions) = &mut self.versions {
             let oldest = versions.history.oldest();
             core.flash.window_begins(oldest);
+            if let Some(times) = &mut core.seal_times {
+                times.window_begins(oldest);
+            }
             while let Some(table) = versions.tier.as_mut().and_then(|tier| tier.pass(oldest)) {
                 core.invalidate(table);
             }

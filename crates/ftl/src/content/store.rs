@@ -15,11 +15,12 @@ use super::delta::Delta;
 use super::delta::packs::Removed;
 use super::history::Versions;
 use super::out_of_line::Scan;
+use super::prefetch::Prefetch;
 use super::tier::{FIRST_TABLE, Tier};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::{Entry, MapKeeper};
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::mapping::{Mapping, Relocate};
 
@@ -29,12 +30,16 @@ pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
     pub dedup: Dedup,
     /// Where pages are hashed in idle time.
     pub scan: Option<Scan<C>>,
+    /// Where index entries are restored.
+    pub prefetch: Option<Prefetch>,
     pub ledger: L,
     pub encoder: E,
     pub delta: Option<Delta<E::Encoded>>,
     pub versions: Option<Versions>,
     /// Objects that logical pages refer to; counted where there are packed objects or old versions.
     pub referenced: u32,
+    /// Pages being written whose map entry was used to find a base.
+    pub located: Vec<u32>,
     pub page: PhantomData<fn() -> P>,
 }
 
@@ -69,8 +74,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         } else {
             self.objects.replace(lpn, object)
         };
-        core.keeper.refers(lpn, Some(object));
-        core.keeper.changed(lpn);
+        self.tell_keeper(core, lpn, object);
         if E::ON {
             self.live_gained(object);
         }
@@ -81,6 +85,40 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         }
     }
 
+    /// A page whose map entry may have been used to find a base is written; whether it was.
+    pub fn take_located(&mut self, lpn: u32) -> bool {
+        let place = self.located.iter().position(|&l| l == lpn);
+        place.map(|place| self.located.swap_remove(place)).is_some()
+    }
+
+    /// Tells whoever keeps the map what a logical page refers to.
+    #[inline(always)]
+    fn tell_keeper<F, K>(&self, core: &mut Core<F, K>, lpn: u32, object: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if K::DEMAND {
+            core.keeper.refers(lpn, self.entry_of(Some(object)));
+        }
+    }
+
+    /// What a map entry says of an object.
+    pub fn entry_of(&self, object: Option<u32>) -> Entry {
+        let packed = object.and_then(|object| self.objects.packed(object));
+        let (Some((pack, base)), Some(delta)) = (packed, &self.delta) else {
+            return Entry {
+                object,
+                ..Entry::default()
+            };
+        };
+        Entry {
+            object,
+            base: (base != NO_OBJECT).then_some(base),
+            waits: !delta.packs.at(pack).is_some(),
+        }
+    }
+
     /// A logical page refers to another object with the same content: no version ends.
     pub fn redirect<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
     where
@@ -88,8 +126,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         K: MapKeeper<P>,
     {
         let old = self.watching_pins(object, |objects| objects.replace(lpn, object));
-        core.keeper.refers(lpn, Some(object));
-        core.keeper.changed(lpn);
+        self.tell_keeper(core, lpn, object);
         self.live_gained(object);
         if old != NO_OBJECT {
             self.release(core, old);
@@ -128,8 +165,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         if old == NO_OBJECT {
             return false;
         }
-        core.keeper.refers(lpn, None);
-        core.keeper.changed(lpn);
+        core.keeper.refers(lpn, Entry::default());
         if E::ON && self.records() {
             self.keep(core, lpn, old);
         } else {
@@ -420,6 +456,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// Bytes held by map, objects, index and packed pages.
     pub fn heap_bytes(&self) -> usize {
         let scan = self.scan.as_ref().map_or(0, Scan::heap_bytes);
+        let scan = scan + self.prefetch.as_ref().map_or(0, Prefetch::heap_bytes);
         let delta = self.delta.as_ref().map_or(0, |delta| {
             delta.heat.heap_bytes() + delta.packs.heap_bytes()
         });
@@ -489,6 +526,22 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
         match &self.delta {
             Some(delta) if owner >= FIRST_PACK => Some(delta.packs.at(owner - FIRST_PACK)),
             _ => self.objects.location(owner),
+        }
+    }
+
+    fn each_value(&self, owner: u32, name: &mut dyn FnMut(u32)) {
+        if let Some(delta) = &self.delta
+            && (FIRST_PACK..FIRST_TABLE).contains(&owner)
+        {
+            let slots = delta.packs.slots(owner - FIRST_PACK).iter();
+            let named = slots.map(|slot| slot.object).filter(|&o| o != NO_OBJECT);
+            named.for_each(name);
+        }
+    }
+
+    fn entry_dropped(&mut self, lpn: u32) {
+        if let Some(delta) = &mut self.delta {
+            delta.heat.forget(lpn);
         }
     }
 

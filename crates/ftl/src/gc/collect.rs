@@ -255,6 +255,8 @@ where
                 map.relocate(owner, to);
                 if !self.is_log(owner) {
                     self.keeper.moved(owner);
+                } else if K::DEMAND {
+                    map.each_value(owner, &mut |object| self.keeper.moved(object));
                 }
             }
         }

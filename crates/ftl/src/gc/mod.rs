@@ -4,6 +4,7 @@
 //!   [`cost_benefit`], [`d_choices`]
 //! * [`collect`] — moving the valid units of a victim, in the host's way
 //! * [`background`] — the same in idle gaps, one page at a time
+//! * `sealed` — blocks sealed before the window of old versions are preferred
 //! * [`erase_stale`] — all blocks that hold anything without referrer, at once
 
 pub mod background;
@@ -13,6 +14,7 @@ pub mod d_choices;
 pub mod erase_stale;
 pub mod fifo;
 pub mod greedy;
+pub(crate) mod sealed;
 pub mod windowed_greedy;
 
 use flashlore_flash::BlockId;

@@ -7,20 +7,32 @@
 //! then the new locations are kept beside the cache. The page of a dirty entry that is dropped is stale
 //! until it is written, too.
 //!
+//! Where values may be differences, an entry is fused of two tables, as DeltaFTL's (EuroSys 2012, section
+//! 3.3): the *pages* say where a value or its base lies and whether there is a difference, the *deltas* where
+//! that lies. DeltaFTL keys the second by the base's location; here it is keyed by logical page, so that
+//! several differences can stand on one base, and a base that moves changes the first alone. What waits
+//! in RAM to be packed has no place yet: its entry changes when it is programmed. A value that is made whole
+//! changes the first table; what the second still says of it is not looked at.
+//!
+//! Pages of the first table are numbered from 0, those of the second behind them, those of journals last.
+//!
 //! Invariants: a stale page is in the queue; entries are dirty only in RAM ([`super::entries`]).
 
 use std::collections::VecDeque;
 
 use flashlore_flash::Ppn;
 
-use super::entries::{Entries, Use};
+use super::entries::{Entries, Touched};
+use super::journal::Journal;
 use super::referrers::Referrers;
-use super::{Access, ENTRIES_PER_PAGE, ENTRY_BYTES, MapKeeper};
+use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, Entry, Kind, MapKeeper, PAGES};
 
 /// A map of which a part is in RAM.
 #[derive(Debug, Clone)]
 pub struct Demand<P> {
     entries: Entries,
+    /// Translation pages of a table.
+    table_pages: u32,
     /// Where translation pages lie.
     directory: Vec<Ppn>,
     stale: Vec<bool>,
@@ -29,30 +41,65 @@ pub struct Demand<P> {
     stale_pages: u32,
     /// Where owners are objects: who refers to them.
     referrers: Option<Referrers>,
+    /// Where there are differences: whose value is one from which base.
+    bases: Option<Referrers>,
+    /// Whose value waits in RAM to be packed: a bit a logical page.
+    waiting: Vec<u64>,
+    journal: Option<Journal>,
     /// What a translation page is said to hold.
     content: P,
 }
 
 impl<P> Demand<P> {
-    /// An empty map of so many logical pages with so many bytes of RAM for entries. `shared`: owners
-    /// are objects, which several pages may refer to, instead of logical pages.
-    pub fn new(exported: u32, cache_bytes: u64, shared: bool, content: P) -> Self {
-        let pages = exported.div_ceil(ENTRIES_PER_PAGE) as usize;
-        let capacity = cache_bytes / u64::from(ENTRY_BYTES);
+    /// An empty map of so many logical pages.
+    pub fn new(exported: u32, options: CacheOptions, content: P) -> Self {
+        let CacheOptions {
+            entries,
+            protected,
+            kind,
+            journal_pages,
+        } = options;
+        let table_pages = exported.div_ceil(ENTRIES_PER_PAGE);
+        let pages = table_pages as usize * kind.tables();
+        let slots = match journal_pages {
+            0 => 0,
+            most => Journal::slots(kind.tables(), most) as usize,
+        };
+        let shared = kind != Kind::Direct;
         Demand {
-            entries: Entries::new(exported, u32::try_from(capacity).unwrap_or(u32::MAX)),
-            directory: vec![Ppn::NONE; pages],
+            entries: Entries::new(exported, entries, protected, kind.tables()),
+            table_pages,
+            directory: vec![Ppn::NONE; pages + slots],
             stale: vec![false; pages],
             queue: VecDeque::new(),
             stale_pages: 0,
             referrers: shared.then(|| Referrers::new(exported)),
+            bases: (kind == Kind::Fused).then(|| Referrers::new(exported)),
+            waiting: vec![
+                0;
+                if shared {
+                    exported.div_ceil(64) as usize
+                } else {
+                    0
+                }
+            ],
+            journal: (slots > 0).then(|| Journal::new(kind.tables(), journal_pages)),
             content,
         }
     }
 
-    fn entry_moved(&mut self, lpn: u32) {
-        if !self.entries.mark(lpn) {
-            self.grow_stale(lpn / ENTRIES_PER_PAGE);
+    /// The translation page that has a table's part of an entry.
+    fn page_of(&self, lpn: u32, table: usize) -> u32 {
+        table as u32 * self.table_pages + lpn / ENTRIES_PER_PAGE
+    }
+
+    /// A table's part of an entry has a new value.
+    fn part_changed(&mut self, lpn: u32, table: usize) {
+        if let Some(journal) = &mut self.journal {
+            journal.record(table);
+        }
+        if !self.entries.mark(lpn, table) {
+            self.grow_stale(self.page_of(lpn, table));
         }
     }
 
@@ -62,45 +109,130 @@ impl<P> Demand<P> {
             self.queue.push_back(page);
         }
     }
+
+    /// The pages of a table of which entries in RAM are newer are to be written.
+    fn fold(&mut self, table: usize) {
+        for page in 0..self.table_pages {
+            if self.entries.is_dirty(table, page) {
+                self.grow_stale(table as u32 * self.table_pages + page);
+            }
+        }
+    }
+
+    /// What is known of a logical page where owners are objects.
+    fn entry(&self, lpn: u32) -> Entry {
+        let of = |lists: &Option<Referrers>| lists.as_ref().and_then(|l| l.object_of(lpn));
+        Entry {
+            object: of(&self.referrers),
+            base: of(&self.bases),
+            waits: self.waiting[lpn as usize / 64] >> (lpn % 64) & 1 == 1,
+        }
+    }
+
+    fn set_waiting(&mut self, lpn: u32, waits: bool) {
+        let word = &mut self.waiting[lpn as usize / 64];
+        *word = *word & !(1 << (lpn % 64)) | u64::from(waits) << (lpn % 64);
+    }
+
+    /// The logical pages that refer to an object.
+    fn referring(&self, object: u32) -> Vec<u32> {
+        let referrers = self.referrers.iter();
+        referrers.flat_map(|r| r.of(object)).collect()
+    }
 }
 
 impl<P: Clone> MapKeeper<P> for Demand<P> {
     const DEMAND: bool = true;
 
     fn access(&mut self, lpn: u32) -> Access {
-        match self.entries.touch(lpn) {
-            Use::Hit => Access::Hit,
-            Use::Loaded(Some((dropped, true))) => {
-                let page = dropped / ENTRIES_PER_PAGE;
+        let dropped = match self.entries.touch(lpn) {
+            Touched::Hit => return Access::Hit,
+            Touched::Loaded(dropped) => dropped,
+        };
+        let mut write_back = [None; 2];
+        if let Some(dropped) = dropped {
+            for table in [PAGES, DELTAS].into_iter().filter(|&t| dropped.dirty[t]) {
+                let page = self.page_of(dropped.lpn, table);
                 self.grow_stale(page);
-                Access::Miss {
-                    write_back: Some(page),
-                }
+                write_back[table] = Some(page);
             }
-            Use::Loaded(_) => Access::Miss { write_back: None },
+        }
+        Access::Miss {
+            dropped: dropped.map(|dropped| dropped.lpn),
+            write_back,
         }
     }
 
-    fn changed(&mut self, lpn: u32) {
-        let cached = self.entries.mark(lpn);
-        debug_assert!(cached, "entry {lpn} was not accessed before its change");
+    fn pages_of(&mut self, lpn: u32) -> [Option<u32>; 2] {
+        let difference = self
+            .bases
+            .as_ref()
+            .is_some_and(|b| b.object_of(lpn).is_some());
+        let second = difference && !self.entry(lpn).waits;
+        [
+            Some(self.page_of(lpn, PAGES)),
+            second.then(|| self.page_of(lpn, DELTAS)),
+        ]
     }
 
-    fn refers(&mut self, lpn: u32, object: Option<u32>) {
+    fn holds(&self, lpn: u32) -> bool {
+        self.entries.holds(lpn)
+    }
+
+    fn changed(&mut self, lpn: u32) {
+        self.part_changed(lpn, PAGES);
+    }
+
+    fn refers(&mut self, lpn: u32, entry: Entry) {
+        let before = self.entry(lpn);
         if let Some(referrers) = &mut self.referrers {
-            referrers.set(lpn, object);
+            referrers.set(lpn, entry.object);
+        }
+        match &mut self.bases {
+            Some(bases) => bases.set(lpn, entry.base),
+            None => debug_assert!(entry.base.is_none(), "the map has no table of differences"),
+        }
+        self.set_waiting(lpn, entry.waits);
+        let has_place = entry.base.is_some() || !entry.waits;
+        if has_place && entry.lies() != before.lies() {
+            self.part_changed(lpn, PAGES);
+        }
+        if entry.base.is_some() && !entry.waits {
+            self.part_changed(lpn, DELTAS);
         }
     }
 
     fn moved(&mut self, owner: u32) {
         let Some(referrers) = self.referrers.take() else {
-            self.entry_moved(owner);
+            self.part_changed(owner, PAGES);
             return;
         };
+        let bases = self.bases.take();
+        let is_difference = |lpn| bases.as_ref().is_some_and(|b| b.object_of(lpn).is_some());
         for lpn in referrers.of(owner) {
-            self.entry_moved(lpn);
+            self.set_waiting(lpn, false);
+            self.part_changed(lpn, if is_difference(lpn) { DELTAS } else { PAGES });
+        }
+        for lpn in bases.iter().flat_map(|b| b.of(owner)) {
+            self.part_changed(lpn, PAGES);
         }
         self.referrers = Some(referrers);
+        self.bases = bases;
+    }
+
+    fn waits(&mut self, object: u32) {
+        for lpn in self.referring(object) {
+            self.set_waiting(lpn, true);
+        }
+    }
+
+    fn made_whole(&mut self, object: u32) {
+        for lpn in self.referring(object) {
+            if let Some(bases) = &mut self.bases {
+                bases.set(lpn, None);
+            }
+        }
+        self.moved(object);
     }
 
     /// Numbers of translation pages run down from the largest owner, beyond all pages and objects.
@@ -125,10 +257,36 @@ impl<P: Clone> MapKeeper<P> for Demand<P> {
     }
 
     fn written(&mut self, page: u32) {
-        self.entries.clean(page);
+        let table = page / self.table_pages;
+        self.entries.clean(table as usize, page % self.table_pages);
         if std::mem::replace(&mut self.stale[page as usize], false) {
             self.stale_pages -= 1;
         }
+    }
+
+    fn due(&mut self) -> Option<u32> {
+        let (_, slot) = self.journal.as_ref()?.due()?;
+        Some(self.stale.len() as u32 + slot)
+    }
+
+    fn journalled(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.programmed();
+        }
+    }
+
+    fn begin_fold(&mut self) -> bool {
+        let table = self.journal.as_mut().and_then(Journal::begin_fold);
+        if let Some(table) = table {
+            self.fold(table);
+        }
+        table.is_some()
+    }
+
+    fn take_folded(&mut self) -> Option<u32> {
+        let journal = self.journal.as_mut().filter(|_| self.stale_pages == 0)?;
+        let slot = journal.take_folded()?;
+        Some(self.stale.len() as u32 + slot)
     }
 
     fn stale(&self) -> u32 {
@@ -149,13 +307,15 @@ impl<P: Clone> MapKeeper<P> for Demand<P> {
         None
     }
 
-    fn agrees(&self, lpn: u32, object: Option<u32>) -> bool {
-        let referrers = self.referrers.as_ref();
-        referrers.is_none_or(|r| r.object_of(lpn) == object)
+    fn agrees(&self, lpn: u32, entry: Entry) -> bool {
+        self.referrers.is_none() || self.entry(lpn) == entry
     }
 
     fn check(&self) -> Result<(), String> {
         self.entries.check()?;
+        if let Some(journal) = &self.journal {
+            journal.check((self.directory.len() - self.stale.len()) as u32)?;
+        }
         let stale = self.stale.iter().filter(|&&s| s).count();
         let queued = self
             .queue

@@ -4,7 +4,8 @@
 //! * [`MapKeeper`] — what the core and the devices tell and ask whoever keeps the map
 //! * [`Resident`] — all of it is in RAM: nothing is asked, nothing costs
 //! * [`demand`] — a cache of entries, and translation pages on flash
-//! * [`entries`] — the cached entries, least recently used last
+//! * [`entries`] — the cached entries, as a segmented LRU list
+//! * [`journal`] — what makes changes durable before their translation pages are
 //! * [`referrers`] — the logical pages that share an object
 //! * [`traffic`] — the reads and programs that follow
 //!
@@ -13,6 +14,7 @@
 
 pub mod demand;
 pub mod entries;
+pub mod journal;
 pub mod referrers;
 pub mod traffic;
 
@@ -20,22 +22,92 @@ use flashlore_flash::Ppn;
 
 pub use demand::Demand;
 
-/// Bytes of a map entry: logical and physical page number, four each (`spec/ca-ssd.md` section 2).
+/// Bytes of a map entry: logical and physical page number, four each (`spec/ca-ssd.md` section 2). Those of
+/// a fused one are [`Kind::entry_bytes`].
 pub const ENTRY_BYTES: u32 = 8;
 
 /// Entries of a translation page, which is one mapping unit.
 pub const ENTRIES_PER_PAGE: u32 = flashlore_flash::geometry::UNIT_BYTES / ENTRY_BYTES;
+
+/// The most tables there are.
+pub const TABLES: usize = 2;
+/// The table of where values, or their bases, lie.
+pub const PAGES: usize = 0;
+/// The table of where differences lie.
+pub const DELTAS: usize = 1;
+
+/// What map entries name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A unit that is the logical page's own.
+    Direct,
+    /// An object, which others may share.
+    Shared,
+    /// An object, and if that is a difference its base.
+    Fused,
+}
+
+impl Kind {
+    /// Tables on flash.
+    pub fn tables(self) -> usize {
+        match self {
+            Kind::Direct | Kind::Shared => 1,
+            Kind::Fused => 2,
+        }
+    }
+
+    /// Bytes of an entry in RAM. A fused one has the locations of base and difference, and a byte of two
+    /// counts (`spec/delta-ftl.md` section 2).
+    pub fn entry_bytes(self) -> u32 {
+        match self {
+            Kind::Direct | Kind::Shared => ENTRY_BYTES,
+            Kind::Fused => ENTRY_BYTES + 5,
+        }
+    }
+}
+
+/// How a part of the map is kept in RAM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheOptions {
+    /// Entries that RAM has room for; at least one is kept.
+    pub entries: u32,
+    /// Of them those that were used again and stay longer; 0 for plain LRU.
+    pub protected: u32,
+    /// What they name.
+    pub kind: Kind,
+    /// Pages at which the journal of a table is folded into it; 0 for no journals.
+    pub journal_pages: u32,
+}
+
+/// What a logical page refers to, where that is an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The object, if there is one.
+    pub object: Option<u32>,
+    /// What it is a difference from.
+    pub base: Option<u32>,
+    /// Whether it waits in RAM to be packed.
+    pub waits: bool,
+}
+
+impl Entry {
+    /// What the table of pages says: whose location, and whether there is a difference.
+    fn lies(&self) -> (Option<u32>, bool) {
+        (self.base.or(self.object), self.base.is_some())
+    }
+}
 
 /// What an access to a map entry found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// It is in RAM.
     Hit,
-    /// Its translation page has to be read.
+    /// Its translation pages have to be read.
     Miss {
-        /// Before, this one has to be written, if it is stale still: the entry that made room was newer
-        /// than flash.
-        write_back: Option<u32>,
+        /// The entry that made room.
+        dropped: Option<u32>,
+        /// Before, these have to be written, if they are stale still: that entry was newer than flash.
+        write_back: [Option<u32>; 2],
     },
 }
 
@@ -51,14 +123,30 @@ pub trait MapKeeper<P> {
         Access::Hit
     }
 
-    /// The entry of a logical page, which was accessed last, has a new value.
+    /// The translation pages that an entry is read from now: the second where its value is a difference.
+    fn pages_of(&mut self, _lpn: u32) -> [Option<u32>; 2] {
+        [None; 2]
+    }
+
+    /// Whether an entry is in RAM.
+    fn holds(&self, _lpn: u32) -> bool {
+        true
+    }
+
+    /// The entry of a logical page, whose unit is its own, has a new value.
     fn changed(&mut self, _lpn: u32) {}
 
-    /// A logical page refers to another object: from now on it moves with that.
-    fn refers(&mut self, _lpn: u32, _object: Option<u32>) {}
+    /// A logical page refers to another object: from now on its entry changes with that.
+    fn refers(&mut self, _lpn: u32, _entry: Entry) {}
 
     /// The unit of an owner has moved: every entry that names it has a new value.
     fn moved(&mut self, _owner: u32) {}
+
+    /// An object has left its packed page and waits in RAM for another.
+    fn waits(&mut self, _object: u32) {}
+
+    /// A packed object lies in a unit of its own from now on.
+    fn made_whole(&mut self, _object: u32) {}
 
     /// The translation page that an owner number stands for, if it does.
     fn page_of_owner(&self, _owner: u32) -> Option<u32> {
@@ -70,7 +158,25 @@ pub trait MapKeeper<P> {
         None
     }
 
-    /// Translation pages there can be.
+    /// The journal page that is to be programmed next.
+    fn due(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// It has been programmed.
+    fn journalled(&mut self) {}
+
+    /// Whether a journal is full and is folded into its table from now on: pages of that become stale.
+    fn begin_fold(&mut self) -> bool {
+        false
+    }
+
+    /// A journal page that is not needed any more, because its table has been written.
+    fn take_folded(&mut self) -> Option<u32> {
+        None
+    }
+
+    /// Translation pages, and pages of journals, that there can be.
     fn pages(&self) -> u32 {
         0
     }
@@ -101,8 +207,8 @@ pub trait MapKeeper<P> {
         None
     }
 
-    /// Whether a logical page refers to this object here, too.
-    fn agrees(&self, _lpn: u32, _object: Option<u32>) -> bool {
+    /// Whether this is known of a logical page here, too.
+    fn agrees(&self, _lpn: u32, _entry: Entry) -> bool {
         true
     }
 

@@ -14,7 +14,7 @@ use flashlore_flash::{
     Cause, Completion, Flash, OpId, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
 };
 
-use super::{Access, ENTRIES_PER_PAGE, MapKeeper};
+use super::{Access, MapKeeper};
 use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
@@ -61,7 +61,42 @@ where
         lpn: u32,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
-        // Writing one may collect and make others stale: those are the next access's.
+        self.write_stale(map, at)?;
+        self.write_journals(map, at)?;
+        let (dropped, write_back) = match self.keeper.access(lpn) {
+            Access::Miss {
+                dropped,
+                write_back,
+            } => (dropped, write_back),
+            Access::Hit => {
+                self.counters.map_hits += 1;
+                return Ok(None);
+            }
+        };
+        self.counters.map_misses += 1;
+        if let Some(dropped) = dropped {
+            map.entry_dropped(dropped);
+        }
+        let mut ready = Ready::At(at);
+        for page in write_back.into_iter().flatten() {
+            let plane = self.map_lane(map, at)?;
+            // A collection on the way to a block may have written it.
+            if let Some(plane) = plane
+                && self.keeper.is_stale(page)
+            {
+                ready = ready.and(self.rewrite(plane, at, page)?);
+            }
+        }
+        self.read_entry(ready, lpn, tag)
+    }
+
+    /// Writes the translation pages that are stale, as far as there is room. Writing one may collect and make
+    /// others stale: those are the next access's.
+    fn write_stale<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
         for _ in 0..self.keeper.stale() {
             let plane = self.map_lane(map, at)?;
             let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
@@ -69,23 +104,84 @@ where
             };
             self.rewrite(plane, at, page)?;
         }
-        let Access::Miss { write_back } = self.keeper.access(lpn) else {
-            self.counters.map_hits += 1;
-            return Ok(None);
-        };
-        self.counters.map_misses += 1;
-        let mut ready = Ready::At(at);
-        if let Some(page) = write_back {
-            let plane = self.map_lane(map, at)?;
-            // A collection on the way to a block may have written it.
-            if let Some(plane) = plane
-                && self.keeper.is_stale(page)
-            {
-                ready = self.rewrite(plane, at, page)?;
+        Ok(())
+    }
+
+    /// Programs the journal pages that are due, folds journals that are full, and gives their pages up once
+    /// the tables are written.
+    fn write_journals<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        loop {
+            while let Some(page) = self.keeper.take_folded() {
+                let ppn = self.keeper.location(page);
+                self.keeper.place(page, Ppn::NONE);
+                self.invalidate(ppn);
             }
+            if self.keeper.begin_fold() {
+                self.counters.map_folds += 1;
+                self.write_stale(map, at)?;
+                continue;
+            }
+            if self.keeper.due().is_none() {
+                return Ok(());
+            }
+            let Some(plane) = self.map_lane(map, at)? else {
+                return Ok(());
+            };
+            // A collection on the way changes entries; what is due next may be another page.
+            let Some((page, unit)) = self.keeper.due().and_then(|page| self.unit_for(page)) else {
+                return Ok(());
+            };
+            let (ppn, _) = self.append_map_page(plane, unit, When::now(at))?;
+            self.counters.programs_journal += 1;
+            self.keeper.place(page, ppn);
+            self.keeper.journalled();
         }
-        let ppn = self.keeper.location(lpn / ENTRIES_PER_PAGE);
-        self.read_map_page(ready, ppn, tag)
+    }
+
+    /// A page of a table or journal, to be programmed anew.
+    fn unit_for(&self, page: u32) -> Option<(u32, Unit<F::Page>)> {
+        let (owner, page_content) = self.keeper.unit_of_page(page)?;
+        let unit = Unit::New {
+            owner,
+            page: page_content,
+        };
+        Some((page, unit))
+    }
+
+    /// Appends a page of a table or journal, in a plane that has a block open for it.
+    fn append_map_page(
+        &mut self,
+        plane: PlaneId,
+        unit: Unit<F::Page>,
+        when: When,
+    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let (ppn, done) = self.append(plane, Stream::Map, unit, when, Route::Channel, Tag::NONE)?;
+        self.counters.programs_map += 1;
+        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
+            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
+        }
+        Ok((ppn, done))
+    }
+
+    /// Reads the translation pages of an entry. Only the first says whether there is a second to read.
+    fn read_entry(
+        &mut self,
+        ready: Ready,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, FtlError<F::Error>> {
+        let [first, second] = self.keeper.pages_of(lpn);
+        let place = |page: Option<u32>| page.map_or(Ppn::NONE, |page| self.keeper.location(page));
+        let (first, second) = (place(first), place(second));
+        // Whoever waits is told of the last one.
+        let first_tag = if second.is_some() { Tag::NONE } else { tag };
+        let read = self.read_map_page(ready, first, first_tag)?;
+        let ready = read.map_or(ready, Ready::from);
+        Ok(self.read_map_page(ready, second, tag)?.or(read))
     }
 
     /// Reads a translation page that lies on flash.
@@ -119,7 +215,7 @@ where
         at: Time,
         page: u32,
     ) -> Result<Ready, FtlError<F::Error>> {
-        let Some((owner, content)) = self.keeper.unit_of_page(page) else {
+        let Some((_, unit)) = self.unit_for(page) else {
             return Ok(Ready::At(at));
         };
         let old = self.keeper.location(page);
@@ -128,15 +224,7 @@ where
             ready: read.map_or(Ready::At(at), Ready::from),
             at,
         };
-        let unit = Unit::New {
-            owner,
-            page: content,
-        };
-        let (ppn, done) = self.append(plane, Stream::Map, unit, when, Route::Channel, Tag::NONE)?;
-        self.counters.programs_map += 1;
-        if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
-            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
-        }
+        let (ppn, done) = self.append_map_page(plane, unit, when)?;
         if old.is_some() {
             self.invalidate(old);
         }

@@ -30,6 +30,10 @@ pub trait Mapping {
     fn dead_bytes(&self, _owner: u32) -> u32 {
         0
     }
+    /// Names the objects that are packed in the unit of an owner.
+    fn each_value(&self, _owner: u32, _name: &mut dyn FnMut(u32)) {}
+    /// The map entry of a logical page is not in RAM any more.
+    fn entry_dropped(&mut self, _lpn: u32) {}
 }
 
 /// Who may give a unit another form when its block is collected. Without a method of its own every unit

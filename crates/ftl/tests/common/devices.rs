@@ -41,6 +41,7 @@ pub struct Drawn {
     pub dynamic: bool,
     pub static_gap: u32,
     pub endurance: u32,
+    pub sealed_before_window: bool,
 }
 
 /// Devices with so many blocks a plane and so many flash pages a block.
@@ -87,12 +88,13 @@ pub fn drawn(blocks: Range<u32>, pages: Range<u32>) -> impl Strategy<Value = Dra
         any::<bool>(),
         select(vec![0u32, 3]),
         select(vec![0u32, 0, 2, 5]),
+        any::<bool>(),
     );
     (shape, layout, policy, more).prop_map(|(shape, layout, policy, more)| {
         let (channels, dies, planes, blocks, pages, units) = shape;
         let (placement, pool, reversed, rotate) = layout;
         let (victims, mode, trigger, low, above) = policy;
-        let (streams, summary_page, dynamic, static_gap, endurance) = more;
+        let (streams, summary_page, dynamic, static_gap, endurance, sealed_before_window) = more;
         Drawn {
             channels,
             dies,
@@ -114,6 +116,7 @@ pub fn drawn(blocks: Range<u32>, pages: Range<u32>) -> impl Strategy<Value = Dra
             dynamic,
             static_gap,
             endurance,
+            sealed_before_window,
         }
     })
 }
@@ -176,6 +179,7 @@ impl Drawn {
                     high: self.low + self.above,
                 },
                 copyback: self.streams == Streams::Separate,
+                sealed_before_window: self.sealed_before_window,
             },
             wear: Wear {
                 dynamic: self.dynamic,

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod devices;
+pub mod maps;
 pub mod values;
 
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};

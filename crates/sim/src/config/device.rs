@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use flashlore_units::{Bytes, Nanos, Share, Size, Watermark};
+use flashlore_units::{Bytes, Count, Nanos, Share, Size, Watermark};
 
 use super::geometry::UNIT_BYTES;
 
@@ -314,8 +314,12 @@ pub enum GcCheck {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MapCache {
-    /// RAM for entries of 8 bytes; what does not fit is on flash.
+    /// RAM for entries of 8 bytes, or 13 where values may be differences; what does not fit is on flash.
     pub cache_bytes: Bytes,
+    /// The most that entries used again take of it.
+    pub protected: Share,
+    /// Flash pages at which the journal of a table is folded into it; 0 = no journals.
+    pub journal_pages: Count,
 }
 
 /// RAM that takes the writes of the host.

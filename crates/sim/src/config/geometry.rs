@@ -190,6 +190,9 @@ fn check_geometry(device: &DeviceConfig) -> Result<(), Fault> {
 /// The most blocks drawn for one victim: beyond that the choice is greedy for any pool.
 const MOST_CHOICES: u32 = 1 << 16;
 
+/// The most pages of a journal.
+const MOST_JOURNAL_PAGES: u64 = 1 << 16;
+
 fn check_timing(timing: &Timing) -> Result<(), Fault> {
     let programs = timing.program.iter().map(|&t| ("timing.program", t));
     check_durations(programs.chain([
@@ -245,6 +248,11 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             "map.cache_bytes",
             format!("expected room for an entry of {ENTRY_BYTES} bytes at least, found {bytes}"),
         ));
+    }
+    if device.map.journal_pages.0 > MOST_JOURNAL_PAGES {
+        let found = device.map.journal_pages.0;
+        let message = format!("expected 0 to {MOST_JOURNAL_PAGES}, found {found}");
+        return Err(Fault::new("map.journal_pages", message));
     }
     for (key, size) in [
         ("buffer.size", device.buffer.size),

@@ -62,6 +62,8 @@ pub struct DedupConfig {
     pub sampling_unit: Count,
     /// Whether stored pages that were not hashed are hashed in idle time.
     pub out_of_line: bool,
+    /// Pages behind a hit whose discarded index entries are restored from flash; 0 = none.
+    pub prefetch: u32,
     /// Switching itself off where content does not repeat.
     pub switch_off: SwitchOff,
 }
@@ -124,6 +126,9 @@ pub struct HistoryConfig {
     pub on_pressure: Pressure,
     /// The part of the flash that old versions leave free.
     pub reserve: Share,
+    /// Whether blocks sealed before the window begins are collected rather than others. Used by
+    /// [`Form::Pages`] alone.
+    pub sealed_before_window: bool,
     /// Instants that outlive the window.
     pub schedule: Retention,
     /// The most entries of the history.

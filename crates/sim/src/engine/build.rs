@@ -15,6 +15,7 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
 use flashlore_ftl::content::delta::{DeltaOptions, packs};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::map_cache::{CacheOptions, Kind};
 use flashlore_trace::PageSource;
 
 use super::driver::CodecTimes;
@@ -22,7 +23,7 @@ use super::error::RunError;
 use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, Algorithm, BufferPolicy, Bytes, CacheKey, ChannelMode, Concurrency, GcCheck,
+    Acknowledge, Algorithm, BufferPolicy, Bytes, CacheKey, ChannelMode, Concurrency, Form, GcCheck,
     GcMode, GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams,
     StripeLevel,
 };
@@ -128,6 +129,7 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
                 high: shape.high_watermark as u32,
             },
             copyback: device.timing.copyback,
+            sealed_before_window: false,
         },
         wear: ftl::Wear {
             dynamic: device.wear.dynamic,
@@ -272,6 +274,36 @@ pub fn lengths<'a>(
         RatioFrom::Trace => Lengths::Rated(Rated::new(drawn)),
         RatioFrom::Drawn | RatioFrom::Codec => Lengths::Drawn(drawn),
     })
+}
+
+/// What RAM has of the map, and its journals; nothing where all of it is in RAM and no journal is kept.
+pub fn cache_options(system: &SystemConfig, device: &DeviceConfig) -> Option<CacheOptions> {
+    let map = &device.map;
+    let kind = match system {
+        _ if system.delta.enabled => Kind::Fused,
+        _ if system.dedup.enabled || system.encodes() || system.history.enabled => Kind::Shared,
+        _ => Kind::Direct,
+    };
+    let entries = match map.cache_bytes {
+        Bytes::Unlimited if map.journal_pages.0 == 0 => return None,
+        Bytes::Unlimited => u32::MAX,
+        Bytes::Limited(size) => {
+            let entries = size.0 / u64::from(kind.entry_bytes());
+            u32::try_from(entries).unwrap_or(u32::MAX)
+        }
+    };
+    Some(CacheOptions {
+        entries,
+        protected: (f64::from(entries) * map.protected.get()) as u32,
+        kind,
+        journal_pages: map.journal_pages.0 as u32,
+    })
+}
+
+/// Whether victims are blocks sealed before the window of old versions, if there are any.
+pub fn prefers_old_blocks(system: &SystemConfig) -> bool {
+    let history = &system.history;
+    history.enabled && history.form == Form::Pages && history.sealed_before_window
 }
 
 /// How old versions are kept on a device.

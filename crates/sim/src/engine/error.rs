@@ -19,12 +19,25 @@ pub enum RunError {
         /// What is wrong.
         source: RecoveryError,
     },
-    /// A map partly in RAM is not modelled for packed pages and old versions.
+    /// Neither a map partly in RAM nor its journals are modelled beside a log of parities.
     #[error(
-        "device.map.cache_bytes of device {device:?} is limited, and system {system:?} stores encoded \
-         values or old versions, whose tables this cache does not model; expected \"unlimited\""
+        "device {device:?} keeps the map partly in RAM or in journals, and system {system:?} keeps old versions \
+         as parities, whose log that does not model; expected device.map.cache_bytes = \"unlimited\" and \
+         device.map.journal_pages = 0"
     )]
-    MapOfEncoded {
+    MapOfParities {
+        /// The device.
+        device: String,
+        /// The system.
+        system: String,
+    },
+    /// Reads and writes would be counted in two caches.
+    #[error(
+        "device.map.cache_bytes of device {device:?} is limited, and so is delta.counted_pages of system \
+         {system:?}; reads and writes are counted in the cached map entries then: expected \
+         delta.counted_pages = \"unlimited\""
+    )]
+    CountsApart {
         /// The device.
         device: String,
         /// The system.

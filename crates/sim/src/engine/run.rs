@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use flashlore_content::dedup::paper_bytes;
 use flashlore_content::history::{PAPER_ENTRY_BYTES, protection_window};
-use flashlore_content::{Ledger, NoCensus, PageTag, ValueLedger};
+use flashlore_content::{Ledger, NoCensus, NoEncoder, PageTag, ValueLedger};
 use flashlore_flash::Time;
 use flashlore_flash::sim::{Busy, NandSim};
 use flashlore_ftl::error::OptionsError;
+use flashlore_ftl::map_cache::CacheOptions;
 use flashlore_ftl::{Counters, FtlError, FtlOptions, Policies};
 use flashlore_trace::{PageSource, RequestBlock, RequestSource, Summary};
 
@@ -21,7 +22,7 @@ use super::precondition::{Written, prepare};
 use super::recovery::Truth;
 use super::system::{Deduplicating, EncodingTotals, HistoryTotals, Plain, System};
 use super::trap::Trap;
-use crate::config::{Bytes, RunConfig, Sampling, UNIT_BYTES, config_hash};
+use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES, config_hash};
 use crate::results::{
     BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
     Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunOutput,
@@ -66,15 +67,13 @@ pub fn simulate(
     let dedup = &config.system.dedup;
     let seed = config.host.seed;
     let flash = build::flash(device)?;
-    let ftl = build::ftl_options(device, seed)?;
+    let mut ftl = build::ftl_options(device, seed)?;
+    ftl.collect.sealed_before_window = build::prefers_old_blocks(&config.system);
     let refused = |source: OptionsError| RunError::Options {
         device: device.name.clone(),
         source,
     };
-    let cache_bytes = match device.map.cache_bytes {
-        Bytes::Limited(size) => Some(size.0),
-        Bytes::Unlimited => None,
-    };
+    let cache = build::cache_options(&config.system, device);
     if config.system.keeps_parities()
         && let Some(versions) = build::versions_options(&config.system, device)?
     {
@@ -91,28 +90,47 @@ pub fn simulate(
             encoder,
         };
         let ledger = dedup.oracle.then(ValueLedger::default);
-        let mut system =
-            Deduplicating::with_policies(flash, ftl, policies, ledger).map_err(refused)?;
-        return replay(config, source, &mut system, options);
+        return match cache {
+            None => {
+                let system = Deduplicating::with_policies(flash, ftl, policies, ledger);
+                let system = system.map_err(refused)?;
+                replay(
+                    config,
+                    source,
+                    &mut system.with_prefetch(dedup.prefetch),
+                    options,
+                )
+            }
+            Some(cache) => {
+                let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
+                let system = system.map_err(refused)?;
+                replay(
+                    config,
+                    source,
+                    &mut system.with_prefetch(dedup.prefetch),
+                    options,
+                )
+            }
+        };
     }
     if !dedup.enabled {
-        return match cache_bytes {
+        return match cache {
             None => {
                 let mut system = Plain::new(flash, ftl).map_err(refused)?;
                 replay(config, source, &mut system, options)
             }
-            Some(bytes) => {
-                let mut system = Plain::on_demand(flash, ftl, bytes).map_err(refused)?;
+            Some(cache) => {
+                let mut system = Plain::on_demand(flash, ftl, cache).map_err(refused)?;
                 replay(config, source, &mut system, options)
             }
         };
     }
     if dedup.oracle {
         let ledger = ValueLedger::default();
-        deduplicate(config, source, (flash, ftl), cache_bytes, ledger, options)
+        deduplicate(config, source, (flash, ftl), cache, ledger, options)
     } else {
         let ledger: NoCensus = NoCensus;
-        deduplicate(config, source, (flash, ftl), cache_bytes, ledger, options)
+        deduplicate(config, source, (flash, ftl), cache, ledger, options)
     }
 }
 
@@ -121,23 +139,31 @@ fn deduplicate<L: Ledger<PageTag>>(
     config: &RunConfig,
     source: &mut dyn RequestSource,
     (flash, ftl): (NandSim, FtlOptions),
-    cache_bytes: Option<u64>,
+    cache: Option<CacheOptions>,
     ledger: L,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
     let policy = build::dedup_options(&config.system, &config.device);
+    let degree = config.system.dedup.prefetch;
     let refused = |source: OptionsError| RunError::Options {
         device: config.device.name.clone(),
         source,
     };
-    match cache_bytes {
+    match cache {
         None => {
-            let mut system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
-            replay(config, source, &mut system, options)
+            let system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
+            replay(config, source, &mut system.with_prefetch(degree), options)
         }
-        Some(bytes) => {
-            let system = Deduplicating::on_demand(flash, ftl, policy, ledger, bytes);
-            replay(config, source, &mut system.map_err(refused)?, options)
+        Some(cache) => {
+            let policies = Policies {
+                dedup: policy,
+                delta: None,
+                versions: None,
+                encoder: NoEncoder,
+            };
+            let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
+            let system = system.map_err(refused)?;
+            replay(config, source, &mut system.with_prefetch(degree), options)
         }
     }
 }
@@ -169,13 +195,7 @@ pub fn check(
         });
     }
     let writes = summary.counts.writes.pages > 0;
-    let stands_apart = config.system.encodes() || config.system.history.enabled;
-    if stands_apart && !matches!(device.map.cache_bytes, Bytes::Unlimited) {
-        return Err(RunError::MapOfEncoded {
-            device: device.name.clone(),
-            system: config.system.name.clone(),
-        });
-    }
+    check_model_of_map(config)?;
     check_lengths(config, summary, pages)?;
     if !config.system.dedup.enabled {
         return Ok(());
@@ -186,6 +206,23 @@ pub fn check(
         });
     }
     check_out_of_band(config)
+}
+
+/// Refuses a system whose tables a map partly in RAM does not model.
+fn check_model_of_map(config: &RunConfig) -> Result<(), RunError> {
+    let (device, system) = (config.device.name.clone(), config.system.name.clone());
+    let limited = !matches!(config.device.map.cache_bytes, Bytes::Unlimited);
+    let journals = config.device.map.journal_pages.0 > 0;
+    if (limited || journals) && config.system.keeps_parities() {
+        return Err(RunError::MapOfParities { device, system });
+    }
+    if limited
+        && config.system.delta.enabled
+        && config.system.delta.counted_pages != Entries::Unlimited
+    {
+        return Err(RunError::CountsApart { device, system });
+    }
+    Ok(())
 }
 
 /// Refuses a run whose encoded values would have no length.
@@ -471,6 +508,8 @@ fn report<S: System>(
             unsampled: d.unsampled,
             scanned: d.scanned,
             scan_duplicates: d.scan_duplicates,
+            looked_up: system.prefetch().looked_up,
+            restored: system.prefetch().restored,
         });
     let energy = &config.device.energy;
     let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;
@@ -513,6 +552,8 @@ fn report<S: System>(
             misses: c.map_misses,
             reads: c.page_reads_map,
             programs: c.programs_map,
+            journal_programs: c.programs_journal,
+            folds: c.map_folds,
         },
         buffer: front.buffer(),
         read_cache: front.cached,

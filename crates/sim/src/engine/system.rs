@@ -12,9 +12,10 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
+use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::{Demand, MapKeeper, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, Demand, MapKeeper, Resident};
 use flashlore_ftl::{
     Candidate, CandidateRead, ContentFtl, FtlError, FtlOptions, PartsRead, PlainFtl, Policies,
     Unhashed,
@@ -167,6 +168,10 @@ pub trait System {
     fn dedup(&self) -> Option<(DedupCounters, u64)> {
         None
     }
+    /// What restoring index entries did.
+    fn prefetch(&self) -> PrefetchCounters {
+        PrefetchCounters::default()
+    }
     /// What encoding did, if anything is encoded.
     fn delta(&self) -> Option<EncodingTotals> {
         None
@@ -253,16 +258,16 @@ impl Plain {
 }
 
 impl Plain<Demand<()>> {
-    /// An empty device with so many bytes of RAM for map entries.
+    /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn on_demand(
         flash: NandSim,
         options: FtlOptions,
-        cache_bytes: u64,
+        cache: CacheOptions,
     ) -> std::result::Result<Self, OptionsError> {
-        let keeper = Demand::new(options.exported, cache_bytes, false, ());
+        let keeper = Demand::new(options.exported, cache, ());
         Ok(Plain(PlainFtl::with_keeper(flash, options, keeper)?))
     }
 }
@@ -354,20 +359,20 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     }
 }
 
-impl<L: Ledger<PageTag>> Deduplicating<L, Demand<()>> {
-    /// An empty device with so many bytes of RAM for map entries.
+impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Demand<()>, E> {
+    /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn on_demand(
         flash: NandSim,
         options: FtlOptions,
-        dedup: DedupOptions,
+        policies: Policies<E>,
         ledger: L,
-        cache_bytes: u64,
+        cache: CacheOptions,
     ) -> std::result::Result<Self, OptionsError> {
-        let keeper = Demand::new(options.exported, cache_bytes, true, ());
-        let ftl = ContentFtl::with_keeper(flash, options, dedup, ledger, keeper)?;
+        let keeper = Demand::new(options.exported, cache, ());
+        let ftl = ContentFtl::with_policies(flash, options, policies, ledger, keeper)?;
         Ok(Deduplicating(ftl))
     }
 }
@@ -389,6 +394,12 @@ impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> 
 }
 
 impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
+    /// The same, restoring the index entries of so many pages behind each hit.
+    #[must_use]
+    pub fn with_prefetch(self, degree: u32) -> Self {
+        Deduplicating(self.0.with_prefetch(degree))
+    }
+
     /// The translation layer.
     pub fn ftl(&self) -> &ContentFtl<PageTag, NandSim, L, K, E> {
         &self.0
@@ -596,6 +607,9 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
             self.0.dedup_counters(),
             u64::from(self.0.dedup().index.len()),
         ))
+    }
+    fn prefetch(&self) -> PrefetchCounters {
+        self.0.prefetch_counters()
     }
     fn census(&self) -> Option<Census> {
         self.0.ledger().census()

@@ -243,9 +243,13 @@ pub struct MapTraffic {
     pub misses: u64,
     /// Flash pages read for translation pages.
     pub reads: u64,
-    /// Translation pages programmed, part of [`Programs::map`]; copies by collection are in
+    /// Translation and journal pages programmed, part of [`Programs::map`]; copies by collection are in
     /// [`Programs::gc`].
     pub programs: u64,
+    /// Those of them that are pages of journals.
+    pub journal_programs: u64,
+    /// Journals folded into their tables.
+    pub folds: u64,
 }
 
 /// What the write buffer did. Units written by the host + `pages_begin` = `write_hits` + `evictions`
@@ -454,6 +458,10 @@ pub struct Dedup {
     pub scanned: u64,
     /// Of them, those that were duplicates and were given up.
     pub scan_duplicates: u64,
+    /// Stored pages read for their digests, to restore index entries that were discarded.
+    pub looked_up: u64,
+    /// Of them, those whose entry was restored.
+    pub restored: u64,
 }
 
 impl Dedup {

@@ -2,15 +2,17 @@
 //!
 //! DeltaFTL counts in the cached entries of its map: a page whose entry leaves the cache is cold again,
 //! and all counts begin anew with each periodic scan. A page is *hot* for writes or reads when it has
-//! that many. With a bounded cache the entries form a segmented LRU list: an entry enters the
-//! probationary segment, the next access moves it to the protected one, whose last falls back to the
-//! head of the probationary; the entry at the tail of that leaves.
+//! that many.
 //!
-//! Invariants: a count stops at 15; the protected segment is no longer than its share.
+//! Where a part of the map is in RAM, its cache decides whose counts are kept: an entry that it drops is
+//! [forgotten](Heat::forget) here, and no list of its own is kept. Where all of the map is, a bounded
+//! number of counted pages is a segmented LRU list here ([`crate::segmented`]).
+//!
+//! Invariant: a count stops at 15.
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
-use crate::list::{Links, List};
+use crate::segmented::{Segments, Use};
 
 /// The most that is counted.
 const MOST: u8 = 15;
@@ -61,7 +63,7 @@ impl Heat {
     #[inline(always)]
     fn touch(&mut self, lpn: u32) {
         if let Some(segments) = &mut self.cached
-            && let Some(cold) = segments.touch(lpn)
+            && let Use::Loaded(Some(cold)) = segments.touch(lpn)
         {
             self.counts[cold as usize] = 0;
         }
@@ -101,87 +103,6 @@ impl Heat {
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.counts.capacity() + self.cached.as_ref().map_or(0, Segments::heap_bytes)
-    }
-}
-
-/// A segmented LRU list of logical pages.
-#[derive(Debug, Clone)]
-struct Segments {
-    links: Links,
-    /// By logical page: the segment, or [`NEITHER`].
-    segment: Vec<u8>,
-    lists: [List; 2],
-    entries: u32,
-    protected: u32,
-}
-
-const PROBATION: usize = 0;
-const PROTECTED: usize = 1;
-const NEITHER: u8 = 2;
-
-impl Segments {
-    fn new(pages: u32, entries: u32, protected: u32) -> Self {
-        Segments {
-            links: Links::new(pages),
-            segment: vec![NEITHER; pages as usize],
-            lists: Default::default(),
-            entries: entries.max(1),
-            protected: protected.min(entries.saturating_sub(1)),
-        }
-    }
-
-    /// An entry is used; answers the one that leaves to make room.
-    fn touch(&mut self, lpn: u32) -> Option<u32> {
-        match usize::from(self.segment[lpn as usize]) {
-            PROBATION if self.protected > 0 => {
-                self.remove(lpn);
-                self.push(lpn, PROTECTED);
-                if self.lists[PROTECTED].len() > self.protected {
-                    self.fall_back();
-                }
-                None
-            }
-            segment @ (PROBATION | PROTECTED) => {
-                self.remove(lpn);
-                self.push(lpn, segment);
-                None
-            }
-            _ => {
-                let held = self.lists[PROBATION].len() + self.lists[PROTECTED].len();
-                let last = self.lists[PROBATION].tail();
-                let leaves = last.filter(|_| held == self.entries);
-                if let Some(last) = leaves {
-                    self.remove(last);
-                }
-                self.push(lpn, PROBATION);
-                leaves
-            }
-        }
-    }
-
-    /// The last of the protected segment goes to the head of the probationary one.
-    fn fall_back(&mut self) {
-        if let Some(last) = self.lists[PROTECTED].tail() {
-            self.remove(last);
-            self.push(last, PROBATION);
-        }
-    }
-
-    /// An entry leaves its segment, if it is in one.
-    fn remove(&mut self, lpn: u32) {
-        let segment = std::mem::replace(&mut self.segment[lpn as usize], NEITHER);
-        if let Some(list) = self.lists.get_mut(usize::from(segment)) {
-            list.remove(&mut self.links, lpn);
-        }
-    }
-
-    fn push(&mut self, lpn: u32, segment: usize) {
-        self.lists[segment].push_head(&mut self.links, lpn);
-        self.segment[lpn as usize] = segment as u8;
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.links.heap_bytes() + self.segment.capacity()
     }
 }
 

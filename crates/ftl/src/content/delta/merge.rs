@@ -215,7 +215,7 @@ where
         }
         self.unpack(core, object);
         self.objects.set_whole(object, ppn);
-        core.keeper.moved(object);
+        core.keeper.made_whole(object);
     }
 
     /// Reads the flash pages of an object, without those in RAM; answers when each is there.

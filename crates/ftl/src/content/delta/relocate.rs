@@ -143,7 +143,7 @@ where
         let pack = delta.packs.push(Filler::Gc, slot, live, value);
         delta.counters.repacked += 1;
         self.objects.repack(slot.object, pack);
-        core.keeper.moved(slot.object);
+        core.keeper.waits(slot.object);
         note_removed(core, removed);
         Ok(())
     }
@@ -173,6 +173,7 @@ where
         core.counters.programs_gc += 1;
         delta.counters.repack_programs += 1;
         delta.packs.placed(Filler::Gc, ppn);
+        self.tell_of_pack(core, owner);
         Ok(())
     }
 

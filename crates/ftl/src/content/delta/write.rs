@@ -31,6 +31,7 @@ use crate::content::{Candidate, CandidateRead};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
+use crate::mapping::Mapping;
 use crate::mapping::objects::NO_OBJECT;
 
 /// A write in fewer bytes than a page.
@@ -307,7 +308,19 @@ where
         let (ppn, done) = core.append_to_lane(plane, Stream::Log, when, unit, tag)?;
         core.counters.programs_log += 1;
         delta.packs.placed(filler, ppn);
+        self.tell_of_pack(core, owner);
         Ok(Some(done))
+    }
+
+    /// Values that waited in RAM lie in a packed page now: tells whoever keeps the map.
+    pub fn tell_of_pack<F, K>(&self, core: &mut Core<F, K>, owner: u32)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if K::DEMAND {
+            self.each_value(owner, &mut |object| core.keeper.moved(object));
+        }
     }
 
     /// Packed pages with live differences that there may be.
@@ -458,7 +471,7 @@ where
     pub fn fetch_base<F, K>(
         &mut self,
         core: &mut Core<F, K>,
-        at: Time,
+        ready: Ready,
         lpn: u32,
         read: Option<Candidate<C>>,
         tag: Tag,
@@ -480,7 +493,7 @@ where
         if read == Some(candidate) {
             return Ok(None);
         }
-        let (_, done) = core.read(Ready::At(at), ppn, Cause::Delta, tag)?;
+        let (_, done) = core.read(ready, ppn, Cause::Delta, tag)?;
         Ok(Some((candidate, done)))
     }
 }

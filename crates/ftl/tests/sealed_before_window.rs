@@ -1,0 +1,113 @@
+//! Victims sealed before the window of old versions begins: they are preferred, and any will do without them.
+
+mod common;
+
+use common::values::{Lengths, Page, V};
+use flashlore_content::history::HistoryOptions;
+use flashlore_content::{DedupOptions, NoCensus};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::record::{Op, Recorded};
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{BlockId, Geometry, Tag, When};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
+
+type Medium = Recorded<Checked<MemoryFlash<Page>>>;
+type Ftl = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
+
+const PAGES: u32 = 8;
+
+/// A device with blocks of eight pages.
+fn device(sealed_before_window: bool) -> Ftl {
+    let geometry = Geometry::single_plane(24, PAGES, 4096).unwrap();
+    let mut options = FtlOptions::new(80);
+    options.collect.sealed_before_window = sealed_before_window;
+    let policies = Policies {
+        dedup: DedupOptions {
+            index_entries: Some(0),
+            fingerprint_bits: 64,
+            verify: false,
+            bypass: None,
+            out_of_line: false,
+        },
+        delta: None,
+        versions: Some(VersionsOptions {
+            history: HistoryOptions {
+                max_entries: None,
+                schedule: None,
+            },
+            least_window: 0,
+            on_pressure: OnPressure::Shrink,
+            reserve: 0,
+            entries_in_ram: None,
+        }),
+        encoder: Lengths {
+            least: 1,
+            most: 1,
+            alone: 0,
+        },
+    };
+    let medium = Recorded::new(Checked::new(MemoryFlash::new(geometry)));
+    let mut ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap();
+    ftl.begin_history();
+    ftl
+}
+
+fn write(ftl: &mut Ftl, at: u64, lpn: u32) {
+    ftl.advance(at).unwrap();
+    ftl.set_instant(at);
+    let value = V(at as u32 * 100 + lpn);
+    ftl.write_unhashed(When::now(at), lpn, value, Unhashed::Off, Tag::NONE)
+        .unwrap();
+}
+
+/// Fills blocks 0 to 4 at the instants 1 to 5; of the first three dies a page each, of the others seven
+/// pages each, and their versions are forgotten, as are those of all that is written later: most blocks hold
+/// nothing in the end. Answers what is erased first when the device becomes full.
+fn first_victim(sealed_before_window: bool, window: u64) -> BlockId {
+    let mut ftl = device(sealed_before_window);
+    for block in 0..5 {
+        for page in 0..PAGES {
+            write(&mut ftl, u64::from(block) + 1, block * PAGES + page);
+        }
+    }
+    for block in 0..5 {
+        let dying = if block < 3 { 1 } else { 7 };
+        for page in 0..dying {
+            write(&mut ftl, 10, block * PAGES + page);
+        }
+    }
+    ftl.purge(0..40);
+    ftl.advance_window(window);
+    ftl.core_mut().flash_mut().take();
+    for lpn in 0.. {
+        write(&mut ftl, 20 + u64::from(lpn), 40 + lpn % 40);
+        ftl.purge(40..80);
+        let ops = ftl.core_mut().flash_mut().take();
+        let erased = ops.iter().find_map(|op| match op {
+            Op::Erase { block } => Some(*block),
+            _ => None,
+        });
+        ftl.check().unwrap();
+        if let Some(block) = erased {
+            return block;
+        }
+    }
+    unreachable!("the device has an end")
+}
+
+#[test]
+fn a_block_sealed_before_the_window_goes_before_emptier_ones() {
+    // Without the filter the emptiest goes, whenever it was sealed.
+    assert!(first_victim(false, 3).0 > 4);
+    // Before 3 the first two were sealed, the one at 3 was not.
+    assert!(first_victim(true, 3).0 < 2);
+    // All five were: the emptiest of them.
+    assert!([3, 4].contains(&first_victim(true, 9).0));
+}
+
+#[test]
+fn any_block_goes_where_none_was_sealed_before_the_window() {
+    assert!(first_victim(true, 1).0 > 4);
+}
