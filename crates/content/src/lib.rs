@@ -6,6 +6,7 @@
 //! | [`bytes`] | its instances over bytes: keyed digests of real pages |
 //! | [`dedup`] | CA-SSD: the fingerprint index, and when to switch it off |
 //! | [`delta`] | DeltaFTL: values in fewer bytes than a page |
+//! | [`similar`] | I-CASH: which stored page resembles a page |
 //! | [`history`] | BVSSD: what every page referred to at earlier instants |
 //! | [`census`] | the oracle that splits programs into unique, duplicate and reborn |
 
@@ -15,6 +16,7 @@ pub mod dedup;
 pub mod delta;
 pub mod history;
 pub mod page;
+pub mod similar;
 
 pub use bytes::{Digest, DigestTag, PAGE_BYTES, PageBytes, VolumeKey};
 pub use census::{Census, Ledger, NoCensus, ValueLedger};
@@ -22,3 +24,4 @@ pub use dedup::{Dedup, DedupOptions};
 pub use delta::{Encoder, NoEncoder};
 pub use history::{History, HistoryOptions, NO_OBJECT, TooOld, Version};
 pub use page::{Content, PageTag};
+pub use similar::{SimilarIndex, Sketch};

@@ -6,6 +6,7 @@
 //! | [`form`] | [`Codec`], and the header that every encoded page begins with |
 //! | [`mod@decode`] | encoded bytes, and perhaps a base, to the page; or an error |
 //! | `lz4` | exclusive or with the base, then LZ4 |
+//! | [`mod@sketch`] | numbers that pages which are alike have in common |
 //! | `copy` | copies from the base and from the page itself: survives shifts |
 //!
 //! Invariants: what [`Encoder`] gives decodes to the same page against the same base; decoding takes
@@ -17,10 +18,12 @@ pub mod decode;
 pub mod encoder;
 pub mod form;
 mod lz4;
+pub mod sketch;
 
 pub use decode::{DecodeError, decode};
 pub use encoder::Encoder;
 pub use form::{Codec, Form, HEADER_BYTES};
+pub use sketch::sketch;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 4096;

@@ -32,11 +32,13 @@ pub mod tier;
 use std::marker::PhantomData;
 
 use flashlore_content::dedup::DedupCounters;
+use flashlore_content::delta::Value;
 use flashlore_content::history::TooOld;
-use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
+use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder, Sketch};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
 use self::delta::packs::Filler;
+use self::delta::similar::{SimilarCounters, SimilarOptions};
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
 use self::history::{ReturnCost, VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
@@ -250,7 +252,7 @@ where
             prefetch: None,
             ledger,
             encoder,
-            delta: delta.map(|options| Delta::new(options, exported, most_packs)),
+            delta: delta.map(|options| Delta::new(options, exported, most_packs, most_objects)),
             versions: versions.map(|options| Versions::new(exported, options)),
             referenced: 0,
             located: Vec::new(),
@@ -338,6 +340,9 @@ where
         if let Some(delta) = &mut self.store.delta {
             delta.counters = DeltaCounters::default();
             delta.viability.bypassed = 0;
+            if let Some(similar) = &mut delta.similar {
+                similar.counters = SimilarCounters::default();
+            }
         }
         self.store.ledger.restart();
     }
@@ -412,7 +417,21 @@ where
         E::ON && self.store.begin_write(lpn)
     }
 
-    /// The page that a write to be encoded is compared with: reads it, unless it is what was `read`
+    /// From now on a page that has nothing to differ from becomes a difference from whatever page resembles it,
+    /// if that was written since; nothing changes where there are no differences.
+    pub fn find_similar_bases(&mut self, options: SimilarOptions) {
+        let most_objects = self.core.geometry.units();
+        if let Some(delta) = self.store.delta.as_mut().filter(|_| E::ON) {
+            delta.find_similar_bases(options, most_objects);
+        }
+    }
+
+    /// Whether a write of a page that is to be encoded has to be sketched first.
+    pub fn needs_sketch(&self, lpn: u32) -> bool {
+        self.store.needs_sketch(lpn)
+    }
+
+    /// The page that a write of `new`, to be encoded, is compared with: reads it, unless it is what was `read`
     /// already. `None` if nothing is to be read: the write may be committed.
     ///
     /// While a page is read the map goes on changing, so ask again, with what was read, before the commit.
@@ -423,9 +442,13 @@ where
         &mut self,
         at: Time,
         lpn: u32,
+        new: C,
         read: Option<Candidate<C>>,
         tag: Tag,
-    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
+    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>>
+    where
+        C: Into<F::Page>,
+    {
         let mut ready = Ready::At(at);
         if K::DEMAND && read.is_none() && self.store.base_of(lpn).is_some() {
             // Its entry says where it lies, and is counted as used once by a write.
@@ -433,7 +456,12 @@ where
             ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
             self.store.located.push(lpn);
         }
-        self.store.fetch_base(&mut self.core, ready, lpn, read, tag)
+        let new = Value {
+            content: new,
+            page: &new.into(),
+        };
+        let core = &mut self.core;
+        self.store.fetch_base(core, ready, lpn, new, read, tag)
     }
 
     /// Accesses the map entry of a page that is changed, unless the read of its base did so and it is
@@ -671,11 +699,13 @@ where
             page,
             encode,
         } = new;
-        if E::ON
-            && encode
-            && let Some(stored) = self.store_encoded(when, lpn, content, &page, tag)?
-        {
-            return Ok(stored);
+        let mut sketch = None;
+        if E::ON && encode {
+            let page = &page;
+            sketch = self.store.sketch(lpn, Value { content, page });
+            if let Some(stored) = self.store_encoded(when, lpn, content, page, sketch, tag)? {
+                return Ok(stored);
+            }
         }
         if E::ON {
             self.store.make_room(&mut self.core, when.at)?;
@@ -686,6 +716,9 @@ where
             Ok((ppn, done)) => {
                 self.core.counters.host_writes += 1;
                 self.store.objects.place(object, ppn);
+                if E::ON {
+                    self.store.enter_similar(object, sketch);
+                }
                 self.store.ledger.born(content);
                 Ok((object, done))
             }
@@ -726,12 +759,16 @@ where
         lpn: u32,
         content: C,
         page: &F::Page,
+        sketch: Option<Sketch>,
         tag: Tag,
     ) -> Result<Option<(u32, Completion)>, FtlError<F::Error>> {
-        let Some(encoding) = self.store.encode(&mut self.core, lpn, content, page)? else {
+        let core = &mut self.core;
+        let encoding = self
+            .store
+            .encode(core, lpn, content, page, sketch.as_ref())?;
+        let Some(encoding) = encoding else {
             return Ok(None);
         };
-        let core = &mut self.core;
         let stored = self
             .store
             .store_packed(core, when, lpn, content, encoding, tag)?;
@@ -1083,6 +1120,10 @@ where
         let delta = self.store.delta.as_ref()?;
         Some(DeltaCounters {
             bypassed: delta.viability.bypassed,
+            similar: delta
+                .similar
+                .as_ref()
+                .map_or_else(Default::default, |s| s.counters),
             ..delta.counters
         })
     }

@@ -39,6 +39,7 @@ const DELTA: DeltaOptions = DeltaOptions {
     },
     lambda: 0,
     most_pinned: u32::MAX,
+    similar: None,
 };
 
 /// What is on.

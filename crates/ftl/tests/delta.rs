@@ -77,6 +77,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
                     },
                     lambda,
                     most_pinned: pinned,
+                    similar: None,
                 }
             },
         )

@@ -114,6 +114,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
                 },
                 lambda: 0,
                 most_pinned: u32::MAX,
+                similar: None,
             },
         )
 }
@@ -160,7 +161,7 @@ impl Core {
         self.writers.push(u64::from(lpn));
         let encode = self.ftl.begin_write(lpn);
         if encode {
-            self.ftl.fetch_base(0, lpn, None, Tag::NONE).unwrap();
+            self.ftl.fetch_base(0, lpn, value, None, Tag::NONE).unwrap();
         }
         let when = When::now(0);
         self.ftl
@@ -405,6 +406,7 @@ fn never() -> DeltaOptions {
         },
         lambda: 0,
         most_pinned: u32::MAX,
+        similar: None,
     }
 }
 

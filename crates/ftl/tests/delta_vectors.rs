@@ -35,6 +35,7 @@ const PAPER: DeltaOptions = DeltaOptions {
     },
     lambda: 0,
     most_pinned: u32::MAX,
+    similar: None,
 };
 
 fn fixed(bytes: u16) -> Lengths {

@@ -81,6 +81,7 @@ fn policies(on: On) -> Policies<Lengths> {
         },
         lambda: 0,
         most_pinned: u32::MAX,
+        similar: None,
     };
     let versions = VersionsOptions {
         history: HistoryOptions {
@@ -338,7 +339,7 @@ fn write<K: MapKeeper<Page>>(
     let when = When::now(now);
     let encode = ftl.begin_write(lpn);
     if encode {
-        ftl.fetch_base(now, lpn, None, Tag::NONE).unwrap();
+        ftl.fetch_base(now, lpn, value, None, Tag::NONE).unwrap();
     }
     let done = match hashes {
         true => ftl

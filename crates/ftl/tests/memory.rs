@@ -53,6 +53,7 @@ fn device() -> Ftl {
             },
             lambda: 0,
             most_pinned: exported,
+            similar: None,
         }),
         versions: Some(VersionsOptions {
             history: HistoryOptions {

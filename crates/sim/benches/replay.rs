@@ -374,6 +374,7 @@ fn differences(options: &FtlOptions) -> DeltaOptions {
         },
         lambda: 0,
         most_pinned: options.exported,
+        similar: None,
     }
 }
 
@@ -382,6 +383,7 @@ fn lzf(scan_period: u64) -> CodecTimes {
     CodecTimes {
         encode: 43_961,
         decode: 10_884,
+        sketch: 0,
         scan_period,
     }
 }

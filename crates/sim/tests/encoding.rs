@@ -75,6 +75,7 @@ fn device() -> Device {
             },
             lambda: 0,
             most_pinned: u32::MAX,
+            similar: None,
         }),
         versions: None,
         encoder: Drawn::new(half, half, 1),
@@ -110,6 +111,7 @@ fn means(device: &mut Device, requests: Vec<Request>) -> (f64, f64) {
         codec: CodecTimes {
             encode: ENCODE,
             decode: DECODE,
+            sketch: 0,
             scan_period: 0,
         },
         record: 0,

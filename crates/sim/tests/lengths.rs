@@ -320,3 +320,81 @@ fn what_has_no_length_is_refused_before_the_run_begins() {
     let plain = config("ca-ssd-4g", "plain", &codec);
     assert!(check(&plain, &without, None).is_ok());
 }
+
+/// Two families of pages: of noise that differs in 200 bytes within a family.
+struct Families;
+
+impl PageSource for Families {
+    fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
+        let noise = |state: &mut u64| {
+            *state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            (*state >> 56) as u8
+        };
+        let mut family = 1 + u64::from(value % 2);
+        into.fill_with(|| noise(&mut family));
+        let mut own = 100 + u64::from(value);
+        into[1000..1200].fill_with(|| noise(&mut own));
+        value < 100
+    }
+}
+
+#[test]
+fn first_writes_become_differences_from_pages_that_resemble_them() {
+    let settings = [
+        "codec.ratio=codec",
+        "delta.base=similar",
+        "codec.mhz=1",
+        "codec.encode_cycles=0",
+        "codec.decode_cycles=0",
+    ];
+    let run_with = |cycles: u64| {
+        let cycles = format!("codec.sketch_cycles={cycles}");
+        let settings = [&settings[..], &[cycles.as_str()]].concat();
+        // The third page is of another family, the fourth resembles it, and the last is an update.
+        let writes = [(0, 0, 0), (1, 2, 0), (2, 1, 0), (3, 3, 0), (0, 4, 0)];
+        run(
+            "delta-ftl",
+            &settings,
+            &mut Made::new(&writes),
+            Some(&Families),
+        )
+    };
+    let result = run_with(0);
+    let mut encoder = Encoder::new();
+    let mut length = |base, new| {
+        let (mut old, mut page) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+        assert!(Families.fill(base, &mut old) && Families.fill(new, &mut page));
+        let encoded = encoder.delta(Codec::Copy, &old, &page, PAGE_BYTES);
+        encoded.map_or(PAGE_BYTES, <[u8]>::len) as u64
+    };
+    let similar = length(0, 2) + length(1, 3);
+    assert_eq!(differences(&result), (similar + length(0, 4), 3));
+    let counted = &result.delta.similar;
+    assert_eq!((counted.asked, counted.found, counted.taken), (4, 2, 2));
+    let mean = similar as f64 / 2.0 / PAGE_BYTES as f64;
+    assert_eq!(counted.mean_rc, Some(mean));
+    // Four of five writes are sketched, 1 us a cycle; the update has a base of its own.
+    let mean = |result: &RunResult| result.response_us.write.mean.unwrap();
+    let longer = mean(&run_with(500)) - mean(&result);
+    assert!((longer - 400.0).abs() < 1.0, "{longer}");
+}
+
+#[test]
+fn similarity_needs_bytes() {
+    use flashlore_sim::config::{Settings, load_system};
+    for (ratio, works) in [("drawn", false), ("trace", false), ("codec", true)] {
+        let ratio = format!("codec.ratio={ratio}");
+        let settings = Settings::parse(&["delta.base=similar", &ratio]).unwrap();
+        let loaded = load_system("combined", &settings);
+        assert_eq!(loaded.is_ok(), works, "{ratio}");
+        if let Err(error) = loaded {
+            let text = error.to_string();
+            assert!(
+                text.contains("delta.base") && text.contains("codec.ratio"),
+                "{text}"
+            );
+        }
+        // Where nothing is stored as differences the key says nothing.
+        assert!(load_system("compress", &settings).is_ok());
+    }
+}

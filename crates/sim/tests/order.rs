@@ -67,6 +67,7 @@ const HOST: Host = Host {
     codec: CodecTimes {
         encode: 0,
         decode: 0,
+        sketch: 0,
         scan_period: 0,
     },
     record: 0,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flashlore_content::delta::Value;
-use flashlore_content::{Encoder, PAGE_BYTES, VolumeKey};
+use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
@@ -226,6 +226,10 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
         let bytes = self.codec.alone(Codec::default(), &new.page.bytes, limit);
         encoded(&new.page.record, 0, bytes)
+    }
+
+    fn sketch(&mut self, new: Value<'_, C, StoredUnit>) -> Option<Sketch> {
+        Some(Sketch(flashlore_delta::sketch(&new.page.bytes)))
     }
 
     fn decode(&mut self, base: Option<&StoredUnit>, value: &Arc<PackedValue>) -> StoredUnit {

@@ -9,6 +9,7 @@ use flashlore_content::history::{History, TooOld};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::content::delta::DeltaCounters;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
@@ -102,6 +103,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn dedup_counters(&self) -> Option<DedupCounters>;
     /// What encoding counted.
     fn encoding_counters(&self) -> Option<DeltaCounters>;
+    /// Bases are chosen by similarity from now on.
+    fn find_similar_bases(&mut self, options: SimilarOptions);
     /// Where an address lies.
     fn location(&self, lpn: u32) -> Option<Ppn>;
     /// Where what an owner holds lies.
@@ -210,6 +213,8 @@ impl<M: Medium> Layer<M> for Plain<M> {
     fn encoding_counters(&self) -> Option<DeltaCounters> {
         None
     }
+
+    fn find_similar_bases(&mut self, _options: SimilarOptions) {}
 
     fn location(&self, lpn: u32) -> Option<Ppn> {
         let map = self.ftl.map();
@@ -450,6 +455,10 @@ where
 
     fn encoding_counters(&self) -> Option<DeltaCounters> {
         self.ftl.delta_counters()
+    }
+
+    fn find_similar_bases(&mut self, options: SimilarOptions) {
+        self.ftl.find_similar_bases(options);
     }
 
     fn location(&self, lpn: u32) -> Option<Ppn> {

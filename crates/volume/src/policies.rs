@@ -60,6 +60,7 @@ pub(crate) fn delta_options(id: &Identity) -> Option<DeltaOptions> {
         // As the simulated system: docs/composition.md.
         lambda: 250,
         most_pinned: u32::MAX,
+        similar: None,
     })
 }
 

@@ -15,6 +15,7 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
 use flashlore_ftl::content::delta::DeltaCounters;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::Medium;
 
@@ -100,6 +101,13 @@ impl<M: Medium> Volume<M> {
     /// What encoding counted since the volume was opened, if values are encoded.
     pub fn encoding_counters(&self) -> Option<DeltaCounters> {
         self.layer.encoding_counters()
+    }
+
+    /// From now on, until the volume is closed, a page that has nothing to differ from becomes a difference from
+    /// whatever page resembles it. Only pages written since are found: the index of sketches is in RAM and begins
+    /// empty. Nothing about it is stored; a volume without differences stays as it is.
+    pub fn find_similar_bases(&mut self, options: SimilarOptions) {
+        self.layer.find_similar_bases(options);
     }
 
     /// Why the volume is read-only, if it is.

@@ -11,6 +11,8 @@ pub mod drawn;
 
 pub use drawn::{Drawn, Ratio};
 
+use crate::similar::Sketch;
+
 /// A value and the page that holds it.
 #[derive(Debug)]
 pub struct Value<'a, C, P> {
@@ -49,6 +51,12 @@ pub trait Encoder<C, P> {
 
     /// The value compressed by itself, and its length in bytes, if that is at most `limit`.
     fn alone(&mut self, new: Value<'_, C, P>, limit: u16) -> Option<(u16, Self::Encoded)>;
+
+    /// The super-features of a value, by which pages that resemble it are found; nothing where its bytes are
+    /// not known.
+    fn sketch(&mut self, _new: Value<'_, C, P>) -> Option<Sketch> {
+        None
+    }
 
     /// The page again; `base` is what the difference was taken from.
     fn decode(&mut self, base: Option<&P>, encoded: &Self::Encoded) -> P;

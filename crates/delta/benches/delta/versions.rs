@@ -1,6 +1,6 @@
 //! Consecutive versions of pages, in the order of their writes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use flashlore_delta::{PAGE_BYTES, Page};
@@ -14,19 +14,32 @@ use flashlore_trace::{
 const REQUESTS: f64 = 30_000.0;
 
 /// A page before and after a write that changed it.
+#[allow(dead_code)]
 pub struct Pair<'a> {
     pub old: &'a Page,
     pub new: &'a Page,
 }
 
-/// The overwrites of a workload that change their page.
+/// A value when it is written first.
+#[allow(dead_code)]
+pub struct Written<'a> {
+    pub page: &'a Page,
+    /// Whether its page was never touched before.
+    pub is_first: bool,
+}
+
+/// The values of a workload, and the overwrites that change their page.
 pub struct Versions {
     pub name: String,
     pages: Vec<Page>,
     /// Values before and after.
     overwrites: Vec<(u32, u32)>,
+    /// Values in the order of their first writes, and whether these were the first of their page.
+    written: Vec<(u32, bool)>,
 }
 
+// Each benchmark uses one of the two lists.
+#[allow(dead_code)]
 impl Versions {
     /// Those of a capture, if it is there.
     pub fn captured(name: &str) -> Option<Versions> {
@@ -82,6 +95,16 @@ impl Versions {
         held.versions(name, &recipes, recipes.len())
     }
 
+    /// The first `most` values that were written.
+    pub fn written(&self, most: usize) -> Vec<Written<'_>> {
+        let first = self.written.iter().take(most);
+        let written = first.map(|&(value, is_first)| Written {
+            page: &self.pages[value as usize],
+            is_first,
+        });
+        written.collect()
+    }
+
     /// At most `most` of the overwrites, spread evenly.
     pub fn pairs(&self, most: usize) -> Vec<Pair<'_>> {
         let count = self.overwrites.len().min(most);
@@ -102,15 +125,21 @@ impl Versions {
 struct Held {
     values: HashMap<(u32, u64), u32>,
     overwrites: Vec<(u32, u32)>,
+    seen: HashSet<u32>,
+    written: Vec<(u32, bool)>,
 }
 
 impl Held {
     fn access(&mut self, page: (u32, u64), op: Op, value: u32) {
         match op {
-            Op::Write => match self.values.insert(page, value) {
-                Some(old) if old != value => self.overwrites.push((old, value)),
-                _ => {}
-            },
+            Op::Write => {
+                let old = self.values.insert(page, value);
+                if self.seen.insert(value) {
+                    self.written.push((value, old.is_none()));
+                }
+                self.overwrites
+                    .extend(old.filter(|&old| old != value).map(|old| (old, value)));
+            }
             // What a page holds before it is written, a read tells.
             _ => {
                 self.values.entry(page).or_insert(value);
@@ -127,10 +156,12 @@ impl Held {
         let known = |value: u32| (value as usize) < values;
         self.overwrites
             .retain(|&(old, new)| known(old) && known(new));
+        self.written.retain(|&(value, _)| known(value));
         Versions {
             name: name.to_owned(),
             pages,
             overwrites: self.overwrites,
+            written: self.written,
         }
     }
 }

@@ -123,7 +123,7 @@ where
             encoder: policies.encoder,
             delta: policies
                 .delta
-                .map(|options| Delta::new(options, map.len() as u32, 0)),
+                .map(|options| Delta::new(options, map.len() as u32, 0, most)),
             versions: policies
                 .versions
                 .zip(history)

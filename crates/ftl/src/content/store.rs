@@ -210,6 +210,11 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         } else {
             core.invalidate(self.objects.at(object));
         }
+        if E::ON
+            && let Some(delta) = &mut self.delta
+        {
+            delta.forget_similar(object);
+        }
         self.ledger.died(content);
         self.objects.free(object);
     }
@@ -350,6 +355,10 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         delta
             .packs
             .check(|object| object != NO_OBJECT && self.is_live_difference(object))?;
+        if let Some(similar) = &delta.similar {
+            let is_base = |o: u32| objects.is_alive(o) && !objects.is_difference(o);
+            similar.index.check(is_base)?;
+        }
         let packed = alive.iter().filter(|&&o| objects.is_packed(o));
         for &object in packed.clone() {
             let found = objects.packed(object);
@@ -458,7 +467,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         let scan = self.scan.as_ref().map_or(0, Scan::heap_bytes);
         let scan = scan + self.prefetch.as_ref().map_or(0, Prefetch::heap_bytes);
         let delta = self.delta.as_ref().map_or(0, |delta| {
-            delta.heat.heap_bytes() + delta.packs.heap_bytes()
+            let similar = delta.similar.as_ref().map_or(0, |s| s.index.heap_bytes());
+            delta.heat.heap_bytes() + delta.packs.heap_bytes() + similar
         });
         let versions = self.versions.as_ref();
         let history = versions.map_or(0, |v| v.history.heap_bytes());

@@ -1,7 +1,7 @@
 //! Values, pages that hold them whole or encoded, and an encoder that refuses the wrong base.
 
-use flashlore_content::Content;
 use flashlore_content::delta::{Encoder, Value};
+use flashlore_content::{Content, Sketch};
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +98,18 @@ impl Encoder<V, Page> for Lengths {
             value: new.content,
         };
         (length <= limit).then_some((length, encoded))
+    }
+
+    /// Values with numbers near each other are alike, and more so the nearer.
+    fn sketch(&mut self, new: Value<'_, V, Page>) -> Option<Sketch> {
+        let number = new.content.0;
+        let supers = [
+            number / 4,
+            number / 16 + 1,
+            number / 64 + 2,
+            number / 256 + 3,
+        ];
+        Some(Sketch(supers.map(|s| s.wrapping_mul(0x9E37_79B1))))
     }
 
     fn decode(&mut self, base: Option<&Page>, encoded: &Encoded) -> Page {

@@ -7,6 +7,7 @@ use flashlore_content::history::{HistoryOptions, Schedule, Tier};
 use flashlore_ftl::VictimChoice;
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use proptest::prelude::*;
@@ -244,9 +245,10 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
         prop_oneof![Just(None), (1u32..40).prop_map(Some)],
         prop_oneof![Just(0u32), Just(100), Just(1500)],
         prop_oneof![Just(u32::MAX), 0u32..60],
+        similar_options(),
     );
     (forms, 0u8..3, 2u8..17, limits).prop_map(|(forms, hot_writes, hot_reads, limits)| {
-        let (most_bytes, entries, lambda, most_pinned) = limits;
+        let (most_bytes, entries, lambda, most_pinned, similar) = limits;
         DeltaOptions {
             differences: forms.0,
             compress: forms.1,
@@ -264,8 +266,17 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
             },
             lambda,
             most_pinned,
+            similar,
         }
     })
+}
+
+/// Bases by similarity or not; a small index forgets some, and few differences may share a base.
+fn similar_options() -> impl Strategy<Value = Option<SimilarOptions>> {
+    let entries = prop_oneof![0u32..20, Just(1000)];
+    let drawn = (entries, prop_oneof![1u32..4, Just(1000)]);
+    let drawn = drawn.prop_map(|(entries, sharers)| SimilarOptions { entries, sharers });
+    prop_oneof![1 => Just(None), 1 => drawn.prop_map(Some)]
 }
 
 fn versions_options() -> impl Strategy<Value = VersionsOptions> {

@@ -13,7 +13,7 @@ use super::layer::Origin;
 use super::presets::Kind;
 use super::rules;
 use super::settings::Settings;
-use super::system::{Sampling, SystemConfig};
+use super::system::{RatioFrom, Sampling, SystemConfig};
 use super::template::Template;
 use flashlore_content::history::PAPER_ENTRY_BYTES;
 use flashlore_units::{Bytes, Entries, Nanos};
@@ -379,7 +379,9 @@ fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
     check_durations([
         ("codec.encode_cycles", codec.encode_time()),
         ("codec.decode_cycles", codec.decode_time()),
+        ("codec.sketch_cycles", codec.sketch_time()),
     ])?;
+    check_similar(system)?;
     if system.encodes() && system.dedup.enabled && system.dedup.out_of_line {
         let message = "pages hashed in idle time must be whole, which delta and compress exclude";
         return Err(Fault::new("dedup.out_of_line", message));
@@ -388,6 +390,27 @@ fn check_encoding(system: &SystemConfig) -> Result<(), Fault> {
         let message =
             "a value that is merged is looked up without comparing, which verify excludes";
         return Err(Fault::new("dedup.verify", message));
+    }
+    Ok(())
+}
+
+fn check_similar(system: &SystemConfig) -> Result<(), Fault> {
+    let delta = &system.delta;
+    if system.looks_for_similar() && system.codec.ratio != RatioFrom::Codec {
+        let message = "\"similar\" finds pages by their bytes, which needs codec.ratio = \"codec\" (and a \
+                       trace with a file of pages, or a profile with similarity)";
+        return Err(Fault::new("delta.base", message));
+    }
+    let sharers = delta.base_sharers.0;
+    if !(1..=u64::from(u32::MAX)).contains(&sharers) {
+        let message = format!("expected 1 to 2^32 - 1, found {sharers}");
+        return Err(Fault::new("delta.base_sharers", message));
+    }
+    if delta.base_entries == Entries::Limited(0) {
+        return Err(Fault::new(
+            "delta.base_entries",
+            "expected at least one entry, found 0",
+        ));
     }
     Ok(())
 }

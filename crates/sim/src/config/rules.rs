@@ -112,6 +112,10 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 ..part(key, "history.form")
             };
             let delta = |key| part(key, "delta.enabled");
+            let similar = |key| Condition {
+                needs: vec![json!("similar")],
+                ..part(key, "delta.base")
+            };
             let compress = |key| part(key, "compress.enabled");
             let ratio = |key, from: &[&str]| Condition {
                 key,
@@ -161,6 +165,13 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 delta("delta.protected"),
                 delta("delta.lambda"),
                 delta("delta.pinned"),
+                delta("delta.base"),
+                delta("delta.base_entries"),
+                delta("delta.base_sharers"),
+                similar("delta.base_entries"),
+                similar("delta.base_sharers"),
+                delta("codec.sketch_cycles"),
+                similar("codec.sketch_cycles"),
                 delta("delta.mean"),
                 delta("delta.deviation"),
                 ratio("delta.mean", &["drawn"]),

@@ -183,10 +183,26 @@ pub struct DeltaConfig {
     pub lambda: f64,
     /// The most pages, as a share of the exported ones, that differences alone may keep alive.
     pub pinned: Share,
+    /// What differences are taken from.
+    pub base: Base,
+    /// Entries of the signature index. Used by [`Base::Similar`] alone.
+    pub base_entries: Entries,
+    /// Differences from one page from which on it is not found any more. Used by [`Base::Similar`] alone.
+    pub base_sharers: Count,
     /// Mean of R_c where it is drawn.
     pub mean: f64,
     /// Standard deviation of R_c where it is drawn.
     pub deviation: f64,
+}
+
+/// What differences are taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Base {
+    /// What the page held (DeltaFTL).
+    Address,
+    /// That, or for a page without it whatever page resembles it (I-CASH).
+    Similar,
 }
 
 /// Values compressed by themselves.
@@ -215,6 +231,8 @@ pub struct CodecConfig {
     pub encode_cycles: Count,
     /// Cycles to decode one.
     pub decode_cycles: Count,
+    /// Cycles to sketch one. Used by [`Base::Similar`] alone.
+    pub sketch_cycles: Count,
     /// Whether encoding is bypassed while it would make writes slower.
     pub viability: bool,
     /// Encoded writes over which the mean of R_c is taken.
@@ -257,6 +275,11 @@ impl CodecConfig {
         self.time(self.decode_cycles)
     }
 
+    /// Time to sketch one.
+    pub fn sketch_time(&self) -> Nanos {
+        self.time(self.sketch_cycles)
+    }
+
     fn time(&self, cycles: Count) -> Nanos {
         let nanos = u128::from(cycles.0) * 1000;
         let time = (nanos + u128::from(self.mhz) / 2).checked_div(u128::from(self.mhz));
@@ -268,6 +291,11 @@ impl SystemConfig {
     /// Whether pages are stored in fewer bytes than a page.
     pub fn encodes(&self) -> bool {
         self.delta.enabled || self.compress.enabled
+    }
+
+    /// Whether pages that resemble each other are looked for.
+    pub fn looks_for_similar(&self) -> bool {
+        self.delta.enabled && self.delta.base == Base::Similar
     }
 
     /// Whether old versions are kept as parities.

@@ -12,6 +12,7 @@ use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
 use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
 use flashlore_ftl::content::delta::{DeltaOptions, packs};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
@@ -238,6 +239,13 @@ pub fn delta_options<'a>(
         },
         lambda: (delta.lambda * 1000.0).round() as u32,
         most_pinned: (exported * delta.pinned.get()) as u32,
+        similar: system.looks_for_similar().then(|| SimilarOptions {
+            entries: match delta.base_entries {
+                Entries::Unlimited => u32::MAX,
+                Entries::Limited(entries) => count(entries),
+            },
+            sharers: count(delta.base_sharers.0),
+        }),
     };
     let lengths = lengths(system, seed, pages)?;
     Ok((system.encodes().then_some(options), lengths))
@@ -379,6 +387,11 @@ pub fn codec_times(system: &SystemConfig) -> CodecTimes {
     CodecTimes {
         encode: system.codec.encode_time().0,
         decode: system.codec.decode_time().0,
+        sketch: if system.looks_for_similar() {
+            system.codec.sketch_time().0
+        } else {
+            0
+        },
         scan_period: if system.delta.enabled {
             system.delta.scan_period.0
         } else {

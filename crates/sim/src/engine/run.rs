@@ -26,7 +26,7 @@ use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES, config_hash
 use crate::results::{
     BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
     Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunOutput,
-    RunResult, RunSpeed, TraceFile, Utilization, peak_rss_bytes,
+    RunResult, RunSpeed, Similar, TraceFile, Utilization, peak_rss_bytes,
 };
 
 /// What a run does besides simulating.
@@ -592,6 +592,12 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
         bypassed: d.bypassed,
         encoded: d.differences,
         mean_rc: mean_share(d.difference_bytes, d.differences),
+        similar: Similar {
+            asked: d.similar.asked,
+            found: d.similar.found,
+            taken: d.similar.taken,
+            mean_rc: mean_share(d.similar.taken_bytes, d.similar.taken),
+        },
         reads: d.reads,
         double_reads: d.double_reads,
         merges: Merges {

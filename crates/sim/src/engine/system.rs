@@ -110,13 +110,18 @@ pub trait System {
     fn begin_trim(&mut self, _lpn: u32) -> bool {
         false
     }
+    /// Whether the write of a unit that is to be encoded has to be sketched first.
+    fn needs_sketch(&self, _lpn: u32) -> bool {
+        false
+    }
     /// What the trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
     fn tell_ratio(&mut self, _ratio: u16) {}
-    /// The read of the page that a write is to be a difference from, unless it is what was `read` already.
+    /// The read of the page that a write of a value is to be a difference from, unless it is what was `read` already.
     fn fetch_base(
         &mut self,
         _at: Time,
         _lpn: u32,
+        _value: PageTag,
         _read: Option<Candidate<PageTag>>,
         _tag: Tag,
     ) -> Result<Option<CandidateRead<PageTag>>> {
@@ -523,6 +528,9 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
     fn begin_write(&mut self, lpn: u32) -> bool {
         self.0.begin_write(lpn)
     }
+    fn needs_sketch(&self, lpn: u32) -> bool {
+        self.0.needs_sketch(lpn)
+    }
     fn tell_ratio(&mut self, ratio: u16) {
         self.0.encoder_mut().tell_ratio(ratio);
     }
@@ -530,10 +538,11 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
         &mut self,
         at: Time,
         lpn: u32,
+        value: PageTag,
         read: Option<Candidate<PageTag>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<PageTag>>> {
-        self.0.fetch_base(at, lpn, read, tag)
+        self.0.fetch_base(at, lpn, value, read, tag)
     }
     fn read_parts(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<PartsRead> {
         self.0.read_parts(at, lpn, cause, tag)

@@ -120,6 +120,7 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
         &mut self,
         at: Time,
         lpn: u32,
+        _value: PageTag,
         read: Option<Candidate<PageTag>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<PageTag>>> {

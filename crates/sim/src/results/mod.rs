@@ -24,6 +24,6 @@ pub use process::peak_rss_bytes;
 pub use record::{
     BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
     MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Return, RunResult, RunSpeed,
-    TraceFile, Utilization,
+    Similar, TraceFile, Utilization,
 };
 pub use timeline::{Bucket, Timeline, TimelineRow};

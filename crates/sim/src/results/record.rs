@@ -388,6 +388,8 @@ pub struct Delta {
     pub encoded: u64,
     /// Mean size of these as a share of a page (R_c).
     pub mean_rc: Option<f64>,
+    /// Bases found by similarity; zeros where they are not looked for.
+    pub similar: Similar,
     /// Host reads of encoded values.
     pub reads: u64,
     /// Of them, those that read two flash pages.
@@ -404,6 +406,20 @@ pub struct Delta {
     pub packs_end: u64,
     /// Bytes of bases that differences alone kept alive at the end.
     pub pinned_bytes: u64,
+}
+
+/// Differences from pages that were found by similarity.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Similar {
+    /// Writes to be encoded whose page had nothing to differ from, and whose bytes were known.
+    pub asked: u64,
+    /// Of them, those for which a page was found.
+    pub found: u64,
+    /// Of them, those stored as the difference from it.
+    pub taken: u64,
+    /// Mean size of these as a share of a page (R_c).
+    pub mean_rc: Option<f64>,
 }
 
 /// Encoded values made whole, by cause.

@@ -110,7 +110,7 @@ fn one_history(
         false => draw.between(20, 40 + 2 * u64::from(units)).min(250),
     };
     let believed = vec![0; setup.exported as usize];
-    let ops = operations(&mut draw, count, &believed, 1_000).into();
+    let ops = operations(&mut draw, count, &believed, setup.first_unique(1_000)).into();
     let tally = search(&setup, &ops, effort, draw.number(), distinct)?;
     Ok((setup, tally))
 }
@@ -161,6 +161,7 @@ impl Report {
         total.work.compressed += work.compressed;
         total.work.merged += work.merged;
         total.work.repacked += work.repacked;
+        total.work.similar += work.similar;
     }
 }
 
@@ -195,8 +196,8 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{} differences, {} compressed, {} made whole, {} packed anew",
-            work.differences, work.compressed, work.merged, work.repacked,
+            "{} differences, {} of them from pages found by similarity, {} compressed, {} made whole, {} packed anew",
+            work.differences, work.similar, work.compressed, work.merged, work.repacked,
         )?;
         write!(
             f,

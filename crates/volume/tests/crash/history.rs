@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
 use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 
 use crate::crash::draw::Draw;
-use crate::crash::pages::Value;
+use crate::crash::pages::{FAMILIES, Value};
 
 const NOTHING: Encoding = Encoding {
     differences: false,
@@ -32,6 +33,8 @@ pub struct Setup {
     pub policy: Policy,
     pub history: Option<HistoryIdentity>,
     pub encoding: Encoding,
+    /// Differences from one page up to which it is offered to pages that resemble it.
+    pub similar: Option<u32>,
     pub exported: u32,
     pub blocks: u32,
     pub pages_per_block: u32,
@@ -107,6 +110,22 @@ impl Setup {
         }
     }
 
+    /// The number of values that the host writes anew, of which there are `count` before: where bases are chosen by
+    /// similarity many pages resemble each other.
+    pub fn first_unique(&self, count: Value) -> Value {
+        match self.similar {
+            Some(_) => FAMILIES + count,
+            None => count,
+        }
+    }
+
+    /// How bases are chosen, if by similarity.
+    pub fn similar(&self) -> Option<SimilarOptions> {
+        let entries = 8 * self.index_entries;
+        self.similar
+            .map(|sharers| SimilarOptions { entries, sharers })
+    }
+
     /// A medium that holds these bytes.
     pub fn medium(&self, bytes: Vec<u8>) -> Arc<CrashMedium> {
         let medium = CrashMedium::from_bytes(bytes);
@@ -148,6 +167,7 @@ impl Setup {
             policy: draw.pick(&[Policy::Plain, Policy::Dedup, Policy::DedupTrusted]),
             history: draw.chance(50).then_some(history),
             encoding: draw.pick(&[NOTHING, NOTHING, DIFFERENCES, COMPRESSION, BOTH]),
+            similar: draw.pick(&[None, Some(1), Some(100)]),
             exported: 1,
             blocks: draw.between(2, 10) as u32,
             pages_per_block: draw.pick(&[2, 3, 4, 4, 8]),

@@ -2,7 +2,8 @@
 //!
 //! Value 0 is the page of zeros, which an unmapped address reads as too. Every sector of every other
 //! page differs from that of any other value, so that a torn or mixed page stands for no value. One page in three
-//! cannot be compressed; of the others a part of every sector is the same.
+//! cannot be compressed; of the others a part of every sector is the same. From [`FAMILIES`] on that part is not
+//! zeros, but what all pages of a family have in common.
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 
@@ -15,6 +16,9 @@ pub const NO_VALUE: Value = Value::MAX;
 /// What a page held is not known to the oracle.
 pub const UNKNOWN: Value = Value::MAX - 1;
 
+/// Values from here on belong to one of three families.
+pub const FAMILIES: Value = 1 << 30;
+
 /// The page of a value.
 pub fn page(value: Value) -> PageBytes {
     let mut page = [0; PAGE_BYTES];
@@ -24,10 +28,12 @@ pub fn page(value: Value) -> PageBytes {
             _ => 2 + value % 5 * 8,
         };
         for (i, word) in page.chunks_exact_mut(8).enumerate() {
-            if i as u32 % 64 >= words {
-                continue;
-            }
-            let mixed = (u64::from(value) << 32 | i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let seed = match i as u32 % 64 >= words {
+                true if value < FAMILIES => continue,
+                true => FAMILIES + value / 8 % 3,
+                false => value,
+            };
+            let mixed = (u64::from(seed) << 32 | i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             word.copy_from_slice(&(mixed ^ mixed >> 29).to_le_bytes());
         }
         page[..4].copy_from_slice(&value.to_le_bytes());

@@ -19,6 +19,7 @@ fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
         policy,
         history: None,
         encoding: Encoding::default(),
+        similar: None,
         exported: 7,
         blocks: 7,
         pages_per_block,
@@ -151,6 +152,7 @@ fn values_alternate_and_are_cut() {
 #[test]
 fn a_checkpoint_of_a_volume_full_of_protected_versions() {
     let setup = Setup {
+        similar: None,
         policy: Policy::DedupTrusted,
         history: Some(HistoryIdentity {
             entries: 3,
@@ -196,6 +198,7 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
 #[test]
 fn a_base_was_a_difference_when_the_power_went() {
     let setup = Setup {
+        similar: None,
         policy: Policy::DedupTrusted,
         history: Some(HistoryIdentity {
             entries: 300,
@@ -231,6 +234,7 @@ fn a_base_was_a_difference_when_the_power_went() {
 #[test]
 fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
     let setup = Setup {
+        similar: None,
         policy: Policy::Plain,
         history: None,
         encoding: Encoding {

@@ -50,7 +50,8 @@ impl Scenario {
         let mut epoch = 0;
         for (index, generation) in self.generations.iter().enumerate() {
             let medium = self.setup.medium(image);
-            let mut session = Session::new(medium, oracle, epoch, generation.trouble);
+            let session = Session::new(medium, oracle, epoch, generation.trouble);
+            let mut session = session.with(self.setup.similar());
             if let Err(Stop::Broken(how)) = session.run(&generation.ops) {
                 return Err(format!("generation {index}: {how}"));
             }

@@ -141,7 +141,7 @@ impl Start<'_> {
     fn session(&self, trouble: Trouble) -> Session {
         let oracle = Oracle::new(vec![0; self.setup.exported as usize]);
         let medium = self.setup.medium(self.image.clone());
-        Session::new(medium, oracle, 0, trouble)
+        Session::new(medium, oracle, 0, trouble).with(self.setup.similar())
     }
 
     fn generation(&self, trouble: Trouble, (style, seed): (Style, u64)) -> Generation {
@@ -239,7 +239,8 @@ impl Search<'_> {
     fn go_on(&mut self, wreck: &Wreck, mut session: Session) -> Result<(), Box<Failure>> {
         self.tally.went_on += 1;
         let count = self.draw.between(1, 30);
-        let first_unique = 1_000_000 * (1 + wreck.path.len() as u32);
+        let count_before = 1_000_000 * (1 + wreck.path.len() as u32);
+        let first_unique = self.setup.first_unique(count_before);
         let ops: Arc<[Op]> =
             operations(&mut self.draw, count, session.oracle.newest(), first_unique).into();
         let cut = session.medium().calls() + self.draw.between(1, 1 + 2 * count);
@@ -263,7 +264,8 @@ impl Search<'_> {
     fn restart(&mut self, wreck: &Wreck, trouble: Trouble) -> Session {
         self.tally.recoveries += u64::from(trouble == Trouble::Never);
         let medium = self.setup.medium(wreck.image.clone());
-        Session::new(medium, wreck.oracle.clone(), wreck.epoch, trouble)
+        let oracle = wreck.oracle.clone();
+        Session::new(medium, oracle, wreck.epoch, trouble).with(self.setup.similar())
     }
 
     fn survivors(&mut self) -> (Style, u64) {

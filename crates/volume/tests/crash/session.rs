@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_medium::{Cause, CrashMedium, Operation};
 use flashlore_volume::nand::NandError;
 use flashlore_volume::{Status, Volume, VolumeError};
@@ -32,6 +33,8 @@ pub struct Work {
     pub purges: u64,
     /// Values stored as differences, and compressed by themselves.
     pub differences: u64,
+    /// Differences from pages that were found by similarity.
+    pub similar: u64,
     pub compressed: u64,
     /// Values made whole, and packed anew by collection.
     pub merged: u64,
@@ -67,6 +70,8 @@ pub struct Session {
     checkpoint_at_open: u64,
     /// The host's clock.
     now: u64,
+    /// How bases are chosen, if by similarity.
+    similar: Option<SimilarOptions>,
     pub oracle: Oracle,
     /// The epoch of the last opening that was acknowledged.
     pub epoch: u32,
@@ -82,6 +87,7 @@ impl Session {
             volume: None,
             checkpoint_at_open: 0,
             now: 0,
+            similar: None,
             oracle,
             epoch,
             work: Work::default(),
@@ -92,6 +98,12 @@ impl Session {
             Trouble::FailedSync(number) => session.medium.fail_sync(number),
         }
         session
+    }
+
+    /// The volume chooses bases by similarity, if so.
+    pub fn with(mut self, similar: Option<SimilarOptions>) -> Self {
+        self.similar = similar;
+        self
     }
 
     /// Cuts the power at a call.
@@ -166,6 +178,9 @@ impl Session {
         }
         self.epoch = recovery.epoch;
         self.checkpoint_at_open = volume.status().checkpoint;
+        if let Some(options) = self.similar {
+            volume.find_similar_bases(options);
+        }
         guarded(|| volume.check())?.map_err(|how| Stop::Broken(format!("check() says: {how}")))?;
         let state = read_all(&mut volume)?;
         let told = told(&mut volume, &self.oracle)?;
@@ -396,6 +411,7 @@ impl Session {
             let merged = e.merges_gc + e.merges_room + e.merges_read_hot + e.merges_write_cold;
             self.work.merged += merged;
             self.work.repacked += e.repacked;
+            self.work.similar += e.similar.taken;
         }
         if let Some(dedup) = dedup {
             self.work.evictions += dedup.evictions;

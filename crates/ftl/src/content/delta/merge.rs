@@ -8,6 +8,7 @@ use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Unit, When};
 
 use super::Why;
+use super::packs::Slot;
 use crate::alloc::Stream;
 use crate::content::store::Store;
 use crate::core::Core;
@@ -242,21 +243,23 @@ where
 
     /// Notes the pages stored as differences that are not write-hot, and lets all counts begin anew.
     pub fn note_cold_pages(&mut self) {
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &self.delta else {
             return;
         };
-        delta.cold.clear();
-        let packs: Vec<u32> = delta.packs.used().map(|(pack, _)| pack).collect();
-        for pack in packs {
-            for slot in delta.packs.slots(pack) {
-                let live = slot.object != NO_OBJECT && self.objects.get(slot.lpn) == slot.object;
-                let is_difference = live && self.objects.is_difference(slot.object);
-                if is_difference && !delta.is_write_hot(slot.lpn) {
-                    delta.cold.push_back(slot.lpn);
-                }
-            }
+        let slots = delta
+            .packs
+            .used()
+            .flat_map(|(pack, _)| delta.packs.slots(pack));
+        let is_cold = |slot: &&Slot| {
+            let live = slot.object != NO_OBJECT && self.objects.get(slot.lpn) == slot.object;
+            let is_difference = live && self.objects.is_difference(slot.object);
+            is_difference && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
+        };
+        let cold = slots.filter(is_cold).map(|slot| slot.lpn).collect();
+        if let Some(delta) = &mut self.delta {
+            delta.cold = cold;
+            delta.heat.restart();
         }
-        delta.heat.restart();
     }
 
     /// The next page that the scan found cold and that is stored as a difference still, and its object.

@@ -3,6 +3,7 @@
 //!
 //! * [`packs`] — packed pages and their directories
 //! * [`heat`] — how often pages were written and read of late
+//! * [`similar`] — bases chosen by similarity, from any page
 //! * [`viability`] — whether encoding pays at all
 //! * [`write`](mod@write) — which form a write takes, and its way into a packed page
 //! * [`merge`] — back to a whole page; reading
@@ -15,6 +16,7 @@ pub mod heat;
 pub mod merge;
 pub mod packs;
 pub mod relocate;
+pub mod similar;
 pub mod viability;
 pub mod write;
 
@@ -22,6 +24,7 @@ use std::collections::VecDeque;
 
 use self::heat::{Heat, HeatOptions};
 use self::packs::{Packs, Slot};
+use self::similar::{Similar, SimilarCounters, SimilarOptions};
 use self::viability::{Viability, ViabilityOptions};
 use crate::mapping::objects::NO_OBJECT;
 
@@ -50,6 +53,8 @@ pub struct DeltaOptions {
     pub lambda: u32,
     /// The most bases that differences alone may keep alive; beyond it the oldest are merged.
     pub most_pinned: u32,
+    /// Where bases are looked for when a page has none of its own; `None` for nowhere.
+    pub similar: Option<SimilarOptions>,
 }
 
 /// What happened to writes and encoded values.
@@ -85,6 +90,8 @@ pub struct DeltaCounters {
     pub repacked: u64,
     /// Packed pages programmed by collection.
     pub repack_programs: u64,
+    /// Bases chosen by similarity.
+    pub similar: SimilarCounters,
 }
 
 /// Why a value is made whole.
@@ -129,6 +136,8 @@ pub struct Delta<V> {
     cold: VecDeque<u32>,
     /// Room for a copy of slots.
     scratch: Vec<Slot>,
+    /// Who finds bases that resemble a page.
+    pub similar: Option<Box<Similar>>,
 }
 
 impl<V: Clone> Delta<V> {
@@ -141,8 +150,8 @@ impl<V: Clone> Delta<V> {
     }
 
     /// Nothing is packed.
-    pub fn new(options: DeltaOptions, exported: u32, most_packs: u32) -> Self {
-        Delta {
+    pub fn new(options: DeltaOptions, exported: u32, most_packs: u32, most_objects: u32) -> Self {
+        let mut delta = Delta {
             options,
             heat: Heat::new(exported, options.heat),
             packs: Packs::default(),
@@ -156,7 +165,12 @@ impl<V: Clone> Delta<V> {
             evicting: false,
             cold: VecDeque::new(),
             scratch: Vec::new(),
+            similar: None,
+        };
+        if let Some(options) = options.similar {
+            delta.find_similar_bases(options, most_objects);
         }
+        delta
     }
 
     /// Whether a page is written often.
@@ -171,9 +185,17 @@ impl<V: Clone> Delta<V> {
         self.heat.reads(lpn) >= self.options.hot_reads
     }
 
-    /// Whether a difference is to be made whole when collection meets it.
-    fn is_to_merge(&self, lpn: u32) -> bool {
-        self.is_read_hot(lpn) || !self.is_write_hot(lpn)
+    /// Whether a page may be stored as a difference, if there is anything to differ from.
+    fn may_differ(&self, lpn: u32) -> bool {
+        self.options.differences && self.most_packs > 0 && !self.is_read_hot(lpn)
+    }
+
+    /// Whether a difference is to be made whole when collection meets it. `alone` says that it alone keeps its
+    /// base: where bases are chosen by similarity, a page that is not written often has a difference all the same,
+    /// and making it whole gains nothing unless the base goes with it.
+    fn is_to_merge(&self, lpn: u32, alone: impl FnOnce() -> bool) -> bool {
+        let is_cold = || !self.is_write_hot(lpn) && (self.similar.is_none() || alone());
+        self.is_read_hot(lpn) || is_cold()
     }
 
     fn count_merge(&mut self, why: Why) {

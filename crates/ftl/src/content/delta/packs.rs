@@ -130,6 +130,8 @@ pub struct Packs<E> {
     spare: Vec<Vec<Slot>>,
     /// Pages that are filled already and wait to be programmed: those of a recovery.
     waiting: VecDeque<Filling<E>>,
+    /// Where the next look for an empty page begins.
+    next_look: u32,
 }
 
 /// A packed page on flash as a recovery found it.
@@ -152,6 +154,7 @@ impl<E: Clone> Default for Packs<E> {
             filling: [None, None],
             spare: Vec::new(),
             waiting: VecDeque::new(),
+            next_look: 0,
         }
     }
 }
@@ -463,6 +466,22 @@ impl<E: Clone> Packs<E> {
         }
     }
 
+    /// Of the next few pages on flash with live slots the one with the fewest named bytes, if at most half of it is
+    /// named.
+    pub fn emptiest(&mut self) -> Option<u32> {
+        let count = self.numbers();
+        let looks = (0..count.min(LOOKS)).map(|i| (self.next_look + i) % count);
+        let record = |pack: u32| &self.packs[pack as usize];
+        let on_flash = |&pack: &u32| record(pack).live_slots > 0 && record(pack).location.is_some();
+        let emptiest = looks
+            .filter(on_flash)
+            .min_by_key(|&pack| record(pack).named_bytes);
+        let half = |&pack: &u32| u32::from(record(pack).named_bytes) <= UNIT_BYTES / 2;
+        let found = emptiest.filter(half);
+        self.next_look = (self.next_look + LOOKS.min(count)) % count.max(1);
+        found
+    }
+
     /// Pages that hold anything, those in RAM too, and whether they are on flash.
     pub fn used(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
         let records = self.packs.iter().enumerate();
@@ -586,6 +605,9 @@ impl Line {
             + self.back.capacity() * size_of::<Reverse<(u64, u32)>>()
     }
 }
+
+/// Pages that are looked at to find one that is nearly empty.
+const LOOKS: u32 = 64;
 
 /// Turns of pages given up that may stand in the order besides as many as there are pages.
 const SPARE_TURNS: usize = 1024;

@@ -8,10 +8,12 @@
 //! pool has a block to spare.
 
 use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Unit, When};
+use flashlore_flash::{
+    Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+};
 
-use super::Why;
 use super::packs::{Filler, Slot};
+use super::{Delta, Why};
 use crate::alloc::Stream;
 use crate::content::later;
 use crate::content::store::{Store, note_removed};
@@ -52,7 +54,8 @@ where
             return Ok(false);
         };
         let slot = delta.packs.slot_of(pack, dependent);
-        let Some((_, Slot { lpn, .. })) = slot.filter(|(_, s)| delta.is_to_merge(s.lpn)) else {
+        let Some((_, Slot { lpn, .. })) = slot.filter(|(_, s)| delta.is_to_merge(s.lpn, || true))
+        else {
             return Ok(false);
         };
         // The base dies with the merge, and nothing is left here, unless an old version needs the value.
@@ -83,7 +86,7 @@ where
             if slot.object == NO_OBJECT || !self.is_here(pack, slot.object) {
                 continue;
             }
-            let merges = self.delta.as_ref().is_some_and(|d| d.is_to_merge(slot.lpn));
+            let merges = self.is_to_merge(&slot);
             let merged = merges
                 && page.is_some()
                 && self.objects.is_difference(slot.object)
@@ -101,6 +104,89 @@ where
             delta.scratch = slots;
         }
         Ok(())
+    }
+
+    /// Where bases are chosen by similarity most values are differences, and there are as many packed pages as there
+    /// may be while many of them are nearly empty: packs the values of such pages anew, rather than that those
+    /// filled longest ago are made whole. Where packed pages have their units reserved, nothing is done.
+    pub fn pack_densely<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        // One page is programmed before the values of the next have left it, and one is the host's.
+        let near = |store: &Self, core: &Core<F, K>| {
+            let at_most = |d: &Delta<E::Encoded>| d.packs.live() + 2 >= store.most_packs(core, d);
+            let similar = store.delta.as_ref().filter(|d| d.similar.is_some());
+            similar.is_some_and(at_most) && !core.options().barriers
+        };
+        while near(self, core) {
+            let Some(delta) = &mut self.delta else {
+                return Ok(());
+            };
+            let Some(pack) = delta.packs.emptiest().filter(|_| !delta.evicting) else {
+                return Ok(());
+            };
+            delta.evicting = true;
+            let packed = self.empty_pack(core, at, pack);
+            if let Some(delta) = &mut self.delta {
+                delta.evicting = false;
+            }
+            packed?;
+        }
+        Ok(())
+    }
+
+    /// Moves the values of a packed page into the page that collection fills.
+    fn empty_pack<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+        pack: u32,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some((from, slots)) = self
+            .delta
+            .as_ref()
+            .map(|delta| (delta.packs.at(pack), delta.packs.slots(pack).to_vec()))
+        else {
+            return Ok(());
+        };
+        let (page, _) = core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
+        for (i, slot) in slots.into_iter().enumerate() {
+            let fits = |d: &Delta<E::Encoded>| d.packs.fits(Filler::Gc, slot.length, None);
+            if self.delta.as_ref().is_some_and(|delta| !fits(delta)) {
+                self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;
+            }
+            // Programming may have collected, and taken values out of the page.
+            let stays = self
+                .delta
+                .as_ref()
+                .is_some_and(|d| d.packs.at(pack) == from);
+            if stays && slot.object != NO_OBJECT && self.is_here(pack, slot.object) {
+                let value = self.encoder.unpack(&page, i);
+                self.move_packed(core, pack, slot, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a packed value is to be made whole rather than packed anew.
+    pub(super) fn is_to_merge(&self, slot: &Slot) -> bool {
+        let alone = || {
+            let base = self.objects.packed(slot.object).map(|(_, base)| base);
+            let base = base.filter(|&base| base != NO_OBJECT);
+            base.is_some_and(|b| self.objects.sole_dependent(b) == Some(slot.object))
+        };
+        let delta = self.delta.as_ref();
+        delta.is_some_and(|delta| delta.is_to_merge(slot.lpn, alone))
     }
 
     /// Whether an object still lies in a packed page.
@@ -131,9 +217,19 @@ where
             };
             self.program_repacked(core, own, when)?;
         }
+        self.move_packed(core, from, slot, value);
+        Ok(())
+    }
+
+    /// Moves one value into the page that collection fills, where it fits.
+    fn move_packed<F, K>(&mut self, core: &mut Core<F, K>, from: u32, slot: Slot, value: E::Encoded)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
         let live = self.is_live_difference(slot.object);
         let Some(delta) = &mut self.delta else {
-            return Ok(());
+            return;
         };
         if live {
             delta.packs.lose_live(from);
@@ -145,7 +241,6 @@ where
         self.objects.repack(slot.object, pack);
         core.keeper.waits(slot.object);
         note_removed(core, removed);
-        Ok(())
     }
 
     /// Programs the page that collection fills, which holds something, in the pool of a plane.

@@ -4,7 +4,8 @@
 //! compression. It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times
 //! the bytes that it alone keeps alive (the base, unless something else refers to that). A difference is
 //! always taken from the base, never from another difference, so a read needs two pages at most. A base is
-//! whole or compressed by itself.
+//! whole or compressed by itself. A page without a base of its own may get one by similarity ([`super::similar`]),
+//! however seldom it is written.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
@@ -18,11 +19,12 @@
 //! longest ago are merged, and there is always room to merge them.
 
 use flashlore_content::delta::Value;
-use flashlore_content::{Content, Encoder, Ledger};
+use flashlore_content::{Content, Encoder, Ledger, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, Unit, When};
 
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
+use super::similar::Base;
 use super::{Delta, Why};
 use crate::alloc::Stream;
 use crate::content::history::Versions;
@@ -39,6 +41,10 @@ pub(crate) struct Encoding<V> {
     length: u16,
     /// What it is a difference from, or [`NO_OBJECT`].
     base: u32,
+    /// Whether that resembles it, and is not its page's own.
+    similar: bool,
+    /// What it resembles others by, if it was sketched.
+    sketch: Option<Sketch>,
     value: V,
 }
 
@@ -56,7 +62,8 @@ where
         };
         delta.heat.write(lpn);
         let compress = delta.options.compress && delta.most_packs > 0;
-        if !compress && self.base_of(lpn).is_none() {
+        let similar = delta.similar.is_some() && delta.may_differ(lpn);
+        if !compress && !similar && self.base_of(lpn).is_none() {
             return false;
         }
         let Some(delta) = &mut self.delta else {
@@ -69,8 +76,7 @@ where
     /// The object that a write of the page would be a difference from.
     pub fn base_of(&self, lpn: u32) -> Option<u32> {
         let delta = self.delta.as_ref()?;
-        let fits = delta.options.differences && delta.most_packs > 0;
-        if !fits || !delta.is_write_hot(lpn) || delta.is_read_hot(lpn) {
+        if !delta.is_write_hot(lpn) || !delta.may_differ(lpn) {
             return None;
         }
         let old = self.objects.object_of(lpn)?;
@@ -87,6 +93,7 @@ where
         lpn: u32,
         content: C,
         page: &P,
+        sketch: Option<&Sketch>,
     ) -> Result<Option<Encoding<E::Encoded>>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
@@ -99,19 +106,22 @@ where
         let longest = MOST_BYTES as u16;
         let mut observed = None;
         let mut best = (u64::from(UNIT_BYTES) * 1000, None);
-        let mut consider = |length: u16, kept: u32, base: u32, value: E::Encoded| {
+        let mut consider = |length: u16, kept: u32, base: Option<Base>, value: E::Encoded| {
             let programmed = (u64::from(length) + u64::from(SLOT_BYTES)) * 1000;
             let cost = programmed + u64::from(options.lambda) * u64::from(kept);
             if length <= options.most_bytes && cost < best.0 {
                 let encoding = Encoding {
                     length,
-                    base,
+                    base: base.map_or(NO_OBJECT, Base::object),
+                    similar: matches!(base, Some(Base::Similar(_))),
+                    sketch: sketch.copied(),
                     value,
                 };
                 best = (cost, Some(encoding));
             }
         };
-        if let Some(base) = self.base_of(lpn) {
+        if let Some(chosen) = self.base_at_commit(lpn, sketch) {
+            let base = chosen.object();
             let kept = self.bytes_kept_for(lpn, base);
             let old = match self.decode(core, base) {
                 Err(FtlError::Device(error)) if F::is_loss(&error) => None,
@@ -126,14 +136,14 @@ where
             });
             observed = found.as_ref().map(|(length, _)| *length);
             if let Some((length, value)) = found {
-                consider(length, kept, base, value);
+                consider(length, kept, Some(chosen), value);
             }
         }
         if options.compress
             && let Some((length, value)) = self.encoder.alone(new, longest)
         {
             observed = Some(observed.map_or(length, |other| other.min(length)));
-            consider(length, 0, NO_OBJECT, value);
+            consider(length, 0, None, value);
         }
         if let Some(delta) = &mut self.delta {
             delta.viability.observe(observed);
@@ -154,7 +164,9 @@ where
     /// Whether nothing but the next difference of a page would keep its base alive.
     fn is_kept_for(&self, lpn: u32, base: u32) -> bool {
         let objects = &self.objects;
-        let old = objects.get(lpn);
+        let Some(old) = objects.object_of(lpn) else {
+            return false;
+        };
         if self.records() {
             // What the page holds now becomes an old version, which needs the base, too.
             return false;
@@ -185,13 +197,16 @@ where
         let Encoding {
             length,
             base,
+            similar,
+            sketch,
             value,
         } = encoding;
         let object = self.objects.allocate(content);
         if base != NO_OBJECT {
             self.watching_pins(base, |objects| objects.pin(base, object));
         }
-        let stands = |store: &Self| base == NO_OBJECT || store.base_of(lpn) == Some(base);
+        let stands =
+            |store: &Self| base == NO_OBJECT || similar || store.base_of(lpn) == Some(base);
         // A write that turns out to be stored whole waits for that alone.
         let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };
         let programmed = self.make_fit(core, when, lpn, length, asker);
@@ -220,7 +235,13 @@ where
         };
         *count += 1;
         *bytes += u64::from(length);
+        if similar {
+            delta.count_similar(length);
+        }
         self.objects.set_packed(object, pack, base);
+        if base == NO_OBJECT {
+            self.enter_similar(object, sketch);
+        }
         self.ledger.stored(content);
         let done = programmed?.unwrap_or(Completion::instant(when.at));
         Ok(Some((object, done)))
@@ -354,6 +375,7 @@ where
             };
             store.delta.as_ref().is_some_and(too_many)
         };
+        self.pack_densely(core, at)?;
         while beyond(self, core) {
             if !self.merge_oldest(core, at)? {
                 return Ok(());
@@ -473,6 +495,7 @@ where
         core: &mut Core<F, K>,
         ready: Ready,
         lpn: u32,
+        new: Value<'_, C, P>,
         read: Option<Candidate<C>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>>
@@ -480,9 +503,16 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let Some(object) = self.base_of(lpn) else {
+        let is_same = |c: &Candidate<C>| {
+            self.objects.is_alive(c.object) && self.objects.content(c.object) == c.content
+        };
+        let kept = read.filter(is_same).map(|candidate| candidate.object);
+        let sketch = self.sketch(lpn, new);
+        let Some(base) = self.base_for(lpn, sketch.as_ref(), kept) else {
             return Ok(None);
         };
+        let object = base.object();
+        self.remember_base(lpn, object);
         let content = self.objects.content(object);
         let candidate = Candidate { object, content };
         // Whole or compressed by itself, it lies in one page, if not in RAM.

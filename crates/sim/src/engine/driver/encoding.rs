@@ -1,7 +1,8 @@
 //! Values in fewer bytes than a page: what a write to be encoded, and the read of an encoded page, wait for.
 //!
 //! * **The codec** is a server that encodes or decodes one page at a time, in order of readiness.
-//! * **A write** reads the page that it is to be a difference from, and is encoded. At its commit the base
+//! * **A write** is sketched, where bases are found by that, reads the page that it is to be a difference from, and
+//!   is encoded. At its commit the base
 //!   may be another one; then that is read and the write is encoded anew.
 //! * **A read** of an encoded page reads up to two flash pages, waits for both, and is decoded. If it made
 //!   the page read-hot, the page is made whole behind it.
@@ -28,6 +29,8 @@ pub struct CodecTimes {
     pub encode: Time,
     /// Decoding a page.
     pub decode: Time,
+    /// Sketching a page that is to be encoded; 0 where that is not done.
+    pub sketch: Time,
     /// The pages that are not written often any more are looked for so often; 0 for never.
     pub scan_period: Time,
 }
@@ -39,8 +42,10 @@ pub(super) enum Encoding {
     Undecided,
     /// It is not.
     No,
-    /// It will be.
+    /// It will be, once it has been sketched, if that is needed.
     Wanted,
+    /// It will be.
+    Sketched,
     /// It has been, against this page if any.
     Done(Option<Candidate<PageTag>>),
 }
@@ -48,13 +53,10 @@ pub(super) enum Encoding {
 /// What the codec does.
 #[derive(Debug, Clone, Copy)]
 enum Job {
+    /// It encodes or sketches a change.
     Encode(Change),
     /// A page of this request, served from an instant on.
-    Decode {
-        lpn: u32,
-        slot: u32,
-        start: Time,
-    },
+    Decode { lpn: u32, slot: u32, start: Time },
 }
 
 /// The codec, and when the next scan is due.
@@ -113,16 +115,25 @@ impl<S: System> Driver<'_, S> {
         if change.encoding == Encoding::No || is_duplicate {
             return Ok(Some(change));
         }
+        if change.encoding == Encoding::Wanted {
+            change.encoding = Encoding::Sketched;
+            if self.host.codec.sketch > 0 && self.system.needs_sketch(change.lpn) {
+                let end = self.take_codec(at, self.host.codec.sketch);
+                self.codec.queue.push_back((end, Job::Encode(change)));
+                return Ok(None);
+            }
+        }
         let read = match change.encoding {
             Encoding::Done(read) => read,
             _ => None,
         };
         let tag = self.next_fetch();
-        if let Some((base, done)) = self.system.fetch_base(at, change.lpn, read, tag)? {
+        let Change { lpn, value, .. } = change;
+        if let Some((base, done)) = self.system.fetch_base(at, lpn, value, read, tag)? {
             self.await_fetch(change, Fetched::Base(base), done)?;
             return Ok(None);
         }
-        if change.encoding != Encoding::Wanted {
+        if change.encoding != Encoding::Sketched {
             return Ok(Some(change));
         }
         change.encoding = Encoding::Done(None);

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_content::PageTag;
+use flashlore_content::{PageTag, Sketch};
 use flashlore_delta::{Codec, Encoder, PAGE_BYTES, Page};
 use flashlore_trace::PageSource;
 use rustc_hash::FxBuildHasher;
@@ -27,6 +27,8 @@ pub struct Measured<'a> {
     differences: HashMap<(u32, u32), u16, FxBuildHasher>,
     /// By value; 0 where it was not encoded yet.
     alone: Vec<u16>,
+    /// By value.
+    sketches: HashMap<u32, Sketch, FxBuildHasher>,
 }
 
 impl<'a> Measured<'a> {
@@ -40,6 +42,7 @@ impl<'a> Measured<'a> {
             new: Box::new([0; PAGE_BYTES]),
             differences: HashMap::default(),
             alone: Vec::new(),
+            sketches: HashMap::default(),
         }
     }
 
@@ -79,6 +82,19 @@ impl<'a> Measured<'a> {
         }
         self.alone[at] = length;
         Some(length)
+    }
+
+    /// The super-features of a value; nothing if its bytes are unknown.
+    pub fn sketch(&mut self, new: PageTag) -> Option<Sketch> {
+        if let Some(&sketch) = self.sketches.get(&new.0) {
+            return Some(sketch);
+        }
+        if !self.pages.fill(new.0, &mut self.new) {
+            return None;
+        }
+        let sketch = Sketch(flashlore_delta::sketch(&self.new));
+        self.sketches.insert(new.0, sketch);
+        Some(sketch)
     }
 }
 

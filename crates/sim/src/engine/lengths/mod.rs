@@ -10,7 +10,7 @@ pub mod measured;
 pub mod rated;
 
 use flashlore_content::delta::{Drawn, Value};
-use flashlore_content::{Encoder, PageTag};
+use flashlore_content::{Encoder, PageTag, Sketch};
 
 pub use measured::Measured;
 pub use rated::Rated;
@@ -54,6 +54,13 @@ impl Encoder<PageTag, ()> for Lengths<'_> {
             Lengths::Drawn(drawn) => drawn.alone(new, limit),
             Lengths::Rated(rated) => rated.drawn().alone(new, limit),
             Lengths::Measured(measured) => within(measured.alone(new.content)?, limit),
+        }
+    }
+
+    fn sketch(&mut self, new: Value<'_, PageTag, ()>) -> Option<Sketch> {
+        match self {
+            Lengths::Measured(measured) => measured.sketch(new.content),
+            Lengths::Drawn(_) | Lengths::Rated(_) => None,
         }
     }
 

@@ -1,0 +1,433 @@
+//! The signature index: which stored object resembles a page.
+//!
+//! An entry is an object and its sketch. Each super-feature has a table of its own, set associative: the bucket
+//! that a super-feature belongs to names [`WAYS`] entries, the one entered last first. Of a super-feature that
+//! many pages have, the oldest lose their place; an entry without any place is gone. When all entries are taken,
+//! a clock decides which one goes: its hand passes over those that were of use since it came by.
+//!
+//! The index keeps nothing alive. Whoever owns the objects removes those that die.
+//!
+//! Invariants: an entry has as many places as it counts, at least one, each in the bucket of its super-feature;
+//! a bucket has no gap before an entry; an object has at most one entry; at most `capacity` entries.
+
+use super::{SUPER_FEATURES, Sketch};
+
+/// Entries that a bucket names.
+pub const WAYS: usize = 4;
+
+/// Places for each entry, in halves: buckets that nobody asked for stay empty.
+const PLACES_FOR_TWO: usize = 3;
+
+/// Nothing: places and objects name entries by their number plus 1, so that memory of zeros is an empty table.
+const NONE: u32 = 0;
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    object: u32,
+    sketch: Sketch,
+    /// Tables in which it has a place; 0 if the entry is free.
+    places: u8,
+    /// Whether it was of use since the hand came by.
+    used: bool,
+}
+
+/// The index.
+#[derive(Debug, Clone)]
+pub struct SimilarIndex {
+    tables: [Vec<u32>; SUPER_FEATURES],
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// By object.
+    entry_of: Vec<u32>,
+    hand: usize,
+    capacity: u32,
+}
+
+impl SimilarIndex {
+    /// An empty index of at most so many entries; one of 0 keeps nothing.
+    pub fn new(capacity: u32) -> Self {
+        let places = capacity as usize * PLACES_FOR_TWO / 2;
+        let buckets = places.div_ceil(WAYS).max(1);
+        SimilarIndex {
+            tables: std::array::from_fn(|_| vec![NONE; buckets * WAYS]),
+            entries: Vec::new(),
+            free: Vec::new(),
+            entry_of: Vec::new(),
+            hand: 0,
+            capacity,
+        }
+    }
+
+    /// Entries held.
+    pub fn len(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether an object has an entry.
+    pub fn holds(&self, object: u32) -> bool {
+        self.entry_of(object).is_some()
+    }
+
+    /// The object that shares most super-features with a sketch, among those that are `accepted`; of equals one
+    /// that was entered late.
+    pub fn find(&self, sketch: &Sketch, accepted: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut best = None;
+        let mut most = 0;
+        for table in 0..SUPER_FEATURES {
+            for &place in &self.tables[table][self.bucket(table, sketch)] {
+                let Some(entry) = self.entry(place) else {
+                    break;
+                };
+                let shared = entry.sketch.shared(sketch);
+                if entry.sketch.0[table] == sketch.0[table]
+                    && shared > most
+                    && accepted(entry.object)
+                {
+                    (best, most) = (Some(entry.object), shared);
+                }
+            }
+        }
+        best
+    }
+
+    /// An object has been of use.
+    pub fn touch(&mut self, object: u32) {
+        if let Some(number) = self.entry_of(object) {
+            self.entries[number].used = true;
+        }
+    }
+
+    /// Enters an object that has no entry.
+    pub fn insert(&mut self, object: u32, sketch: Sketch) {
+        debug_assert!(!self.holds(object));
+        let Some(number) = self.take_free() else {
+            return;
+        };
+        self.entries[number] = Entry {
+            object,
+            sketch,
+            places: SUPER_FEATURES as u8,
+            used: false,
+        };
+        if self.entry_of.len() <= object as usize {
+            self.entry_of.resize(object as usize + 1, NONE);
+        }
+        self.entry_of[object as usize] = number as u32 + 1;
+        for table in 0..SUPER_FEATURES {
+            let bucket = self.bucket(table, &sketch);
+            let places = &mut self.tables[table][bucket];
+            places.rotate_right(1);
+            let displaced = std::mem::replace(&mut places[0], number as u32 + 1);
+            self.lose_place(displaced);
+        }
+    }
+
+    /// Removes an object, if it has an entry.
+    pub fn remove(&mut self, object: u32) {
+        let Some(number) = self.entry_of(object) else {
+            return;
+        };
+        let sketch = self.entries[number].sketch;
+        for table in 0..SUPER_FEATURES {
+            let bucket = self.bucket(table, &sketch);
+            let places = &mut self.tables[table][bucket];
+            if let Some(at) = places.iter().position(|&p| p == number as u32 + 1) {
+                places[at..].rotate_left(1);
+                places[WAYS - 1] = NONE;
+            }
+        }
+        self.entries[number].places = 0;
+        self.forget(number);
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        let words = self.tables.iter().map(Vec::capacity).sum::<usize>()
+            + self.free.capacity()
+            + self.entry_of.capacity();
+        words * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    fn entry_of(&self, object: u32) -> Option<usize> {
+        let named = self.entry_of.get(object as usize).copied();
+        named.filter(|&n| n != NONE).map(|n| n as usize - 1)
+    }
+
+    fn entry(&self, place: u32) -> Option<&Entry> {
+        (place != NONE).then(|| &self.entries[place as usize - 1])
+    }
+
+    /// The places of a super-feature.
+    fn bucket(&self, table: usize, sketch: &Sketch) -> std::ops::Range<usize> {
+        let buckets = (self.tables[table].len() / WAYS) as u64;
+        // Super-features are hashes: a product with their number spreads them as well as a remainder does.
+        let at = ((u64::from(sketch.0[table]) * buckets) >> 32) as usize * WAYS;
+        at..at + WAYS
+    }
+
+    /// A free entry; if there is none, that of whoever the hand meets first that was of no use.
+    fn take_free(&mut self) -> Option<usize> {
+        if let Some(number) = self.free.pop() {
+            return Some(number as usize);
+        }
+        if self.entries.len() < self.capacity as usize {
+            self.entries.push(Entry {
+                object: 0,
+                sketch: Sketch([0; SUPER_FEATURES]),
+                places: 0,
+                used: false,
+            });
+            return Some(self.entries.len() - 1);
+        }
+        if self.capacity == 0 {
+            return None;
+        }
+        while std::mem::take(&mut self.entries[self.hand].used) {
+            self.hand = (self.hand + 1) % self.entries.len();
+        }
+        let object = self.entries[self.hand].object;
+        self.hand = (self.hand + 1) % self.entries.len();
+        self.remove(object);
+        self.free.pop().map(|number| number as usize)
+    }
+
+    fn lose_place(&mut self, place: u32) {
+        if place == NONE {
+            return;
+        }
+        let number = place as usize - 1;
+        self.entries[number].places -= 1;
+        if self.entries[number].places == 0 {
+            self.forget(number);
+        }
+    }
+
+    /// An entry has no place any more.
+    fn forget(&mut self, number: usize) {
+        self.entry_of[self.entries[number].object as usize] = NONE;
+        self.free.push(number as u32);
+    }
+
+    /// Recounts everything; `is_base` says whether an object may be named.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self, is_base: impl Fn(u32) -> bool) -> Result<(), String> {
+        let mut places = vec![0u8; self.entries.len()];
+        for (number, table) in self.tables.iter().enumerate() {
+            for (at, bucket) in table.chunks(WAYS).enumerate() {
+                let used = bucket.iter().position(|&p| p == NONE).unwrap_or(WAYS);
+                if bucket[used..].iter().any(|&p| p != NONE) {
+                    return Err(format!("bucket {at} of table {number} has a gap"));
+                }
+                for &place in &bucket[..used] {
+                    places[place as usize - 1] += 1;
+                    let sketch = self.entries[place as usize - 1].sketch;
+                    if self.bucket(number, &sketch).start != at * WAYS {
+                        return Err(format!(
+                            "entry {} has a place in bucket {at} of table {number}, which is another's",
+                            place - 1
+                        ));
+                    }
+                }
+            }
+        }
+        let mut live = 0;
+        for (number, entry) in self.entries.iter().enumerate() {
+            if entry.places != places[number] {
+                return Err(format!(
+                    "entry {number} counts {} places and has {}",
+                    entry.places, places[number]
+                ));
+            }
+            if entry.places == 0 {
+                continue;
+            }
+            live += 1;
+            if self.entry_of(entry.object) != Some(number) {
+                return Err(format!(
+                    "object {} of entry {number} is said to have {:?}",
+                    entry.object,
+                    self.entry_of(entry.object)
+                ));
+            }
+            if !is_base(entry.object) {
+                return Err(format!(
+                    "the signature index names object {}, which is dead or a difference",
+                    entry.object
+                ));
+            }
+        }
+        let named = self.entry_of.iter().filter(|&&n| n != NONE).count();
+        if live != self.len() || named != live as usize || live > self.capacity {
+            return Err(format!(
+                "{live} entries have places, {} are counted, {named} objects name one, {} may be",
+                self.len(),
+                self.capacity
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What the index should hold, looked through from end to end: entries in the order of their numbers, and for
+    /// each table the objects of each bucket, the last one entered first.
+    struct Naive {
+        entries: Vec<Option<(u32, Sketch, bool)>>,
+        free: Vec<usize>,
+        buckets: [Vec<Vec<u32>>; SUPER_FEATURES],
+        hand: usize,
+        capacity: usize,
+    }
+
+    impl Naive {
+        fn new(capacity: u32) -> Self {
+            let buckets = (capacity as usize * 3 / 2).div_ceil(WAYS).max(1);
+            Naive {
+                entries: Vec::new(),
+                free: Vec::new(),
+                buckets: std::array::from_fn(|_| vec![Vec::new(); buckets]),
+                hand: 0,
+                capacity: capacity as usize,
+            }
+        }
+
+        fn bucket(&mut self, table: usize, sketch: &Sketch) -> &mut Vec<u32> {
+            let buckets = self.buckets[table].len() as u64;
+            let at = (u64::from(sketch.0[table]) * buckets) >> 32;
+            &mut self.buckets[table][at as usize]
+        }
+
+        fn number(&self, object: u32) -> Option<usize> {
+            let has = |e: &Option<(u32, Sketch, bool)>| e.is_some_and(|e| e.0 == object);
+            self.entries.iter().position(has)
+        }
+
+        fn remove(&mut self, object: u32) {
+            if let Some(number) = self.number(object) {
+                let buckets = self.buckets.iter_mut().flatten();
+                buckets.for_each(|bucket| bucket.retain(|&o| o != object));
+                self.entries[number] = None;
+                self.free.push(number);
+            }
+        }
+
+        fn insert(&mut self, object: u32, sketch: Sketch) {
+            if self.capacity == 0 {
+                return;
+            }
+            if self.free.is_empty() && self.entries.len() < self.capacity {
+                self.entries.push(None);
+                self.free.push(self.entries.len() - 1);
+            }
+            while self.free.is_empty() {
+                let met = self.entries[self.hand].as_mut().expect("none is free");
+                let leaves = (!std::mem::take(&mut met.2)).then_some(met.0);
+                self.hand = (self.hand + 1) % self.entries.len();
+                leaves.into_iter().for_each(|object| self.remove(object));
+            }
+            let number = self.free.pop().expect("one is free");
+            self.entries[number] = Some((object, sketch, false));
+            for table in 0..SUPER_FEATURES {
+                let bucket = self.bucket(table, &sketch);
+                bucket.insert(0, object);
+                let displaced = (bucket.len() > WAYS).then(|| bucket.pop()).flatten();
+                let held = |o: &u32| self.buckets.iter().flatten().flatten().any(|b| b == o);
+                if let Some(gone) = displaced.filter(|o| !held(o)) {
+                    self.remove(gone);
+                }
+            }
+        }
+
+        fn find(&mut self, sketch: &Sketch, accepted: impl Fn(u32) -> bool) -> Option<u32> {
+            let mut best: Option<(u32, u32)> = None;
+            for table in 0..SUPER_FEATURES {
+                for object in self.bucket(table, sketch).clone() {
+                    let number = self.number(object).expect("it is held");
+                    let (_, held, _) = self.entries[number].expect("it is held");
+                    let shared = held.shared(sketch);
+                    let alike = held.0[table] == sketch.0[table] && accepted(object);
+                    if alike && best.is_none_or(|(most, _)| shared > most) {
+                        best = Some((shared, object));
+                    }
+                }
+            }
+            best.map(|(_, object)| object)
+        }
+    }
+
+    /// Few super-features, so that objects share some, at places all over the range.
+    fn sketch(raw: [u8; SUPER_FEATURES]) -> Sketch {
+        Sketch(raw.map(|r| u32::from(r % 9).wrapping_mul(0x1F35_7A11)))
+    }
+
+    proptest! {
+        #[test]
+        fn it_answers_what_plain_lists_do(
+            capacity in 0u32..20,
+            steps in prop::collection::vec((0u8..4, 0u32..30, any::<[u8; 4]>()), 1..300),
+        ) {
+            let mut index = SimilarIndex::new(capacity);
+            let mut naive = Naive::new(capacity);
+            for (what, object, raw) in steps {
+                match what {
+                    0 => {
+                        index.remove(object);
+                        naive.remove(object);
+                    }
+                    1 => {
+                        index.touch(object);
+                        if let Some(number) = naive.number(object) {
+                            naive.entries[number].as_mut().expect("it is held").2 = true;
+                        }
+                    }
+                    _ if !index.holds(object) => {
+                        index.insert(object, sketch(raw));
+                        naive.insert(object, sketch(raw));
+                    }
+                    _ => {}
+                }
+                let accepted = |o: u32| o % 5 != object % 5;
+                prop_assert_eq!(index.find(&sketch(raw), accepted), naive.find(&sketch(raw), accepted));
+                for o in 0..30 {
+                    prop_assert_eq!(index.holds(o), naive.number(o).is_some(), "object {}", o);
+                }
+                index.check(|o| naive.number(o).is_some()).map_err(TestCaseError::fail)?;
+            }
+        }
+    }
+
+    #[test]
+    fn the_most_alike_is_found_and_of_equals_the_one_entered_last() {
+        let mut index = SimilarIndex::new(8);
+        index.insert(1, Sketch([1, 2, 3, 4]));
+        index.insert(2, Sketch([1, 2, 5, 6]));
+        index.insert(3, Sketch([1, 7, 8, 9]));
+        let find = |sketch| index.find(&Sketch(sketch), |_| true);
+        assert_eq!(find([1, 2, 3, 4]), Some(1));
+        assert_eq!(find([1, 2, 0, 0]), Some(2));
+        assert_eq!(find([1, 8, 9, 0]), Some(3));
+        assert_eq!(find([2, 1, 4, 3]), None);
+        assert_eq!(index.find(&Sketch([1, 2, 3, 4]), |o| o != 1), Some(2));
+    }
+
+    #[test]
+    fn what_was_of_use_outlasts_what_was_not() {
+        let mut index = SimilarIndex::new(2);
+        index.insert(1, Sketch([1; 4]));
+        index.insert(2, Sketch([2; 4]));
+        index.touch(1);
+        index.insert(3, Sketch([3; 4]));
+        assert_eq!([1, 2, 3].map(|o| index.holds(o)), [true, false, true]);
+    }
+}

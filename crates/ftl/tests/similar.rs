@@ -1,0 +1,302 @@
+//! Bases chosen by similarity: pages become differences from pages elsewhere, and outlive what these held.
+
+mod common;
+
+use common::values::{Lengths, Page, V};
+use flashlore_content::history::HistoryOptions;
+use flashlore_content::{DedupOptions, NoCensus};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::rules::Checked;
+use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_ftl::content::delta::heat::HeatOptions;
+use flashlore_ftl::content::delta::similar::SimilarOptions;
+use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
+
+type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+
+const PAGES: u32 = 60;
+
+/// Values of one family, [`V`] 1000 to 1003, share all their super-features; 4000 has none of them.
+const BASE: u32 = 1000;
+const ALIKE: u32 = 1001;
+const ALSO_ALIKE: u32 = 1002;
+const OTHER: u32 = 4000;
+
+/// What is not the same in all devices here.
+#[derive(Clone, Copy)]
+struct Policy {
+    sharers: u32,
+    lambda: u32,
+    compress: bool,
+    history: bool,
+}
+
+const PLAIN: Policy = Policy {
+    sharers: 100,
+    lambda: 250,
+    compress: false,
+    history: false,
+};
+
+/// Deduplication is on; a second write of a page is a difference from its own.
+fn device(policy: Policy) -> Device {
+    let dedup = DedupOptions {
+        index_entries: Some(100),
+        fingerprint_bits: 64,
+        verify: false,
+        bypass: None,
+        out_of_line: false,
+    };
+    let delta = DeltaOptions {
+        differences: true,
+        compress: policy.compress,
+        hot_writes: 2,
+        hot_reads: NEVER,
+        most_bytes: 4084,
+        viability: ViabilityOptions {
+            most_bytes: 4096,
+            window: 100,
+            probe: 1,
+        },
+        heat: HeatOptions {
+            entries: None,
+            protected: 0,
+        },
+        lambda: policy.lambda,
+        most_pinned: u32::MAX,
+        similar: Some(SimilarOptions {
+            entries: 100,
+            sharers: policy.sharers,
+        }),
+    };
+    let versions = policy.history.then_some(VersionsOptions {
+        history: HistoryOptions {
+            max_entries: None,
+            schedule: None,
+        },
+        least_window: 0,
+        on_pressure: OnPressure::Shrink,
+        reserve: 0,
+        entries_in_ram: None,
+    });
+    let encoder = Lengths {
+        least: 1000,
+        most: 1000,
+        alone: 100,
+    };
+    let policies = Policies {
+        dedup,
+        delta: Some(delta),
+        versions,
+        encoder,
+    };
+    let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
+    let medium = Checked::new(MemoryFlash::new(geometry));
+    let options = FtlOptions::new(PAGES);
+    let ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident);
+    let mut ftl = ftl.unwrap();
+    ftl.begin_history();
+    ftl
+}
+
+fn write(ftl: &mut Device, lpn: u32, value: u32) -> Outcome {
+    let outcome = ftl.write(When::now(0), lpn, V(value), Tag::NONE).unwrap().0;
+    ftl.check().unwrap();
+    outcome
+}
+
+fn read(ftl: &mut Device, lpn: u32) -> Option<u32> {
+    let (page, _) = ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+    page.map(|page| page.value().0)
+}
+
+fn object(ftl: &Device, lpn: u32) -> u32 {
+    ftl.objects().object_of(lpn).expect("it was written")
+}
+
+/// The page whose object another page's needs.
+fn base_of(ftl: &Device, lpn: u32) -> Option<u32> {
+    let (_, base) = ftl.objects().packed(object(ftl, lpn))?;
+    Some(base)
+}
+
+fn is_indexed(ftl: &Device, object: u32) -> bool {
+    let similar = ftl.delta().and_then(|delta| delta.similar.as_ref());
+    similar.expect("it is on").index.holds(object)
+}
+
+#[test]
+fn a_first_write_becomes_a_difference_from_another_address() {
+    let mut ftl = device(PLAIN);
+    assert_eq!(write(&mut ftl, 0, BASE), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, 1, OTHER), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, 2, ALIKE), Outcome::Packed);
+    assert_eq!(base_of(&ftl, 2), Some(object(&ftl, 0)));
+    assert_eq!(read(&mut ftl, 2), Some(ALIKE));
+    let counters = ftl.delta_counters().unwrap().similar;
+    assert_eq!((counters.asked, counters.found), (3, 1));
+    assert_eq!((counters.taken, counters.taken_bytes), (1, 1000));
+    assert!(
+        !is_indexed(&ftl, object(&ftl, 2)),
+        "a difference is no base"
+    );
+}
+
+#[test]
+fn a_base_outlives_its_own_address() {
+    let mut ftl = device(PLAIN);
+    write(&mut ftl, 0, BASE);
+    write(&mut ftl, 2, ALIKE);
+    let base = object(&ftl, 0);
+    write(&mut ftl, 0, OTHER);
+    assert_eq!(ftl.objects().references(base), 0);
+    assert_eq!(read(&mut ftl, 2), Some(ALIKE));
+    ftl.trim(0).unwrap();
+    ftl.check().unwrap();
+    ftl.settle(0).unwrap();
+    assert_eq!((read(&mut ftl, 0), read(&mut ftl, 2)), (None, Some(ALIKE)));
+    // It is found still: what resembles it costs no base.
+    assert_eq!(write(&mut ftl, 3, ALSO_ALIKE), Outcome::Packed);
+    assert_eq!(base_of(&ftl, 3), Some(base));
+    ftl.trim(2).unwrap();
+    ftl.trim(3).unwrap();
+    ftl.check().unwrap();
+    assert!(!ftl.objects().is_alive(base));
+    assert!(!is_indexed(&ftl, base), "what has died is not found");
+    assert_eq!(write(&mut ftl, 4, ALIKE), Outcome::Programmed);
+}
+
+#[test]
+fn a_base_with_as_many_differences_as_may_be_is_not_offered() {
+    let mut ftl = device(Policy {
+        sharers: 1,
+        ..PLAIN
+    });
+    write(&mut ftl, 0, BASE);
+    assert_eq!(write(&mut ftl, 1, ALIKE), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 2, ALSO_ALIKE), Outcome::Programmed);
+    // That one is whole, and a base itself.
+    assert_eq!(write(&mut ftl, 3, 1003), Outcome::Packed);
+    assert_eq!(base_of(&ftl, 3), Some(object(&ftl, 2)));
+    // Once its difference has gone the first is offered again.
+    ftl.trim(1).unwrap();
+    assert_eq!(write(&mut ftl, 4, 1001), Outcome::Packed);
+    assert_eq!(base_of(&ftl, 4), Some(object(&ftl, 0)));
+}
+
+#[test]
+fn a_page_that_has_a_base_of_its_own_takes_that() {
+    let mut ftl = device(PLAIN);
+    write(&mut ftl, 0, BASE);
+    write(&mut ftl, 1, OTHER);
+    // Its second write: what it held is its base, though it resembles another page.
+    assert_eq!(write(&mut ftl, 1, ALIKE), Outcome::Packed);
+    let base = base_of(&ftl, 1).unwrap();
+    assert_eq!(ftl.objects().content(base), V(OTHER));
+    assert_eq!(ftl.delta_counters().unwrap().similar.asked, 2);
+}
+
+#[test]
+fn a_base_that_would_die_with_the_write_has_its_price() {
+    for (lambda, outcome) in [(250, Outcome::Packed), (1000, Outcome::Programmed)] {
+        let mut ftl = device(Policy { lambda, ..PLAIN });
+        write(&mut ftl, 0, BASE);
+        // The page is cold after a scan: it has no base of its own, and resembles what it held.
+        ftl.begin_cold_scan();
+        assert_eq!(write(&mut ftl, 0, ALIKE), outcome, "{lambda}");
+        assert_eq!(read(&mut ftl, 0), Some(ALIKE));
+    }
+}
+
+#[test]
+fn values_compressed_by_themselves_are_bases() {
+    let mut ftl = device(Policy {
+        compress: true,
+        ..PLAIN
+    });
+    assert_eq!(write(&mut ftl, 0, BASE), Outcome::Packed);
+    assert_eq!(
+        base_of(&ftl, 0),
+        Some(flashlore_ftl::mapping::objects::NO_OBJECT)
+    );
+    // 1000 bytes against 2000 by itself.
+    assert_eq!(write(&mut ftl, 1, ALIKE), Outcome::Packed);
+    assert_eq!(base_of(&ftl, 1), Some(object(&ftl, 0)));
+    ftl.flush_packs(0).unwrap();
+    ftl.trim(0).unwrap();
+    ftl.check().unwrap();
+    assert_eq!(read(&mut ftl, 1), Some(ALIKE));
+}
+
+#[test]
+fn an_old_version_keeps_the_base_of_another_address() {
+    let mut ftl = device(Policy {
+        history: true,
+        ..PLAIN
+    });
+    ftl.set_instant(1);
+    write(&mut ftl, 0, BASE);
+    ftl.set_instant(2);
+    write(&mut ftl, 1, ALIKE);
+    ftl.set_instant(3);
+    ftl.trim(0).unwrap();
+    ftl.set_instant(4);
+    ftl.trim(1).unwrap();
+    ftl.check().unwrap();
+    ftl.return_to(2).unwrap();
+    ftl.check().unwrap();
+    assert_eq!(
+        (read(&mut ftl, 0), read(&mut ftl, 1)),
+        (Some(BASE), Some(ALIKE))
+    );
+}
+
+/// A base has been read for page 5; then a page that resembles it as much is stored whole.
+fn read_and_rivalled(ftl: &mut Device) -> (u32, Option<flashlore_ftl::Candidate<V>>) {
+    write(ftl, 0, BASE);
+    assert!(ftl.begin_write(5));
+    let read = ftl.fetch_base(0, 5, V(ALIKE), None, Tag::NONE).unwrap();
+    // The base has its only difference now, so the next one is whole.
+    assert_eq!(write(ftl, 6, 1003), Outcome::Packed);
+    assert_eq!(write(ftl, 7, ALSO_ALIKE), Outcome::Programmed);
+    (object(ftl, 0), read.map(|(candidate, _)| candidate))
+}
+
+#[test]
+fn what_was_read_for_a_write_stays_its_base_if_it_may() {
+    let mut ftl = device(Policy {
+        sharers: 1,
+        ..PLAIN
+    });
+    let (base, read) = read_and_rivalled(&mut ftl);
+    ftl.trim(6).unwrap();
+    let again = ftl.fetch_base(0, 5, V(ALIKE), read, Tag::NONE).unwrap();
+    assert!(again.is_none(), "nothing else is read");
+    ftl.write_begun(When::now(0), 5, V(ALIKE), true, Tag::NONE)
+        .unwrap();
+    assert_eq!(base_of(&ftl, 5), Some(base));
+    ftl.check().unwrap();
+}
+
+#[test]
+fn what_was_read_for_a_write_is_given_up_if_others_took_it() {
+    let mut ftl = device(Policy {
+        sharers: 1,
+        ..PLAIN
+    });
+    let (_, read) = read_and_rivalled(&mut ftl);
+    let again = ftl.fetch_base(0, 5, V(ALIKE), read, Tag::NONE).unwrap();
+    let (other, _) = again.expect("another is read");
+    let again = ftl
+        .fetch_base(0, 5, V(ALIKE), Some(other), Tag::NONE)
+        .unwrap();
+    assert!(again.is_none());
+    ftl.write_begun(When::now(0), 5, V(ALIKE), true, Tag::NONE)
+        .unwrap();
+    assert_eq!(base_of(&ftl, 5), Some(object(&ftl, 7)));
+    ftl.check().unwrap();
+}
