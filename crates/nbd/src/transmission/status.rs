@@ -37,10 +37,11 @@ impl Extents {
         let full = self.list.len() == self.most;
         match self.list.last_mut() {
             Some((last, same)) if *same == flags => *last += taken,
-            _ if full => return false,
+            // What comes now would not adjoin the last one.
+            _ if full => self.left = 0,
             _ => self.list.push((taken, flags)),
         }
-        self.left -= taken;
+        self.left = self.left.saturating_sub(taken);
         self.left > 0
     }
 
