@@ -9,6 +9,7 @@
 //! | [`Limits`] | what a client may make the server hold |
 //! | [`handshake`] | the server's side of the negotiation |
 //! | [`transmission`] | the server's side of requests and replies |
+//! | `server` | the listener (feature `server`, on by default) |
 //! | [`client`] | the client's side of both |
 //!
 //! Invariants of all of them:
@@ -23,6 +24,8 @@ pub mod error;
 pub mod export;
 pub mod handshake;
 mod limits;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod transmission;
 pub mod wire;
 

@@ -8,7 +8,9 @@ use flashlore_nbd::client::{ClientEvent, ClientHandshake, ClientSession, Goal};
 use flashlore_nbd::handshake::Tls;
 use flashlore_nbd::{BlockSizes, ExportInfo, Limits};
 
-fn talk(options: &[Vec<u8>]) -> (Vec<(u32, u32, Vec<u8>)>, Vec<String>, Vec<u8>) {
+type Replies = Vec<(u32, u32, Vec<u8>)>;
+
+fn talk(options: &[Vec<u8>]) -> (Replies, Vec<String>, Vec<u8>) {
     let stream = [FLAGS.to_vec(), options.concat()].concat();
     let talk = negotiate(Tls::Absent, Limits::default(), &stream, &[]);
     (replies(&talk.said), talk.events, talk.said)
