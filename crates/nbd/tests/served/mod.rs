@@ -216,13 +216,7 @@ pub fn negotiate<S: Read + Write>(mut stream: S, name: &str) -> io::Result<Clien
         stream.write_all(&out)?;
         out.clear();
         if let Some(ClientEvent::Ready(session)) = received.event {
-            return Ok(Client {
-                stream,
-                replies: ReplyReader::new(&session),
-                session,
-                buffer: Vec::new(),
-                next: 1,
-            });
+            return Ok(Client::new(stream, session));
         }
     }
 }
@@ -237,6 +231,16 @@ pub struct Outcome {
 }
 
 impl<S: Read + Write> Client<S> {
+    pub fn new(stream: S, session: ClientSession) -> Self {
+        Self {
+            stream,
+            replies: ReplyReader::new(&session),
+            session,
+            buffer: Vec::new(),
+            next: 1,
+        }
+    }
+
     /// Sends a request; its cookie.
     pub fn send(
         &mut self,
