@@ -111,6 +111,29 @@ fn four_billion_queries_are_refused_before_any_is_read() {
 }
 
 #[test]
+fn limits_are_met_exactly() {
+    let bytes = |lengths: &[usize]| {
+        let options = lengths.iter().map(|length| option(99, &vec![0; *length]));
+        after_flags(&options.collect::<Vec<_>>().concat())
+    };
+    // 1 MiB of data in all, 64 KiB in one option.
+    let (said, events) = bytes(&[1 << 16; 16]);
+    assert_eq!((said, events.len()), (vec![(99, UNSUP); 16], 0));
+    assert_eq!(bytes(&[(1 << 16) + 1]).0, [(99, TOO_BIG)]);
+    let mut lengths = [1 << 16; 17];
+    lengths[16] = 1;
+    assert_eq!(bytes(&lengths).1.len(), 1);
+
+    let queries = |count: usize| {
+        let list = vec!["base:allocation"; count];
+        let stream = [option(8, b""), option(10, &meta("disk", &list))].concat();
+        after_flags(&stream).0[1]
+    };
+    assert_eq!(queries(256), (10, 4));
+    assert_eq!(queries(257), (10, TOO_BIG));
+}
+
+#[test]
 fn contexts_beyond_the_limit_are_refused_and_none_is_chosen() {
     let names: Vec<String> = (0..20)
         .map(|n| format!("flashlore:changed-since={n}"))
