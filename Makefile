@@ -21,14 +21,15 @@ test:
 bench:
 	$(CARGO) bench --workspace
 
-# Arbitrary bytes through the trace formats, as profiles, over a volume, and as encoded pages. Needs
-# `cargo install cargo-fuzz`;
+# Arbitrary bytes through the trace formats, as profiles, over a volume, as encoded pages, and as
+# both sides of NBD. Needs `cargo install cargo-fuzz`;
 # the variable lets a stable compiler build the sanitizers.
 fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run detect -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run profile -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run volume -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run delta -- -max_total_time=$(FUZZ_SECONDS)
+	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run nbd -- -max_total_time=$(FUZZ_SECONDS)
 
 # Bugs planted in the volume, and in what only simulation has, one after the other: each must be found by a test.
 planted:

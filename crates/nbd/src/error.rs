@@ -1,0 +1,143 @@
+//! Errors: the numbers a reply may carry, and the reasons for which a connection ends.
+
+use thiserror::Error;
+
+/// An error number of the protocol. They are fixed by it, whatever the system's own are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Errno {
+    /// EPERM, 1: the export is read-only.
+    #[error("operation not permitted")]
+    NotPermitted,
+    /// EIO, 5: the medium failed.
+    #[error("input/output error")]
+    Io,
+    /// ENOMEM, 12: no memory.
+    #[error("cannot allocate memory")]
+    NoMemory,
+    /// EINVAL, 22: the request makes no sense.
+    #[error("invalid argument")]
+    Invalid,
+    /// ENOSPC, 28: beyond the end of the export, or the volume is full.
+    #[error("no space left on device")]
+    NoSpace,
+    /// EOVERFLOW, 75: too long to be answered in one piece.
+    #[error("value too large")]
+    Overflow,
+    /// ENOTSUP, 95: it cannot be done as fast as was demanded.
+    #[error("operation not supported")]
+    NotSupported,
+    /// ESHUTDOWN, 108: the server is shutting down.
+    #[error("server is shutting down")]
+    Shutdown,
+}
+
+impl Errno {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::NotPermitted,
+        Self::Io,
+        Self::NoMemory,
+        Self::Invalid,
+        Self::NoSpace,
+        Self::Overflow,
+        Self::NotSupported,
+        Self::Shutdown,
+    ];
+
+    /// The number on the wire.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::NotPermitted => 1,
+            Self::Io => 5,
+            Self::NoMemory => 12,
+            Self::Invalid => 22,
+            Self::NoSpace => 28,
+            Self::Overflow => 75,
+            Self::NotSupported => 95,
+            Self::Shutdown => 108,
+        }
+    }
+
+    /// The error of a number. One that the protocol does not have counts as EINVAL, as it demands.
+    #[must_use]
+    pub fn from_code(code: u32) -> Self {
+        Self::ALL
+            .into_iter()
+            .find(|errno| errno.code() == code)
+            .unwrap_or(Self::Invalid)
+    }
+}
+
+/// Why a connection cannot go on. Each is final: the machine that gave it takes no more input.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProtocolError {
+    /// A message begins with the wrong number.
+    #[error("a {message} begins with {found:#x}, expected {expected:#x}")]
+    Magic {
+        /// What should have come.
+        message: &'static str,
+        /// What came.
+        found: u64,
+        /// What should have been there.
+        expected: u64,
+    },
+    /// The client's flags have bits that were not offered.
+    #[error("the client's flags are {0:#x}, expected none but 0x1 and 0x2")]
+    ClientFlags(u32),
+    /// The server does not speak the fixed newstyle.
+    #[error("the server's flags are {0:#x}: it does not speak the fixed newstyle negotiation")]
+    ServerFlags(u16),
+    /// A client without the fixed newstyle may only choose an export by name.
+    #[error("option {0} from a client that did not announce the fixed newstyle negotiation")]
+    NotFixed(u32),
+    /// EXPORT_NAME has no error reply, so the connection ends.
+    #[error("EXPORT_NAME cannot be granted: {0}")]
+    ExportName(String),
+    /// More options than a negotiation may have.
+    #[error("the negotiation has more than {0} options")]
+    TooManyOptions(u32),
+    /// More bytes than a negotiation may have.
+    #[error("option {option} has {length} bytes of data, the negotiation may have {left} more")]
+    TooManyBytes {
+        /// The option.
+        option: u32,
+        /// Its data, in bytes.
+        length: u32,
+        /// What was left of the limit, in bytes.
+        left: u64,
+    },
+    /// A write whose payload is too long even to be passed over.
+    #[error("a write of {length} bytes, expected at most {limit}")]
+    PayloadTooLong {
+        /// Its length in bytes.
+        length: u32,
+        /// The most that is passed over, in bytes.
+        limit: u32,
+    },
+    /// The export that was chosen contradicts itself.
+    #[error("the export cannot be served: {0}")]
+    Export(#[from] crate::export::InvalidExport),
+    /// The other side sent something a client cannot make sense of.
+    #[error("the server's {message} cannot be used: {reason}")]
+    Server {
+        /// Which message.
+        message: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server answered an option of the client with an error.
+    #[error("the server refuses {option}: error {code:#x}{}{message}", if message.is_empty() { "" } else { ", " })]
+    Refused {
+        /// The option's name.
+        option: &'static str,
+        /// The type of the reply.
+        code: u32,
+        /// What the server says, control characters removed.
+        message: String,
+    },
+    /// Input after an error or an end.
+    #[error("the connection has ended, nothing more is taken")]
+    Ended,
+}

@@ -1,0 +1,72 @@
+//! How a server serves: limits and time-outs.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::tls::TlsPolicy;
+use crate::limits::Limits;
+
+/// How a server serves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What one client may make the server hold.
+    pub limits: Limits,
+    /// Connections that use an export at once.
+    pub connections: usize,
+    /// Connections that negotiate at once; beyond it the oldest of them is dropped.
+    pub negotiating: usize,
+    /// Requests of one connection carried out at once, at least 1.
+    pub workers: usize,
+    /// Bytes that all requests above [`super::SMALL_BYTES`] may hold together. One request is let in
+    /// however long it is, when it is alone.
+    pub budget_bytes: usize,
+    /// How long a negotiation may take.
+    pub negotiation: Duration,
+    /// How long a message that has begun may take, plus one second for each MiB.
+    pub message: Duration,
+    /// How long a connection may be silent between requests; none: for ever.
+    pub idle: Option<Duration>,
+    /// Encryption.
+    pub tls: TlsPolicy,
+    /// Allow addresses beyond the machine itself without TLS.
+    pub insecure: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            connections: 128,
+            negotiating: 64,
+            workers: 4,
+            budget_bytes: 256 << 20,
+            negotiation: Duration::from_secs(10),
+            message: Duration::from_secs(30),
+            idle: None,
+            tls: TlsPolicy::Absent,
+            insecure: false,
+        }
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The address can be reached from other machines.
+    #[error(
+        "{0} can be reached from other machines: demand TLS, or allow it explicitly as insecure"
+    )]
+    Exposed(String),
+    /// No thread could be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}

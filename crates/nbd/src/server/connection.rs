@@ -1,0 +1,185 @@
+//! One connection: the negotiation, then the workers that share it.
+//!
+//! One worker reads at a time. It hands reading on before it carries a request out, so requests run
+//! side by side and their replies leave in the order of their ends. A short request without effects
+//! that has come alone is answered before reading goes on: that spares a change of threads.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::config::Config;
+use super::export::Export;
+use super::input::{Input, Job, message_time};
+use super::jobs::Desk;
+use super::registry::Registry;
+use super::socket::Socket;
+use super::tls::TlsPolicy;
+use super::transport::Transport;
+use crate::export::Directory;
+use crate::handshake::{Event, ServerHandshake, Session, Tls};
+use crate::transmission::{Command, Replies, RequestReader, Rules};
+
+/// Longest request that its reader may answer itself, in bytes.
+const INLINE_BYTES: u32 = 64 << 10;
+
+type Negotiated = (Transport, Session<Arc<dyn Export>>, Vec<u8>);
+
+/// Serves a connection to its end.
+pub(super) fn serve<D>(
+    socket: Socket,
+    number: u64,
+    config: &Config,
+    registry: &Registry,
+    directory: &D,
+) where
+    D: Directory<Export = Arc<dyn Export>>,
+{
+    // Whoever cannot negotiate is gone, and nobody is left to tell.
+    if let Ok(Some((transport, session, early))) = negotiate(socket, config, directory) {
+        if registry.serve(number, config.connections) {
+            transmit(&transport, &session, &early, config, registry);
+        }
+        transport.close();
+    }
+}
+
+/// The negotiation; nothing if the client went away. Gives also what came behind it.
+fn negotiate<D>(socket: Socket, config: &Config, directory: &D) -> io::Result<Option<Negotiated>>
+where
+    D: Directory<Export = Arc<dyn Export>>,
+{
+    let deadline = Instant::now() + config.negotiation;
+    let (policy, tls) = match &config.tls {
+        TlsPolicy::Absent => (Tls::Absent, None),
+        TlsPolicy::Offered(tls) => (Tls::Offered, Some(tls)),
+        TlsPolicy::Required(tls) => (Tls::Required, Some(tls)),
+    };
+    let mut transport = Transport::plain(socket)?;
+    let mut out = Vec::new();
+    let mut machine = ServerHandshake::new(policy, config.limits, &mut out);
+    let mut buffer = [0; 4096];
+    let mut input: &[u8] = &[];
+    loop {
+        let result = machine.receive(input, directory, &mut out);
+        // The answer goes out also when it is the last one.
+        transport.write_all(&out, deadline)?;
+        out.clear();
+        let received = result.map_err(io::Error::other)?;
+        input = &input[received.consumed..];
+        match received.event {
+            Some(Event::Transmission(session)) => {
+                return Ok(Some((transport, *session, input.to_vec())));
+            }
+            Some(Event::Aborted) => {
+                transport.close();
+                return Ok(None);
+            }
+            Some(Event::StartTls) => {
+                let Some(tls) = tls else {
+                    return Ok(None);
+                };
+                transport = transport.start_tls(tls.clone(), input, deadline)?;
+                input = &[];
+            }
+            None if received.consumed > 0 => {}
+            None => {
+                let count = transport.read_before(&mut buffer, deadline)?;
+                if count == 0 {
+                    return Ok(None);
+                }
+                input = &buffer[..count];
+            }
+        }
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
+/// What the workers of a connection share.
+struct Shared<'a> {
+    transport: &'a Transport,
+    config: &'a Config,
+    registry: &'a Registry,
+    desk: Desk<'a>,
+    input: Mutex<Input>,
+    /// Held while a reply is sent.
+    sending: Mutex<()>,
+}
+
+fn transmit(
+    transport: &Transport,
+    session: &Session<Arc<dyn Export>>,
+    early: &[u8],
+    config: &Config,
+    registry: &Registry,
+) {
+    let reader = RequestReader::new(Rules::new(session, &config.limits), &config.limits);
+    let shared = Shared {
+        transport,
+        config,
+        registry,
+        desk: Desk {
+            export: &*session.export,
+            replies: Replies::new(session.structured),
+            contexts: &session.contexts,
+        },
+        input: Mutex::new(Input::new(reader, early)),
+        sending: Mutex::new(()),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..config.workers {
+            let worker = std::thread::Builder::new().name("nbd worker".to_owned());
+            // Where there are no threads to be had, fewer workers do.
+            let _ = worker.spawn_scoped(scope, || shared.work());
+        }
+        shared.work();
+    });
+}
+
+impl Shared<'_> {
+    fn lock_input(&self) -> MutexGuard<'_, Input> {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        loop {
+            let mut input = self.lock_input();
+            let Some(job) = input.next(self.transport, self.config, self.registry) else {
+                return;
+            };
+            let sent = if is_quick(&job) && input.is_drained() {
+                let sent = self.send(&self.desk.answer(&job));
+                drop(input);
+                sent
+            } else {
+                drop(input);
+                self.send(&self.desk.answer(&job))
+            };
+            drop(job);
+            if sent.is_err() {
+                // The client is gone or does not listen; whoever reads finds that out too.
+                self.transport.abandon();
+                self.lock_input().end();
+                return;
+            }
+        }
+    }
+
+    fn send(&self, reply: &[u8]) -> io::Result<()> {
+        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + message_time(self.config, reply.len());
+        self.transport.write_all(reply, deadline)
+    }
+}
+
+/// Whether a job neither changes anything nor takes long.
+fn is_quick(job: &Job<'_>) -> bool {
+    match job {
+        Job::Refused(_) => true,
+        Job::Request { request, .. } => {
+            request.command == Command::Read && request.length <= INLINE_BYTES
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The listener: sockets, threads and time-outs around the state machines.
+//!
+//! Threads and blocking calls, no executor: what an export does blocks anyway, and a request that
+//! comes alone is answered by the thread that read it, without a change of threads.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `export.rs` | `trait Export`: what a served disk can do |
+//! | `config.rs` | addresses, limits, time-outs |
+//! | `socket.rs` | Unix and TCP sockets as one, and addresses that are listened on |
+//! | `transport.rs` | bytes over a socket, plain or through TLS, with deadlines |
+//! | `tls.rs` | certificates from files |
+//! | `registry.rs` | which connections there are, and the bound on their memory |
+//! | `connection.rs` | one connection: negotiation, then its workers |
+//! | `input.rs` | the reading side of a connection in transmission |
+//! | `jobs.rs` | carrying out requests |
+//! | `listener.rs` | accepting, draining |
+//!
+//! What a client cannot do:
+//! - keep others out: a negotiation has a deadline, and when too many negotiate the oldest is dropped;
+//! - block others: its requests run on its own threads, and short ones need no shared memory;
+//! - take memory: requests above [`SMALL_BYTES`] share a budget, and a message that has begun has a
+//!   deadline, so none is held for ever.
+
+mod config;
+mod connection;
+mod export;
+mod input;
+mod jobs;
+mod listener;
+mod registry;
+mod socket;
+mod tls;
+mod transport;
+
+pub use config::{Config, ServerError};
+pub use export::Export;
+pub use listener::Server;
+pub use registry::SMALL_BYTES;
+pub use socket::Address;
+pub use tls::{TlsError, TlsFiles, TlsPolicy};

@@ -1,0 +1,96 @@
+//! Certificates and keys from files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use thiserror::Error;
+
+/// Whether connections are encrypted.
+#[derive(Clone, Debug)]
+pub enum TlsPolicy {
+    /// Never.
+    Absent,
+    /// If the client wants.
+    Offered(Arc<ServerConfig>),
+    /// Always.
+    Required(Arc<ServerConfig>),
+}
+
+/// Files in PEM form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, and those between it and the authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authority that clients' certificates must come from; none: any client may connect.
+    pub client_authority: Option<PathBuf>,
+}
+
+/// Why the files cannot be used.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read, or is not what it should be.
+    #[error("{path} cannot be used: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The files do not fit together.
+    #[error("the certificate and the key cannot be used together: {0}")]
+    Pair(rustls::Error),
+}
+
+fn bad(path: &Path, reason: impl ToString) -> TlsError {
+    TlsError::File {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let list: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| bad(path, error))?;
+    if list.is_empty() {
+        return Err(bad(path, "it holds no certificate"));
+    }
+    Ok(list)
+}
+
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// Which file cannot be used, and why.
+    pub fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let chain = certificates(&self.certificate)?;
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| bad(&self.key, error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Pair)?;
+        let builder = match &self.client_authority {
+            None => builder.with_no_client_auth(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(path)? {
+                    roots.add(certificate).map_err(|error| bad(path, error))?;
+                }
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                        .build()
+                        .map_err(|error| bad(path, error))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder.with_single_cert(chain, key);
+        config.map(Arc::new).map_err(TlsError::Pair)
+    }
+}
