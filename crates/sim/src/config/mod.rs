@@ -33,6 +33,6 @@ pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use retention::Retention;
 pub use settings::Settings;
 pub use system::{
-    Acknowledge, Algorithm, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest, Form,
-    HistoryConfig, Pressure, QueueConfig, RatioFrom, Sampling, SwitchOff, SystemConfig,
+    Acknowledge, Algorithm, Base, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest,
+    Form, HistoryConfig, Pressure, QueueConfig, RatioFrom, Sampling, SwitchOff, SystemConfig,
 };

@@ -6,7 +6,7 @@
 //!
 //! Where a part of the map is in RAM, its cache decides whose counts are kept: an entry that it drops is
 //! [forgotten](Heat::forget) here, and no list of its own is kept. Where all of the map is, a bounded
-//! number of counted pages is a segmented LRU list here ([`crate::segmented`]).
+//! number of counted pages is a segmented LRU list here (`segmented.rs`).
 //!
 //! Invariant: a count stops at 15.
 
