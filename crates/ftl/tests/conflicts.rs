@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::policies::{DIFFERENCES, VERSIONS};
 use common::values::{Lengths, Page, V};
 use flashlore_content::history::HistoryOptions;
 use flashlore_content::{Content, DedupOptions, NoCensus};
@@ -10,10 +11,8 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
 use flashlore_ftl::buffer::WriteQueue;
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::content::history::VersionsOptions;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
@@ -23,23 +22,9 @@ const PAGES: u32 = 40;
 
 /// Any second write of a page is a difference, of 1000 bytes; nothing is read-hot.
 const DELTA: DeltaOptions = DeltaOptions {
-    differences: true,
-    compress: false,
     hot_writes: 1,
     hot_reads: NEVER,
-    most_bytes: 4084,
-    viability: ViabilityOptions {
-        most_bytes: 4096,
-        window: 100,
-        probe: 1,
-    },
-    heat: HeatOptions {
-        entries: None,
-        protected: 0,
-    },
-    lambda: 0,
-    most_pinned: u32::MAX,
-    similar: None,
+    ..DIFFERENCES
 };
 
 /// What is on.
@@ -82,10 +67,7 @@ impl Small {
                 max_entries,
                 schedule: None,
             },
-            least_window: 0,
-            on_pressure: OnPressure::Shrink,
-            reserve: 0,
-            entries_in_ram: None,
+            ..VERSIONS
         });
         let encoder = Lengths {
             least: 1000,

@@ -7,6 +7,7 @@ mod common;
 
 use common::Random;
 use common::devices::drawn;
+use common::policies::DIFFERENCES;
 use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::geometry::Counts;
@@ -390,23 +391,9 @@ fn the_comparison_goes_through_every_kind_of_program() {
 /// Nothing is ever encoded.
 fn never() -> DeltaOptions {
     DeltaOptions {
-        differences: true,
-        compress: false,
         hot_writes: NEVER,
         hot_reads: NEVER,
-        most_bytes: 4084,
-        viability: ViabilityOptions {
-            most_bytes: 4096,
-            window: 100,
-            probe: 1,
-        },
-        heat: HeatOptions {
-            entries: None,
-            protected: 0,
-        },
-        lambda: 0,
-        most_pinned: u32::MAX,
-        similar: None,
+        ..DIFFERENCES
     }
 }
 

@@ -4,39 +4,17 @@
 mod common;
 
 use common::Random;
+use common::policies::DIFFERENCES;
 use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaCounters, DeltaOptions, NEVER};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
-
-/// The paper's settings: hot from two writes and from two reads on.
-const PAPER: DeltaOptions = DeltaOptions {
-    differences: true,
-    compress: false,
-    hot_writes: 2,
-    hot_reads: 2,
-    most_bytes: 4084,
-    viability: ViabilityOptions {
-        most_bytes: 4096,
-        window: 100,
-        probe: 1,
-    },
-    heat: HeatOptions {
-        entries: None,
-        protected: 0,
-    },
-    lambda: 0,
-    most_pinned: u32::MAX,
-    similar: None,
-};
 
 fn fixed(bytes: u16) -> Lengths {
     Lengths {
@@ -125,7 +103,7 @@ fn one_delta(encoder: Lengths, delta: DeltaOptions) -> (Device, Ppn, Ppn) {
 
 #[test]
 fn the_first_write_is_whole_the_second_a_difference_and_two_reads_end_that() {
-    let (mut ftl, base, pack) = one_delta(fixed(500), PAPER);
+    let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
     assert_eq!(read(&mut ftl, 7), Some(2));
     assert!(!ftl.merge_if_read_hot(When::now(0), 7).unwrap());
     assert_eq!(read(&mut ftl, 7), Some(2));
@@ -151,7 +129,7 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
     assert!(short(2), "the second value's difference fits");
     let most_bytes = DeltaOptions {
         most_bytes: 1000,
-        ..PAPER
+        ..DIFFERENCES
     };
     let (mut ftl, base, pack) = one_delta(lengths, most_bytes);
     let long = (3..).find(|&value| !short(value)).unwrap();
@@ -162,7 +140,7 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
 
 #[test]
 fn a_newer_delta_ends_the_older_and_keeps_the_base() {
-    let (mut ftl, base, pack) = one_delta(fixed(500), PAPER);
+    let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
     assert_eq!(write(&mut ftl, 7, 3), Outcome::Packed);
     assert!(is_valid(&ftl, base) && !is_valid(&ftl, pack));
     assert_eq!(parts(&ftl, 7), (base, Ppn::NONE));
@@ -173,7 +151,7 @@ fn a_newer_delta_ends_the_older_and_keeps_the_base() {
 
 #[test]
 fn a_trim_ends_delta_and_base_and_forgets_the_counts() {
-    let (mut ftl, base, pack) = one_delta(fixed(500), PAPER);
+    let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
     ftl.trim(7).unwrap();
     assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
     assert_eq!((read(&mut ftl, 7), ftl.objects().live()), (None, 0));
@@ -192,7 +170,7 @@ fn overwriting_once_saves_three_quarters_of_a_page_and_four_times_three_pages() 
     // D12: with their slots, four deltas of 1014 bytes fill a page but for four bytes.
     let once = DeltaOptions {
         hot_reads: NEVER,
-        ..PAPER
+        ..DIFFERENCES
     };
     for (pages, updates) in [(4, 1), (8, 4)] {
         let mut ftl = device(30, 40, once, 0, fixed(1014));
@@ -224,7 +202,7 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
             (819, 4),
             (810, 5),
         ] {
-            let mut ftl = device(300, 100, PAPER, 0, fixed(bytes));
+            let mut ftl = device(300, 100, DIFFERENCES, 0, fixed(bytes));
             for lpn in 0..100 {
                 write(&mut ftl, lpn, lpn);
                 if lpn < whole_pages {
@@ -266,7 +244,7 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
 
 #[test]
 fn a_base_that_collection_moves_goes_on_decoding() {
-    let mut ftl = device(13, 108, PAPER, 0, fixed(500));
+    let mut ftl = device(13, 108, DIFFERENCES, 0, fixed(500));
     let mut random = Random::new(1);
     for lpn in 0..108 {
         write(&mut ftl, lpn, lpn);
@@ -312,7 +290,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
             let options = DeltaOptions {
                 hot_reads: NEVER,
                 most_pinned,
-                ..PAPER
+                ..DIFFERENCES
             };
             let blocks = 128;
             let pages = blocks * 16 * 100 / 107;
@@ -351,7 +329,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
 fn shared_base(entries: u32) -> Device {
     let options = DeltaOptions {
         hot_writes: 1,
-        ..PAPER
+        ..DIFFERENCES
     };
     let mut ftl = device(30, 40, options, entries, fixed(1000));
     assert_eq!(write(&mut ftl, 0, 1), Outcome::Programmed);
@@ -513,7 +491,7 @@ fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
         bypass: None,
         out_of_line: false,
     };
-    let mut ftl = device_with(30, 40, PAPER, dedup, fixed(1000));
+    let mut ftl = device_with(30, 40, DIFFERENCES, dedup, fixed(1000));
     write(&mut ftl, 0, 1);
     write(&mut ftl, 0, 2);
     write(&mut ftl, 3, 2);
@@ -532,7 +510,7 @@ fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
     let hot = |lambda: u32| DeltaOptions {
         hot_writes: 1,
         lambda,
-        ..PAPER
+        ..DIFFERENCES
     };
     // 508 bytes programmed and 4096 kept, against 4096: as much at a weight of 3588 / 4096.
     for (lambda, outcome) in [
@@ -577,7 +555,7 @@ fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
 fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
     let budget = DeltaOptions {
         most_pinned: 2,
-        ..PAPER
+        ..DIFFERENCES
     };
     let mut ftl = device(30, 40, budget, 0, fixed(500));
     for lpn in 0..5 {
@@ -596,7 +574,7 @@ fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
 fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
     let budget = DeltaOptions {
         most_pinned: 1,
-        ..PAPER
+        ..DIFFERENCES
     };
     let mut ftl = device(30, 40, budget, 0, fixed(3000));
     for lpn in [0, 1] {
@@ -616,7 +594,7 @@ fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
 fn collection_merges_what_is_not_written_often_while_it_has_room() {
     for bytes in [205, 1229, 2867] {
         let (blocks, pages) = (128, 128 * 16 * 100 / 107);
-        let mut ftl = device(blocks, pages, PAPER, 0, fixed(bytes));
+        let mut ftl = device(blocks, pages, DIFFERENCES, 0, fixed(bytes));
         let mut random = Random::new(3);
         let mut values = vec![0; pages as usize];
         for number in 0..8 * pages {
@@ -643,7 +621,7 @@ fn collection_merges_what_is_not_written_often_while_it_has_room() {
 fn a_difference_may_stand_on_a_value_compressed_by_itself() {
     let delta = DeltaOptions {
         compress: true,
-        ..PAPER
+        ..DIFFERENCES
     };
     let lengths = Lengths {
         least: 400,

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use common::Random;
 use common::maps::{Both, Device, Notes, devices};
+use common::policies::{self, VERSIONS};
 use common::values::{Lengths, Page, V};
-use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
@@ -18,9 +18,7 @@ use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
 use flashlore_ftl::content::delta::DeltaOptions;
-use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper, Resident};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
@@ -65,33 +63,15 @@ const LENGTHS: Lengths = Lengths {
 
 fn policies(on: On) -> Policies<Lengths> {
     let delta = DeltaOptions {
-        differences: true,
         compress: on.compress,
         hot_writes: on.hot_writes,
         hot_reads: on.hot_reads,
-        most_bytes: 4084,
         viability: ViabilityOptions {
             most_bytes: 4084,
             window: 100,
             probe: 10,
         },
-        heat: HeatOptions {
-            entries: None,
-            protected: 0,
-        },
-        lambda: 0,
-        most_pinned: u32::MAX,
-        similar: None,
-    };
-    let versions = VersionsOptions {
-        history: HistoryOptions {
-            max_entries: None,
-            schedule: None,
-        },
-        least_window: 0,
-        on_pressure: OnPressure::Shrink,
-        reserve: 0,
-        entries_in_ram: None,
+        ..policies::DIFFERENCES
     };
     Policies {
         dedup: DedupOptions {
@@ -102,7 +82,7 @@ fn policies(on: On) -> Policies<Lengths> {
             out_of_line: false,
         },
         delta: Some(delta),
-        versions: on.history.then_some(versions),
+        versions: on.history.then_some(VERSIONS),
         encoder: LENGTHS,
     }
 }

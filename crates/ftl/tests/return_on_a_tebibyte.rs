@@ -1,13 +1,14 @@
 //! A return to an instant on a device of 1 TiB touches what has changed since, and nothing else: counted, with
 //! few pages written and far more changes before the instant than after it.
 
+mod common;
+
+use common::policies::VERSIONS;
 use flashlore_content::delta::{Drawn, Ratio};
-use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Tag, When};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
@@ -48,16 +49,7 @@ fn device() -> Ftl {
             out_of_line: false,
         },
         delta: None,
-        versions: Some(VersionsOptions {
-            history: HistoryOptions {
-                max_entries: None,
-                schedule: None,
-            },
-            least_window: 0,
-            on_pressure: OnPressure::Shrink,
-            reserve: 0,
-            entries_in_ram: None,
-        }),
+        versions: Some(VERSIONS),
         encoder: Drawn::new(ratio, ratio, 7),
     };
     let flash = NandSim::new(geometry, timing);

@@ -2,14 +2,13 @@
 
 mod common;
 
+use common::policies::VERSIONS;
 use common::values::{Lengths, Page, V};
-use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{BlockId, Geometry, Tag, When};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
 
@@ -32,16 +31,7 @@ fn device(sealed_before_window: bool) -> Ftl {
             out_of_line: false,
         },
         delta: None,
-        versions: Some(VersionsOptions {
-            history: HistoryOptions {
-                max_entries: None,
-                schedule: None,
-            },
-            least_window: 0,
-            on_pressure: OnPressure::Shrink,
-            reserve: 0,
-            entries_in_ram: None,
-        }),
+        versions: Some(VERSIONS),
         encoder: Lengths {
             least: 1,
             most: 1,

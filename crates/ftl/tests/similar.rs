@@ -2,17 +2,14 @@
 
 mod common;
 
+use common::policies::{DIFFERENCES, VERSIONS};
 use common::values::{Lengths, Page, V};
-use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
@@ -52,37 +49,16 @@ fn device(policy: Policy) -> Device {
         out_of_line: false,
     };
     let delta = DeltaOptions {
-        differences: true,
         compress: policy.compress,
-        hot_writes: 2,
         hot_reads: NEVER,
-        most_bytes: 4084,
-        viability: ViabilityOptions {
-            most_bytes: 4096,
-            window: 100,
-            probe: 1,
-        },
-        heat: HeatOptions {
-            entries: None,
-            protected: 0,
-        },
         lambda: policy.lambda,
-        most_pinned: u32::MAX,
         similar: Some(SimilarOptions {
             entries: 100,
             sharers: policy.sharers,
         }),
+        ..DIFFERENCES
     };
-    let versions = policy.history.then_some(VersionsOptions {
-        history: HistoryOptions {
-            max_entries: None,
-            schedule: None,
-        },
-        least_window: 0,
-        on_pressure: OnPressure::Shrink,
-        reserve: 0,
-        entries_in_ram: None,
-    });
+    let versions = policy.history.then_some(VERSIONS);
     let encoder = Lengths {
         least: 1000,
         most: 1000,

@@ -4,6 +4,7 @@
 
 pub mod devices;
 pub mod maps;
+pub mod policies;
 pub mod values;
 
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};

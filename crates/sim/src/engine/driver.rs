@@ -405,14 +405,7 @@ impl<'a, S: System> Driver<'a, S> {
     /// Lets time pass to an arrival.
     #[inline(always)]
     fn pass(&mut self, until: Time) -> Result<()> {
-        let quiet = self.hash_queue.is_empty()
-            && self.fetched.is_empty()
-            && self.open_fetches == 0
-            && self.flush_due.is_none()
-            && self.front.is_none()
-            && (!S::ENCODES || self.codec.is_idle())
-            && !self.host.uses_gaps();
-        if !quiet {
+        if !self.is_quiet_until(until) {
             if self.host.uses_gaps() {
                 self.scan_until(until)?;
             }
@@ -561,7 +554,7 @@ impl<'a, S: System> Driver<'a, S> {
         Ok(true)
     }
 
-    /// Whether nothing but the change under way happens before an instant, or at it.
+    /// Whether nothing happens by itself before an instant, or at it.
     #[inline(always)]
     fn is_quiet_until(&mut self, end: Time) -> bool {
         self.hash_queue.is_empty()

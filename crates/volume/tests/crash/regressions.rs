@@ -38,6 +38,28 @@ fn fua(lpn: u32, value: u32) -> Op {
     Op::Fua { lpn, value, now: 9 }
 }
 
+fn write_at(lpn: u32, value: u32, now: u64) -> Op {
+    Op::Write { lpn, value, now }
+}
+
+fn fua_at(lpn: u32, value: u32, now: u64) -> Op {
+    Op::Fua { lpn, value, now }
+}
+
+/// A history of so many entries.
+fn history(entries: u32, least_window: u64, protected: bool) -> Option<HistoryIdentity> {
+    Some(HistoryIdentity {
+        entries,
+        least_window,
+        protected,
+    })
+}
+
+const BOTH: Encoding = Encoding {
+    differences: true,
+    compression: true,
+};
+
 /// An opening counted events that lay in the medium's cache alone, made the new epoch durable, and a
 /// cut took the events.
 #[test]
@@ -123,11 +145,7 @@ fn a_process_goes_on_after_a_failed_sync() {
 /// Old versions of values that were written twice.
 #[test]
 fn values_alternate_and_are_cut() {
-    let history = HistoryIdentity {
-        entries: 30,
-        least_window: 5,
-        protected: false,
-    };
+    let history = history(30, 5, false);
     for policy in POLICIES {
         let ops = [
             write(0, 10),
@@ -140,7 +158,7 @@ fn values_alternate_and_are_cut() {
             fua(0, 1),
         ];
         let setup = Setup {
-            history: Some(history),
+            history,
             ..setup(policy, 4, 2)
         };
         every_cut(&setup, &ops);
@@ -154,15 +172,8 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
     let setup = Setup {
         similar: None,
         policy: Policy::DedupTrusted,
-        history: Some(HistoryIdentity {
-            entries: 3,
-            least_window: 5,
-            protected: true,
-        }),
-        encoding: Encoding {
-            differences: true,
-            compression: true,
-        },
+        history: history(3, 5, true),
+        encoding: BOTH,
         exported: 17,
         blocks: 8,
         pages_per_block: 8,
@@ -200,15 +211,8 @@ fn a_base_was_a_difference_when_the_power_went() {
     let setup = Setup {
         similar: None,
         policy: Policy::DedupTrusted,
-        history: Some(HistoryIdentity {
-            entries: 300,
-            least_window: 50,
-            protected: false,
-        }),
-        encoding: Encoding {
-            differences: true,
-            compression: true,
-        },
+        history: history(300, 50, false),
+        encoding: BOTH,
         exported: 6,
         blocks: 8,
         pages_per_block: 3,
@@ -280,11 +284,7 @@ fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
 fn a_full_volume_shares_an_old_version() {
     let setup = Setup {
         policy: Policy::Dedup,
-        history: Some(HistoryIdentity {
-            entries: 30,
-            least_window: 5,
-            protected: false,
-        }),
+        history: history(30, 5, false),
         exported: 40,
         ..setup(Policy::Dedup, 4, 2)
     };
@@ -338,11 +338,7 @@ fn the_oracle_knows_a_lost_purge_by_its_stamp() {
 fn a_purged_entry_is_met_after_a_process_died() {
     let setup = Setup {
         policy: Policy::Dedup,
-        history: Some(HistoryIdentity {
-            entries: 30,
-            least_window: 50,
-            protected: false,
-        }),
+        history: history(30, 50, false),
         exported: 26,
         blocks: 8,
         index_entries: 8,
@@ -370,37 +366,28 @@ fn a_purged_entry_is_met_after_a_process_died() {
 fn a_return_to_the_oldest_instant_needs_a_checkpoint() {
     let setup = Setup {
         policy: Policy::Plain,
-        history: Some(HistoryIdentity {
-            entries: 30,
-            least_window: 50,
-            protected: false,
-        }),
-        encoding: Encoding {
-            differences: true,
-            compression: true,
-        },
+        history: history(30, 50, false),
+        encoding: BOTH,
         exported: 6,
         blocks: 8,
         alignment: 4096,
         index_entries: 8,
         ..setup(Policy::Plain, 4, 2)
     };
-    let write = |lpn, value, now| Op::Write { lpn, value, now };
-    let fua = |lpn, value, now| Op::Fua { lpn, value, now };
     let before = [
-        write(4, 1034, 997_645),
-        write(0, 1038, 997_653),
-        write(5, 1039, 997_653),
-        fua(4, 1040, 997_654),
+        write_at(4, 1034, 997_645),
+        write_at(0, 1038, 997_653),
+        write_at(5, 1039, 997_653),
+        fua_at(4, 1040, 997_654),
     ];
     let after = [
         Op::Purge { first: 2, end: 4 },
-        write(3, 1011, 1_000_000),
+        write_at(3, 1011, 1_000_000),
         Op::Flush,
-        write(3, 1011, 1_000_002),
-        write(1, 2_000_001, 1_000_002),
-        fua(0, 2_000_002, 1_000_002),
-        write(5, 2_000_003, 1_000_003),
+        write_at(3, 1011, 1_000_002),
+        write_at(1, 2_000_001, 1_000_002),
+        fua_at(0, 2_000_002, 1_000_002),
+        write_at(5, 2_000_003, 1_000_003),
         Op::Flush,
         Op::Return { pick: 903 },
     ];
@@ -417,27 +404,19 @@ fn a_return_to_the_oldest_instant_needs_a_checkpoint() {
 fn returns_fill_a_history_with_snapshots() {
     let setup = Setup {
         policy: Policy::DedupTrusted,
-        history: Some(HistoryIdentity {
-            entries: 8,
-            least_window: 50,
-            protected: true,
-        }),
-        encoding: Encoding {
-            differences: true,
-            compression: true,
-        },
+        history: history(8, 50, true),
+        encoding: BOTH,
         exported: 9,
         blocks: 8,
         alignment: 4096,
         index_entries: 1,
         ..setup(Policy::DedupTrusted, 4, 2)
     };
-    let write = |lpn, value, now| Op::Write { lpn, value, now };
     let ops = [
-        write(1, 0, 1_000_015),
-        write(0, 1007, 1_000_016),
-        write(2, 1011, 999_962),
-        write(0, 1013, 999_465),
+        write_at(1, 0, 1_000_015),
+        write_at(0, 1007, 1_000_016),
+        write_at(2, 1011, 999_962),
+        write_at(0, 1013, 999_465),
         Op::Trim { lpn: 1 },
         Op::Trim { lpn: 1 },
         Op::Snapshot,

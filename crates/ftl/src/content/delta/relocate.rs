@@ -152,15 +152,13 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let Some((from, slots)) = self
-            .delta
-            .as_ref()
-            .map(|delta| (delta.packs.at(pack), delta.packs.slots(pack).to_vec()))
-        else {
+        let Some(delta) = &mut self.delta else {
             return Ok(());
         };
+        let from = delta.packs.at(pack);
+        let slots = delta.borrow_slots(pack);
         let (page, _) = core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
-        for (i, slot) in slots.into_iter().enumerate() {
+        for (i, &slot) in slots.iter().enumerate() {
             let fits = |d: &Delta<E::Encoded>| d.packs.fits(Filler::Gc, slot.length, None);
             if self.delta.as_ref().is_some_and(|delta| !fits(delta)) {
                 self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;
@@ -174,6 +172,9 @@ where
                 let value = self.encoder.unpack(&page, i);
                 self.move_packed(core, pack, slot, value);
             }
+        }
+        if let Some(delta) = &mut self.delta {
+            delta.scratch = slots;
         }
         Ok(())
     }

@@ -86,11 +86,6 @@ impl Codec {
     pub fn is_quiet_until(&self, end: Time) -> bool {
         self.queue.is_empty() && self.scan_due.is_none_or(|due| due > end)
     }
-
-    /// Whether nothing is being encoded or decoded.
-    pub fn is_idle(&self) -> bool {
-        self.queue.is_empty()
-    }
 }
 
 impl<S: System> Driver<'_, S> {
