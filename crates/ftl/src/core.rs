@@ -87,6 +87,8 @@ pub struct Core<F: Flash, K = Resident> {
     partial_pages: u32,
     /// With barriers: blocks freed since the last one.
     unsettled: Vec<BlockId>,
+    /// Barriers so far.
+    barriers: u64,
     most_live: u64,
     /// The last collection gained no page, because it gave units other forms: the next victim
     /// is chosen for its units, which move as they are.
@@ -96,6 +98,16 @@ pub struct Core<F: Flash, K = Resident> {
     pub(crate) keeps_forms: bool,
     /// While a pool is low a lane is looked at also when it has a block open.
     looks_at_open_lanes: bool,
+}
+
+/// A barrier of which the first half is done.
+#[derive(Debug)]
+#[must_use = "blocks freed before it are not written again until it ends"]
+pub struct OpenBarrier {
+    /// Whole barriers before it.
+    barriers: u64,
+    /// Blocks it settles.
+    freed: usize,
 }
 
 impl<F: Flash> Core<F>
@@ -177,6 +189,7 @@ where
             geometry,
             partial_pages: 0,
             unsettled: Vec::new(),
+            barriers: 0,
             most_live,
             gains_nothing: false,
             moves_as_is: false,
@@ -601,7 +614,31 @@ where
         self.flush_all(at)?;
         self.flash.barrier()?;
         self.unsettled.clear();
+        self.barriers += 1;
         Ok(())
+    }
+
+    /// The first half of a barrier, for a device that takes long over one: what waits in page buffers is
+    /// programmed. Once all that was programmed so far is durable, [`Core::end_barrier`] takes what this answers.
+    /// The core may be used in between.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn begin_barrier(&mut self, at: Time) -> Result<OpenBarrier, FtlError<F::Error>> {
+        self.flush_all(at)?;
+        Ok(OpenBarrier {
+            barriers: self.barriers,
+            freed: self.unsettled.len(),
+        })
+    }
+
+    /// What was programmed before the first half is durable: blocks freed before it may be written again.
+    pub fn end_barrier(&mut self, open: OpenBarrier) {
+        // A whole barrier in between has settled them.
+        if open.barriers == self.barriers {
+            self.unsettled.drain(..open.freed);
+            self.barriers += 1;
+        }
     }
 
     /// An erased block goes to the free list of its plane.

@@ -148,6 +148,11 @@ where
         self.core.read_page(&mut self.map, at, lpn, cause, tag)
     }
 
+    /// The host reads a page that somebody else fetches from where it lies.
+    pub fn note_read(&mut self) {
+        self.core.counters.host_reads += 1;
+    }
+
     /// Forgets a logical page, at the present and at once.
     ///
     /// # Errors

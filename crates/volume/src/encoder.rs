@@ -233,35 +233,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn decode(&mut self, base: Option<&StoredUnit>, value: &Arc<PackedValue>) -> StoredUnit {
-        let What::Stored { head, bytes } = &value.what else {
-            return StoredUnit::lost(0, 0);
-        };
-        let lost = || StoredUnit::lost(head.birth, head.lpn);
-        if head.lost || base.is_some_and(|base| base.record.kind != Kind::Data) {
-            return lost();
-        }
-        let mut page = Arc::new([0; PAGE_BYTES]);
-        let Some(space) = Arc::get_mut(&mut page) else {
-            unreachable!("it was just made")
-        };
-        let base = base.map(|base| &*base.bytes);
-        // Wrong data are never returned, whatever went wrong before.
-        if flashlore_delta::decode(bytes, base, space).is_err()
-            || self.key.digest(space) != head.digest
-        {
-            return lost();
-        }
-        StoredUnit {
-            record: Record {
-                kind: Kind::Data,
-                lpn: head.lpn,
-                birth: head.birth,
-                stamp: head.stamp,
-                digest: head.digest,
-            },
-            bytes: page,
-            values: None,
-        }
+        decode(&self.key, base, value)
     }
 
     fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
@@ -292,22 +264,61 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn unpack(&mut self, page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
-        if let Some(values) = &page.values {
-            return Arc::clone(&values[slot]);
-        }
-        Arc::new(match packed::value(&*page.bytes, slot) {
-            Some((head, bytes)) => PackedValue::stored(head, bytes),
-            // Its checksum held, so only a program that is wrong can have written it.
-            None => PackedValue {
-                what: What::Lost {
-                    object: u32::MAX,
-                    lpn: 0,
-                    length: EXTRA_BYTES,
-                },
-                state: AtomicU8::new(WAITS),
-            },
-        })
+        unpack(page, slot)
     }
+}
+
+/// The page again; wrong data are never returned, whatever went wrong before.
+pub(crate) fn decode(
+    key: &VolumeKey,
+    base: Option<&StoredUnit>,
+    value: &PackedValue,
+) -> StoredUnit {
+    let What::Stored { head, bytes } = &value.what else {
+        return StoredUnit::lost(0, 0);
+    };
+    let lost = || StoredUnit::lost(head.birth, head.lpn);
+    if head.lost || base.is_some_and(|base| base.record.kind != Kind::Data) {
+        return lost();
+    }
+    let mut page = Arc::new([0; PAGE_BYTES]);
+    let Some(space) = Arc::get_mut(&mut page) else {
+        unreachable!("it was just made")
+    };
+    let base = base.map(|base| &*base.bytes);
+    if flashlore_delta::decode(bytes, base, space).is_err() || key.digest(space) != head.digest {
+        return lost();
+    }
+    StoredUnit {
+        record: Record {
+            kind: Kind::Data,
+            lpn: head.lpn,
+            birth: head.birth,
+            stamp: head.stamp,
+            digest: head.digest,
+        },
+        bytes: page,
+        values: None,
+    }
+}
+
+/// The value in a slot of a packed page.
+pub(crate) fn unpack(page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
+    if let Some(values) = &page.values {
+        return Arc::clone(&values[slot]);
+    }
+    Arc::new(match packed::value(&*page.bytes, slot) {
+        Some((head, bytes)) => PackedValue::stored(head, bytes),
+        // Its checksum held, so only a program that is wrong can have written it.
+        None => PackedValue {
+            what: What::Lost {
+                object: u32::MAX,
+                lpn: 0,
+                length: EXTRA_BYTES,
+            },
+            state: AtomicU8::new(WAITS),
+        },
+    })
 }
 
 #[cfg(test)]

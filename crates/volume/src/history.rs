@@ -14,6 +14,7 @@ use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
+use crate::fetch::ReadPlan;
 use crate::format::Change;
 use crate::format::tables::MOST_PINS;
 use crate::layer::Versioned;
@@ -100,6 +101,71 @@ impl<M: Medium> Volume<M> {
             Err(error) => return Err(VolumeError::of(error, lpn)),
         }
         Ok(())
+    }
+
+    /// Whether an instant can be read and returned to.
+    ///
+    /// # Errors
+    /// Why not: it is not remembered, has not come, or there is no history.
+    pub fn knows_instant(&mut self, instant: u64) -> Result<(), VolumeError> {
+        if instant > self.stamp {
+            self.history()?;
+            let newest = self.stamp;
+            return Err(VolumeError::Ahead { instant, newest });
+        }
+        self.held_at(instant, 0).map(drop)
+    }
+
+    /// Whether a page held anything at an instant.
+    ///
+    /// # Errors
+    /// Out of range, an instant that is not remembered, or no history.
+    pub fn held_at(&mut self, instant: u64, lpn: u32) -> Result<bool, VolumeError> {
+        self.check_range(lpn)?;
+        Ok(self.versioned()?.object_at(lpn, instant)?.is_some())
+    }
+
+    /// Where what a page held at an instant is to be read, as [`Volume::plan_read`].
+    ///
+    /// # Errors
+    /// As [`Volume::read_at`].
+    pub fn plan_read_at(&mut self, instant: u64, lpn: u32) -> Result<ReadPlan, VolumeError> {
+        self.check_range(lpn)?;
+        let versioned = self.versioned()?;
+        let held = match versioned.object_at(lpn, instant)? {
+            Some(object) => Some(versioned.plan_object(object)),
+            None => None,
+        };
+        let held = held.transpose();
+        let held = held.map_err(|error| VolumeError::of(error, lpn))?;
+        let nand = self.layer.core().flash();
+        Ok(ReadPlan::new(held, |ppn| nand.place_of(ppn)))
+    }
+
+    /// The pages that differ between two instants, in ascending order: what they hold, not what was written. It
+    /// takes as long as there were changes since the earlier one.
+    ///
+    /// # Errors
+    /// As [`Volume::read_at`].
+    pub fn differences(&mut self, one: u64, other: u64) -> Result<Vec<u32>, VolumeError> {
+        let mut differing = Vec::new();
+        for lpn in self.changed_since(one.min(other))? {
+            let versioned = self.versioned()?;
+            let objects = (
+                versioned.object_at(lpn, one)?,
+                versioned.object_at(lpn, other)?,
+            );
+            if objects.0 == objects.1 {
+                continue;
+            }
+            let (mut a, mut b) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+            self.read_at(one, lpn, &mut a)?;
+            self.read_at(other, lpn, &mut b)?;
+            if a != b {
+                differing.push(lpn);
+            }
+        }
+        Ok(differing)
     }
 
     /// The pages that have changed since an instant, in ascending order; some may hold the same again. It takes

@@ -5,9 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
+use flashlore_content::delta::Never;
 use flashlore_content::history::{History, TooOld};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
+use flashlore_ftl::content::bytes::Held;
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::core::Core;
@@ -17,8 +19,11 @@ use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
 use flashlore_medium::Medium;
 
+use crate::encoder::PackedValue;
+use crate::fetch::HeldPage;
 use crate::format::{Kind, Slot};
 use crate::nand::{Nand, NandError, StoredUnit};
+use crate::volume::StoredAs;
 
 pub(crate) type LayerError = FtlError<NandError>;
 
@@ -93,6 +98,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
+    /// Where the host is to read a page; `None` if nothing was written there.
+    fn plan(&mut self, lpn: u32) -> Result<Option<HeldPage>, LayerError>;
     /// Forgets a page; whether there was one.
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
     /// Erases the blocks in which nothing is needed.
@@ -105,6 +112,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn encoding_counters(&self) -> Option<DeltaCounters>;
     /// Bases are chosen by similarity from now on.
     fn find_similar_bases(&mut self, options: SimilarOptions);
+    /// How an address is stored, if it holds anything.
+    fn stored_as(&self, lpn: u32) -> Option<StoredAs>;
     /// Where an address lies.
     fn location(&self, lpn: u32) -> Option<Ppn>;
     /// Where what an owner holds lies.
@@ -151,6 +160,8 @@ pub(crate) trait Versioned {
     fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld>;
     /// Reads what an object holds.
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
+    /// Where what an object holds is to be read.
+    fn plan_object(&mut self, object: u32) -> Result<HeldPage, LayerError>;
     /// Gets the history ready to be stored.
     fn tidy(&mut self);
     /// It has been stored.
@@ -191,6 +202,16 @@ impl<M: Medium> Layer<M> for Plain<M> {
         Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
     }
 
+    fn plan(&mut self, lpn: u32) -> Result<Option<HeldPage>, LayerError> {
+        match self.location(lpn) {
+            Some(ppn) if !self.ftl.core().is_buffered(ppn) => {
+                self.ftl.note_read();
+                Ok(Some(Held::Unit(ppn)))
+            }
+            _ => Ok(self.read(lpn)?.map(Held::Here)),
+        }
+    }
+
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
         let held = self.location(lpn).is_some();
         self.ftl.trim(lpn)?;
@@ -215,6 +236,10 @@ impl<M: Medium> Layer<M> for Plain<M> {
     }
 
     fn find_similar_bases(&mut self, _options: SimilarOptions) {}
+
+    fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
+        self.location(lpn).map(|_| StoredAs::default())
+    }
 
     fn location(&self, lpn: u32) -> Option<Ppn> {
         let map = self.ftl.map();
@@ -288,6 +313,23 @@ impl Kept for Digest {
     }
 }
 
+/// An encoded value in RAM, on volumes that encode and on those that do not.
+pub(crate) trait InRam: Send {
+    fn into_value(self) -> Arc<PackedValue>;
+}
+
+impl InRam for Arc<PackedValue> {
+    fn into_value(self) -> Arc<PackedValue> {
+        self
+    }
+}
+
+impl InRam for Never {
+    fn into_value(self) -> Arc<PackedValue> {
+        match self {}
+    }
+}
+
 /// With objects: deduplication, old versions, or both.
 pub(crate) struct WithObjects<C, M: Medium, E: Encoder<C, StoredUnit>> {
     pub ftl: ContentFtl<C, Nand<M>, NoCensus, Resident, E>,
@@ -303,7 +345,7 @@ enum Verdict {
 
 impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> WithObjects<C, M, E>
 where
-    E::Encoded: Send,
+    E::Encoded: InRam,
 {
     /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
     /// compared there. What is known to be unreadable is not trusted.
@@ -376,7 +418,7 @@ where
 
 impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Layer<M> for WithObjects<C, M, E>
 where
-    E::Encoded: Send,
+    E::Encoded: InRam,
 {
     fn core(&self) -> &Core<Nand<M>> {
         self.ftl.core()
@@ -424,11 +466,18 @@ where
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
-        let read = self.ftl.read_untimed(lpn)?;
-        match read {
-            Some(unit) if unit.record.kind == Kind::Lost => Err(self.lost(lpn)),
-            read => Ok(read),
+        let Some(object) = self.ftl.begin_read(lpn) else {
+            return Ok(None);
+        };
+        match self.ftl.read_version(object)? {
+            unit if unit.record.kind == Kind::Lost => Err(self.lost(lpn)),
+            unit => Ok(Some(unit)),
         }
+    }
+
+    fn plan(&mut self, lpn: u32) -> Result<Option<HeldPage>, LayerError> {
+        let object = self.ftl.begin_read(lpn);
+        object.map(|object| self.plan_object(object)).transpose()
     }
 
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
@@ -459,6 +508,20 @@ where
 
     fn find_similar_bases(&mut self, options: SimilarOptions) {
         self.ftl.find_similar_bases(options);
+    }
+
+    fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
+        let objects = self.ftl.objects();
+        if lpn >= self.ftl.core().options().exported {
+            return None;
+        }
+        let object = objects.object_of(lpn)?;
+        let base = objects.packed(object).map(|(_, base)| base);
+        Some(StoredAs {
+            shared: objects.references(object) > 1,
+            is_difference: base.is_some_and(|base| base != NO_OBJECT),
+            is_compressed: base == Some(NO_OBJECT),
+        })
     }
 
     fn location(&self, lpn: u32) -> Option<Ppn> {
@@ -548,7 +611,7 @@ where
 
 impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Versioned for WithObjects<C, M, E>
 where
-    E::Encoded: Send,
+    E::Encoded: InRam,
 {
     fn set_instant(&mut self, stamp: u64) {
         self.ftl.set_instant(stamp);
@@ -588,6 +651,10 @@ where
 
     fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
         self.ftl.version_at(lpn, instant)
+    }
+
+    fn plan_object(&mut self, object: u32) -> Result<HeldPage, LayerError> {
+        Ok(self.ftl.held(object)?.map(&InRam::into_value))
     }
 
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {

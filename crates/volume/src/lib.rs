@@ -6,6 +6,8 @@
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
 //! | [`history`] | instants: reading them, returning to them, snapshots, purges |
+//! | [`fetch`] | reads that are planned here and carried out elsewhere |
+//! | [`disk`] | the same as a block device of bytes, for many threads |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
 //! | [`policies`] | the settings of the translation layer under it |
@@ -18,8 +20,10 @@
 //! Inside: `journal` and `tables` write, `scan`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
 
 pub mod check;
+pub mod disk;
 pub mod dump;
 pub mod error;
+pub mod fetch;
 pub mod findings;
 pub mod format;
 pub mod history;
@@ -44,9 +48,10 @@ mod unit;
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
+pub use fetch::{Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use history::HistoryStatus;
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
-pub use volume::{Status, Volume};
+pub use volume::{OpenFlush, Status, StoredAs, Volume};

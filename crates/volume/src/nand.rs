@@ -112,8 +112,19 @@ pub(crate) struct Young {
 /// A unit in one opening of its block: never the same again once the block is erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
-    opening: u64,
-    ppn: Ppn,
+    pub opening: u64,
+    pub ppn: Ppn,
+}
+
+/// A barrier of which the first half is done.
+#[derive(Debug)]
+pub(crate) struct OpenBarrier {
+    /// Whole barriers before it.
+    barriers: u64,
+    /// The last event it makes durable.
+    sequence: u64,
+    /// Blocks that may be erased after it.
+    erased: usize,
 }
 
 /// Flash on a medium.
@@ -134,6 +145,8 @@ pub struct Nand<M> {
     pub(crate) lives: Vec<BlockLife>,
     /// Erased by the layer, and no barrier since.
     pending: Vec<BlockId>,
+    /// Barriers so far.
+    barriers: u64,
     /// Erased and not given back.
     kept: Vec<BlockId>,
     /// Births newer than the checkpoint, by block.
@@ -206,6 +219,7 @@ impl<M: Medium> Nand<M> {
             openings: u64::from(found.epoch) << EPOCH_SHIFT,
             lives: found.lives,
             pending: Vec::new(),
+            barriers: 0,
             kept: Vec::new(),
             young: found.young,
             young_count,
@@ -325,9 +339,40 @@ impl<M: Medium> Nand<M> {
         synced.map_err(|error| self.failed_with(error))
     }
 
+    /// The first half of a barrier: everything up to the last event leaves for the medium. Once the medium has
+    /// been synced, [`Nand::end_barrier`] takes what this answers.
+    pub(crate) fn begin_barrier(&mut self) -> Result<OpenBarrier, NandError> {
+        self.note_waiting();
+        if !self.journal.is_empty() || self.window > self.window_noted {
+            self.write_journal()?;
+        }
+        Ok(OpenBarrier {
+            barriers: self.barriers,
+            sequence: self.sequence,
+            erased: self.pending.len(),
+        })
+    }
+
+    /// Everything before the first half is durable.
+    pub(crate) fn end_barrier(&mut self, open: OpenBarrier) -> Result<(), NandError> {
+        let news = self.durable < open.sequence;
+        self.durable = self.durable.max(open.sequence);
+        if news {
+            // Says so, in time for the next one: a hole before this point is damage, not a cut.
+            self.write_journal()?;
+        }
+        // A whole barrier in between has erased what was pending then.
+        if self.barriers == open.barriers {
+            self.barriers += 1;
+            self.erase_pending(open.erased)?;
+        }
+        Ok(())
+    }
+
     /// What was erased before a barrier goes back to the medium, but for a few blocks.
-    fn erase_pending(&mut self) -> Result<(), NandError> {
-        for block in std::mem::take(&mut self.pending) {
+    fn erase_pending(&mut self, count: usize) -> Result<(), NandError> {
+        let erased: Vec<BlockId> = self.pending.drain(..count).collect();
+        for block in erased {
             if self.kept.len() < KEPT_BLOCKS {
                 self.kept.push(block);
             } else {
@@ -721,18 +766,9 @@ impl<M: Medium> Flash for Nand<M> {
     }
 
     fn barrier(&mut self) -> Result<(), NandError> {
-        self.note_waiting();
-        if !self.journal.is_empty() || self.window > self.window_noted {
-            self.write_journal()?;
-        }
+        let open = self.begin_barrier()?;
         self.sync()?;
-        let news = self.durable != self.sequence;
-        self.durable = self.sequence;
-        if news {
-            // Says so, in time for the next one: a hole before this point is damage, not a cut.
-            self.write_journal()?;
-        }
-        self.erase_pending()
+        self.end_barrier(open)
     }
 
     fn window_begins(&mut self, instant: u64) {

@@ -21,7 +21,7 @@ use crate::encoder::{Bytes, PackedValue, SharedWaiting};
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::{Identity, Table};
-use crate::layer::{Kept, Layer, ObjectRow, Plain, WithObjects};
+use crate::layer::{InRam, Kept, Layer, ObjectRow, Plain, WithObjects};
 use crate::load::{self, BlockState};
 use crate::nand::{BlockLife, Found, Nand, StoredUnit};
 use crate::open::Image;
@@ -143,7 +143,7 @@ where
     C: Kept + 'static,
     M: Medium + 'static,
     E: Encoder<C, StoredUnit> + Send + 'static,
-    E::Encoded: Send,
+    E::Encoded: InRam + 'static,
 {
     let Placed {
         objects: rows,

@@ -10,6 +10,11 @@ use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Identity, Kind, Slot};
 use crate::nand::{NandError, StoredUnit};
 
+/// Units that are read at once.
+pub(crate) const MOST_RUN: usize = 16;
+/// The sectors that hold their records: the longest sector has 4096 bytes.
+const MOST_RECORD_BYTES: usize = 8192;
+
 /// The units of a volume.
 pub(crate) struct Units<'a, M> {
     pub medium: &'a M,
@@ -41,6 +46,35 @@ impl<M: Medium> Units<'_, M> {
             bytes,
             values: None,
         })
+    }
+
+    /// Reads at most [`MOST_RUN`] units that lie side by side in a flash page, and compares each with its record.
+    pub fn read_run(&self, first: Ppn, opening: u64, bytes: &mut [u8]) -> Result<(), NandError> {
+        self.medium.read(self.areas.unit(first), bytes)?;
+        let slot = (first.0 % self.id.units_per_page) as usize;
+        let count = bytes.len() / PAGE_BYTES;
+        let alignment = self.id.alignment as usize;
+        let start = slot * RECORD_BYTES / alignment * alignment;
+        let end = ((slot + count) * RECORD_BYTES).next_multiple_of(alignment);
+        let mut sectors = [0; MOST_RECORD_BYTES];
+        let records = &mut sectors[..end - start];
+        let page = PageId(first.0 / self.id.units_per_page);
+        let at = self.areas.records(page) + start as u64;
+        self.medium.read(at, records)?;
+        for (n, unit) in bytes.as_chunks::<PAGE_BYTES>().0.iter().enumerate() {
+            let ppn = Ppn(first.0 + n as u32);
+            let within = (slot + n) * RECORD_BYTES - start;
+            let record = &records[within..within + RECORD_BYTES];
+            let holds = matches!(Slot::decode(record, &self.id.key, ppn), Slot::Record(placed)
+                if placed.opening == opening
+                    && placed.record.kind != Kind::Lost
+                    && placed.record.digest == self.id.key.digest(unit));
+            if !holds {
+                let why = "it is not what its record says, or was moved";
+                return Err(NandError::Rot { ppn: ppn.0, why });
+            }
+        }
+        Ok(())
     }
 
     /// Reads a flash page with its records. Of a page that cannot be read whole, each unit and each

@@ -9,21 +9,22 @@
 //! checkpoint first.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
+use flashlore_ftl::core::OpenBarrier;
 use flashlore_ftl::{Counters, FtlError};
-use flashlore_medium::Medium;
+use flashlore_medium::{Medium, MediumError};
 
 use crate::error::VolumeError;
+use crate::fetch::{Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
 use crate::format::{Change, Identity, Kind, Record};
 use crate::layer::{Layer, Written};
-use crate::nand::{NandError, Place, StoredUnit};
+use crate::nand::{self, NandError, Place, StoredUnit};
 use crate::tables::TableStore;
 
 /// The state of a volume in numbers.
@@ -43,6 +44,25 @@ pub struct Status {
     pub durable: u64,
     /// Number of the last checkpoint.
     pub checkpoint: u64,
+}
+
+/// How a page is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoredAs {
+    /// Other pages refer to it too.
+    pub shared: bool,
+    /// As the difference from another page.
+    pub is_difference: bool,
+    /// Compressed by itself.
+    pub is_compressed: bool,
+}
+
+/// A flush of which the first half is done.
+#[derive(Debug)]
+#[must_use = "nothing is acknowledged before it ends"]
+pub struct OpenFlush {
+    settling: OpenBarrier,
+    barrier: nand::OpenBarrier,
 }
 
 /// An open volume.
@@ -67,6 +87,20 @@ impl<M: Medium> Volume<M> {
     /// What the volume is.
     pub fn identity(&self) -> &Identity {
         &self.layer.core().flash().id
+    }
+
+    /// Makes pages ready to be written.
+    pub fn preparer(&self) -> Preparer {
+        Preparer(self.identity().key)
+    }
+
+    /// Carries out what [`Volume::plan_read`] plans, on any thread.
+    pub fn reader(&self) -> Reader<M>
+    where
+        M: Clone,
+    {
+        let nand = self.layer.core().flash();
+        Reader::new(nand.medium.clone(), nand.areas.clone(), nand.id.clone())
     }
 
     /// The medium beneath.
@@ -129,6 +163,19 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// Out of range, no space, or the store failed. Nothing has changed then.
     pub fn write(&mut self, now: u64, lpn: u32, page: &PageBytes) -> Result<(), VolumeError> {
+        self.write_prepared(now, lpn, self.preparer().prepare(page))
+    }
+
+    /// The same for a page whose digest is known: [`Preparer::prepare`] needs no volume.
+    ///
+    /// # Errors
+    /// As [`Volume::write`].
+    pub fn write_prepared(
+        &mut self,
+        now: u64,
+        lpn: u32,
+        page: Prepared,
+    ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
         self.begin_change(now)?;
         let unit = self.unit(lpn, page);
@@ -141,17 +188,16 @@ impl<M: Medium> Volume<M> {
         }
     }
 
-    fn unit(&self, lpn: u32, page: &PageBytes) -> StoredUnit {
-        let nand = self.layer.core().flash();
+    fn unit(&self, lpn: u32, page: Prepared) -> StoredUnit {
         StoredUnit {
             record: Record {
                 kind: Kind::Data,
                 lpn,
-                birth: nand.next_sequence(),
+                birth: self.layer.core().flash().next_sequence(),
                 stamp: self.stamp,
-                digest: nand.id.key.digest(page),
+                digest: page.digest,
             },
-            bytes: Arc::new(*page),
+            bytes: page.bytes,
             values: None,
         }
     }
@@ -197,6 +243,19 @@ impl<M: Medium> Volume<M> {
         Ok(())
     }
 
+    /// Where a page is to be read by a [`Reader`] of this volume. If that finds that it is not there any more,
+    /// [`Volume::read`] tells what is the case.
+    ///
+    /// # Errors
+    /// Out of range, or a page that waits to be programmed cannot be read any more.
+    pub fn plan_read(&mut self, lpn: u32) -> Result<ReadPlan, VolumeError> {
+        self.check_range(lpn)?;
+        let held = self.layer.plan(lpn);
+        let held = held.map_err(|error| VolumeError::of(error, lpn))?;
+        let nand = self.layer.core().flash();
+        Ok(ReadPlan::new(held, |ppn| nand.place_of(ppn)))
+    }
+
     /// Forgets a page at the time `now`, in nanoseconds since 1970.
     ///
     /// # Errors
@@ -222,6 +281,40 @@ impl<M: Medium> Volume<M> {
         reclaimed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
         core.barrier(0).map_err(|error| VolumeError::of(error, 0))
+    }
+
+    /// The first half of [`Volume::flush`]. The caller then syncs the medium, during which the volume may be used,
+    /// and ends with [`Volume::end_flush`].
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn begin_flush(&mut self) -> Result<OpenFlush, VolumeError> {
+        self.layer.core().flash().writable()?;
+        let reclaimed = self.layer.reclaim_empty();
+        reclaimed.map_err(|error| VolumeError::of(error, 0))?;
+        let core = self.layer.core_mut();
+        let settling = core.begin_barrier(0);
+        let settling = settling.map_err(|error| VolumeError::of(error, 0))?;
+        let barrier = core.flash_mut().begin_barrier()?;
+        Ok(OpenFlush { settling, barrier })
+    }
+
+    /// The second half: the medium was synced, or could not be.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn end_flush(
+        &mut self,
+        open: OpenFlush,
+        synced: Result<(), MediumError>,
+    ) -> Result<(), VolumeError> {
+        let core = self.layer.core_mut();
+        if let Err(error) = synced {
+            return Err(core.flash_mut().failed_with(error).into());
+        }
+        core.flash_mut().end_barrier(open.barrier)?;
+        core.end_barrier(open.settling);
+        Ok(())
     }
 
     /// Takes a checkpoint: the next opening has nothing to replay.
@@ -285,6 +378,11 @@ impl<M: Medium> Volume<M> {
             }
         }
         self.layer.check()
+    }
+
+    /// How a page is stored; nothing if nothing was written there, or it does not exist.
+    pub fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
+        self.layer.stored_as(lpn)
     }
 
     /// Where a page lies.

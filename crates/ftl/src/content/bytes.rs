@@ -56,6 +56,49 @@ pub enum RestoredPlace<V> {
     Ram(V),
 }
 
+/// Where a value is to be read, so that whoever asked can do it while the device goes on. What is named holds as
+/// long as the blocks are not erased.
+#[derive(Debug, Clone)]
+pub enum Held<P, V> {
+    /// It is at hand.
+    Here(P),
+    /// A unit on flash holds it.
+    Unit(Ppn),
+    /// It is encoded.
+    Encoded {
+        /// The encoded value.
+        value: HeldEncoded<V>,
+        /// What it was encoded against, which is not encoded itself or only by itself.
+        base: Option<Box<Held<P, V>>>,
+    },
+}
+
+impl<P, V> Held<P, V> {
+    /// The same with another form of the encoded values at hand.
+    pub fn map<W>(self, to: &impl Fn(V) -> W) -> Held<P, W> {
+        match self {
+            Held::Here(page) => Held::Here(page),
+            Held::Unit(ppn) => Held::Unit(ppn),
+            Held::Encoded { value, base } => Held::Encoded {
+                value: match value {
+                    HeldEncoded::Here(value) => HeldEncoded::Here(to(value)),
+                    HeldEncoded::Slot(ppn, slot) => HeldEncoded::Slot(ppn, slot),
+                },
+                base: base.map(|base| Box::new(base.map(to))),
+            },
+        }
+    }
+}
+
+/// Where an encoded value is to be read.
+#[derive(Debug, Clone)]
+pub enum HeldEncoded<V> {
+    /// It is at hand.
+    Here(V),
+    /// In a slot of a packed page.
+    Slot(Ppn, usize),
+}
+
 /// What a recovery found.
 #[derive(Debug)]
 pub struct Restored<'a, C, V> {
@@ -248,19 +291,51 @@ where
             .0)
     }
 
-    /// Reads what a logical page holds for the host; nothing is timed.
-    ///
-    /// # Errors
-    /// A failure of the device.
-    pub fn read_untimed(&mut self, lpn: u32) -> Result<Option<F::Page>, FtlError<F::Error>> {
-        let Some(object) = self.store.objects.object_of(lpn) else {
-            return Ok(None);
-        };
+    /// The object whose value the host reads at a logical page; nothing is timed.
+    pub fn begin_read(&mut self, lpn: u32) -> Option<u32> {
+        let object = self.store.objects.object_of(lpn)?;
         self.core.counters.host_reads += 1;
         if let Some(delta) = &mut self.store.delta {
             delta.heat.read(lpn);
         }
-        self.store.decode(&mut self.core, object).map(Some)
+        Some(object)
+    }
+
+    /// Where the value of an object is to be read.
+    ///
+    /// # Errors
+    /// A failure of the device: what waits in a page buffer may be a copy of what it cannot read.
+    pub fn held(&mut self, object: u32) -> Result<Held<F::Page, E::Encoded>, FtlError<F::Error>> {
+        let Some((pack, base)) = self.store.objects.packed(object) else {
+            return self.held_unit(self.store.objects.at(object));
+        };
+        let base = match base {
+            NO_OBJECT => None,
+            base => Some(Box::new(self.held(base)?)),
+        };
+        let packs = self.store.delta.as_ref().map(|delta| &delta.packs);
+        let found = packs.and_then(|packs| {
+            let (slot, _) = packs.slot_of(pack, object)?;
+            Some((slot, packs.in_ram(pack, slot).cloned(), packs.at(pack)))
+        });
+        let Some((slot, in_ram, at)) = found else {
+            unreachable!("a packed object has a slot in its page")
+        };
+        let value = match in_ram {
+            Some(value) => HeldEncoded::Here(value),
+            None => match self.held_unit(at)? {
+                Held::Here(page) => HeldEncoded::Here(self.store.encoder.unpack(&page, slot)),
+                _ => HeldEncoded::Slot(at, slot),
+            },
+        };
+        Ok(Held::Encoded { value, base })
+    }
+
+    fn held_unit(&mut self, at: Ppn) -> Result<Held<F::Page, E::Encoded>, FtlError<F::Error>> {
+        match self.core.is_buffered(at) {
+            true => self.core.content(at).map(Held::Here),
+            false => Ok(Held::Unit(at)),
+        }
     }
 
     /// Writes a logical page whose content is not that of the candidate, if there was one; encoded, if that is

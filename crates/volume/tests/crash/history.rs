@@ -66,6 +66,10 @@ pub enum Op {
         lpn: u32,
     },
     Flush,
+    /// A flush during whose sync so many more operations are done.
+    SlowFlush {
+        during: u32,
+    },
     Checkpoint,
     /// The present instant is kept.
     Snapshot,
@@ -202,6 +206,7 @@ struct Habits {
     hot: u64,
     trims: u64,
     flushes: u64,
+    slow_flushes: u64,
     fuas: u64,
     reads: u64,
     checkpoints: u64,
@@ -221,6 +226,7 @@ impl Habits {
             hot: draw.pick(&[0, 0, 80]),
             trims: draw.pick(&[1, 8, 25]),
             flushes: draw.pick(&[1, 5, 20]),
+            slow_flushes: draw.pick(&[0, 3, 10]),
             fuas: draw.pick(&[0, 3, 10]),
             reads: 4,
             checkpoints: draw.pick(&[0, 1, 3]),
@@ -277,6 +283,9 @@ impl Host {
             Op::Trim { lpn }
         } else if falls(habits.flushes) {
             Op::Flush
+        } else if falls(habits.slow_flushes) {
+            let during = draw.below(12) as u32;
+            Op::SlowFlush { during }
         } else if falls(habits.reads) {
             Op::Read { lpn }
         } else if falls(habits.checkpoints) {

@@ -103,6 +103,13 @@ impl Moment {
     }
 }
 
+/// A moment that may come to be acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    moment: usize,
+    forgotten: u64,
+}
+
 /// The states since the volume was opened.
 #[derive(Debug, Clone)]
 pub struct Oracle {
@@ -171,6 +178,20 @@ impl Oracle {
     pub fn acknowledge(&mut self) {
         self.sure = self.moments.len() - 1;
         self.surely_forgotten = self.forgotten;
+    }
+
+    /// The present, to be acknowledged later.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            moment: self.moments.len() - 1,
+            forgotten: self.forgotten,
+        }
+    }
+
+    /// Everything up to a mark was acknowledged as durable.
+    pub fn acknowledge_to(&mut self, mark: Mark) {
+        self.sure = self.sure.max(mark.moment);
+        self.surely_forgotten = self.surely_forgotten.max(mark.forgotten);
     }
 
     /// Everything before an instant has been given up.

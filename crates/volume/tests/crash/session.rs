@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
-use flashlore_medium::{Cause, CrashMedium, Operation};
+use flashlore_medium::{Cause, CrashMedium, Medium, Operation};
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{Status, Volume, VolumeError};
+use flashlore_volume::{OpenFlush, Status, Volume, VolumeError};
 
 use crate::crash::history::Op;
-use crate::crash::oracle::{Oracle, Told};
+use crate::crash::oracle::{Mark, Oracle, Told};
 use crate::crash::pages::{UNKNOWN, Value, page, value_of};
 
 /// Instants of a history that are compared each time, besides the ends and the snapshots.
@@ -62,6 +62,15 @@ pub enum Stop {
     Broken(String),
 }
 
+/// A flush whose sync takes long.
+struct SlowFlush {
+    open: OpenFlush,
+    /// Operations that are still done during it.
+    left: u32,
+    /// What it makes sure.
+    mark: Mark,
+}
+
 /// A volume on a medium.
 pub struct Session {
     medium: Arc<CrashMedium>,
@@ -72,6 +81,7 @@ pub struct Session {
     now: u64,
     /// How bases are chosen, if by similarity.
     similar: Option<SimilarOptions>,
+    slow: Option<SlowFlush>,
     pub oracle: Oracle,
     /// The epoch of the last opening that was acknowledged.
     pub epoch: u32,
@@ -88,6 +98,7 @@ impl Session {
             checkpoint_at_open: 0,
             now: 0,
             similar: None,
+            slow: None,
             oracle,
             epoch,
             work: Work::default(),
@@ -141,6 +152,7 @@ impl Session {
     /// Another process opens what the first one left, the medium keeps its cache, and does
     /// operations.
     pub fn restart(&mut self, ops: &[Op]) -> Result<(), Stop> {
+        self.slow = None;
         self.volume = None;
         self.run(ops)
     }
@@ -236,11 +248,21 @@ impl Session {
             }
             Op::Read { lpn } => self.read(lpn)?,
             Op::Flush => self.flush()?,
+            Op::SlowFlush { during } => {
+                self.end_slow_flush()?;
+                let opened = guarded(|| self.volume().begin_flush())?;
+                self.slow = Some(SlowFlush {
+                    open: self.done(opened)?,
+                    left: during + 1,
+                    mark: self.oracle.mark(),
+                });
+            }
             Op::Checkpoint => {
                 let done = guarded(|| self.volume().checkpoint())?;
                 self.acknowledged(done)?;
             }
             Op::Reopen => {
+                self.slow = None;
                 self.count();
                 let volume = self.volume.take().expect("the volume is open");
                 let done = guarded(|| volume.close())?;
@@ -250,12 +272,31 @@ impl Session {
                 self.open()?;
             }
             Op::Kill => {
+                self.slow = None;
                 self.count();
                 self.volume = None;
                 self.open()?;
             }
         }
+        self.alive()?;
+        match &mut self.slow {
+            Some(slow) if slow.left > 1 => slow.left -= 1,
+            Some(_) => self.end_slow_flush()?,
+            None => {}
+        }
         self.alive()
+    }
+
+    /// The sync of a slow flush, if one is open, and its end.
+    fn end_slow_flush(&mut self) -> Result<(), Stop> {
+        let Some(slow) = self.slow.take() else {
+            return Ok(());
+        };
+        let synced = self.medium.sync();
+        let done = guarded(|| self.volume().end_flush(slow.open, synced))?;
+        self.done(done)?;
+        self.oracle.acknowledge_to(slow.mark);
+        Ok(())
     }
 
     /// The stamp of the next event.

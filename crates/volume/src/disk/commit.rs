@@ -1,0 +1,118 @@
+//! Flushes that come together share one.
+//!
+//! A flush covers whatever had returned before it was asked for. One that comes while another runs waits for the end
+//! of that and is covered, with all others that wait, by the next.
+//!
+//! Invariant: a caller is answered by a flush that began after its call.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug, Default)]
+struct Rounds {
+    /// Flushes that have begun.
+    begun: u64,
+    /// The last one that succeeded.
+    done: u64,
+    running: bool,
+}
+
+/// Brings flushes together.
+#[derive(Debug, Default)]
+pub(crate) struct Commit {
+    rounds: Mutex<Rounds>,
+    changed: Condvar,
+}
+
+impl Commit {
+    fn lock(&self) -> MutexGuard<'_, Rounds> {
+        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns once a run of `flush` that began after this call has succeeded, by this thread or by another.
+    ///
+    /// # Errors
+    /// That of `flush`, run by this thread.
+    pub fn run<E>(&self, flush: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let mut rounds = self.lock();
+        let needed = rounds.begun + 1;
+        while rounds.running && rounds.done < needed {
+            rounds = self
+                .changed
+                .wait(rounds)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if rounds.done >= needed {
+            return Ok(());
+        }
+        rounds.begun += 1;
+        rounds.running = true;
+        let round = rounds.begun;
+        drop(rounds);
+        let mut leader = Leader {
+            commit: self,
+            round: None,
+        };
+        let flushed = flush();
+        leader.round = flushed.is_ok().then_some(round);
+        flushed
+    }
+}
+
+/// Ends a round however it ends, by a panic too.
+struct Leader<'a> {
+    commit: &'a Commit,
+    round: Option<u64>,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        let mut rounds = self.commit.lock();
+        rounds.running = false;
+        rounds.done = self.round.unwrap_or(rounds.done);
+        self.commit.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn each_caller_is_covered_by_a_flush_that_began_after_its_call() {
+        let (commit, written, durable) = (Commit::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let flushes = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let mine = written.fetch_add(1, Ordering::SeqCst) + 1;
+                        let done: Result<(), ()> = commit.run(|| {
+                            let all = written.load(Ordering::SeqCst);
+                            flushes.fetch_add(1, Ordering::SeqCst);
+                            std::thread::yield_now();
+                            durable.fetch_max(all, Ordering::SeqCst);
+                            Ok(())
+                        });
+                        done.unwrap();
+                        assert!(durable.load(Ordering::SeqCst) >= mine);
+                    }
+                });
+            }
+        });
+        assert!(flushes.load(Ordering::SeqCst) <= 2000);
+    }
+
+    #[test]
+    fn a_flush_that_failed_covers_nobody() {
+        let commit = Commit::default();
+        assert_eq!(commit.run(|| Err("no")), Err("no"));
+        let mut ran = false;
+        let second: Result<(), ()> = commit.run(|| {
+            ran = true;
+            Ok(())
+        });
+        assert!(second.is_ok() && ran);
+    }
+}

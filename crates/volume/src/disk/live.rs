@@ -1,0 +1,348 @@
+//! The present of a volume as a block device for many threads.
+//!
+//! The volume itself is one state machine behind one lock. What takes long happens outside of it: pages are hashed
+//! before it is asked, read after it has said where they lie, and the medium is synced between the two halves of a
+//! flush. Under the lock it changes its tables and appends.
+//!
+//! Invariants: a page of 4 KiB changes as a whole, also if only a part of it is written; a read answers what each page
+//! held at one moment between its call and its end; a flush covers what had returned before its call.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use flashlore_content::{PAGE_BYTES, PageBytes};
+use flashlore_medium::Medium;
+
+use super::commit::Commit;
+use super::device::{
+    About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE, check_range,
+};
+use super::range::{Pages, Part};
+use crate::error::VolumeError;
+use crate::fetch::{Prepared, Preparer, ReadPlan, Reader};
+use crate::volume::Volume;
+
+/// Pages that are read or written under one hold of the lock.
+const BATCH: u32 = 64;
+/// Pages that are trimmed or asked about under one hold of the lock.
+const LIGHT_BATCH: u32 = 1024;
+
+/// What tells the time, in nanoseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The pages that changed since an instant, as of an event.
+struct Changes {
+    instant: u64,
+    sequence: u64,
+    pages: Arc<Vec<u32>>,
+}
+
+/// A volume that many threads use.
+pub struct Disk<M: Medium> {
+    /// Nothing once it is closed.
+    volume: Mutex<Option<Volume<Arc<M>>>>,
+    medium: Arc<M>,
+    reader: Reader<Arc<M>>,
+    preparer: Preparer,
+    clock: Clock,
+    commit: Commit,
+    /// What was last told about changes: questions come in pieces.
+    changes: Mutex<Option<Changes>>,
+    pages: u32,
+}
+
+/// The volume, which is open, under its lock.
+pub(crate) struct Held<'a, M: Medium>(MutexGuard<'a, Option<Volume<Arc<M>>>>);
+
+impl<M: Medium> Held<'_, M> {
+    pub fn volume(&mut self) -> Result<&mut Volume<Arc<M>>, DiskError> {
+        self.0.as_mut().ok_or(DiskError::Closed)
+    }
+}
+
+impl<M: Medium + 'static> Disk<M> {
+    /// A volume for many threads. `clock` tells the time of changes.
+    pub fn new(volume: Volume<Arc<M>>, clock: Clock) -> Self {
+        Disk {
+            medium: Arc::clone(volume.medium()),
+            reader: volume.reader(),
+            preparer: volume.preparer(),
+            pages: volume.exported(),
+            volume: Mutex::new(Some(volume)),
+            clock,
+            commit: Commit::default(),
+            changes: Mutex::new(None),
+        }
+    }
+
+    /// The present, in nanoseconds since 1970.
+    pub fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    pub(crate) fn hold(&self) -> Result<Held<'_, M>, DiskError> {
+        self.volume.lock().map(Held).map_err(|_| DiskError::Broken)
+    }
+
+    /// Does something with the volume while nobody else does.
+    ///
+    /// # Errors
+    /// It was closed, or what it holds in memory cannot be trusted any more.
+    pub fn with<R>(&self, act: impl FnOnce(&mut Volume<Arc<M>>) -> R) -> Result<R, DiskError> {
+        Ok(act(self.hold()?.volume()?))
+    }
+
+    /// Ends the use of the volume with a checkpoint. Later calls fail.
+    ///
+    /// # Errors
+    /// It was closed before, or the store failed.
+    pub fn close(&self) -> Result<(), DiskError> {
+        let volume = self.hold()?.0.take();
+        Ok(volume.ok_or(DiskError::Closed)?.close()?)
+    }
+
+    /// Fetches planned pages; what is not where it was planned the volume reads itself, by `again`.
+    pub(crate) fn fetch(
+        &self,
+        first: u32,
+        plans: &[ReadPlan],
+        bytes: &mut [u8],
+        again: impl Fn(&mut Volume<Arc<M>>, u32, &mut PageBytes) -> Result<(), VolumeError>,
+    ) -> Result<(), DiskError> {
+        let mut from = 0;
+        while from < plans.len() {
+            let Some(missed) = self
+                .reader
+                .fetch(&plans[from..], &mut bytes[from * PAGE_BYTES..])
+            else {
+                return Ok(());
+            };
+            from += missed;
+            let page = &mut bytes[from * PAGE_BYTES..(from + 1) * PAGE_BYTES];
+            if let Some(page) = page.first_chunk_mut() {
+                again(self.hold()?.volume()?, first + from as u32, page)?;
+            }
+            from += 1;
+        }
+        Ok(())
+    }
+
+    fn read_pages(&self, pages: Range<u32>, bytes: &mut [u8]) -> Result<(), DiskError> {
+        let batches = bytes.chunks_mut(BATCH as usize * PAGE_BYTES);
+        for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
+            let count = (bytes.len() / PAGE_BYTES) as u32;
+            let mut held = self.hold()?;
+            let volume = held.volume()?;
+            let plans: Result<Vec<_>, _> = (first..first + count)
+                .map(|lpn| volume.plan_read(lpn))
+                .collect();
+            drop(held);
+            self.fetch(first, &plans?, bytes, |volume, lpn, page| {
+                volume.read(lpn, page)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read_part(&self, part: &Part, bytes: &mut [u8]) -> Result<(), DiskError> {
+        let mut page = [0; PAGE_BYTES];
+        self.read_pages(part.lpn..part.lpn + 1, &mut page)?;
+        bytes.copy_from_slice(&page[part.within.clone()]);
+        Ok(())
+    }
+
+    fn write_pages(&self, pages: Range<u32>, bytes: &[u8]) -> Result<(), DiskError> {
+        let batches = bytes.chunks(BATCH as usize * PAGE_BYTES);
+        for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
+            let (units, _) = bytes.as_chunks::<PAGE_BYTES>();
+            let prepared: Vec<Prepared> = units.iter().map(|u| self.preparer.prepare(u)).collect();
+            let mut held = self.hold()?;
+            let volume = held.volume()?;
+            for (lpn, page) in (first..).zip(prepared) {
+                volume.write_prepared(self.now(), lpn, page)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a part of a page, which stays as it is around it.
+    fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
+        let mut page = [0; PAGE_BYTES];
+        let mut held = self.hold()?;
+        let volume = held.volume()?;
+        volume.read(part.lpn, &mut page)?;
+        fill(&mut page[part.within.clone()]);
+        let page = self.preparer.prepare(&page);
+        Ok(volume.write_prepared(self.now(), part.lpn, page)?)
+    }
+
+    fn trim_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
+        for batch in batches(pages) {
+            let mut held = self.hold()?;
+            let volume = held.volume()?;
+            for lpn in batch {
+                volume.trim(self.now(), lpn)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn zero_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
+        let zeros = self.preparer.prepare(&[0; PAGE_BYTES]);
+        for first in pages.clone().step_by(BATCH as usize) {
+            let mut held = self.hold()?;
+            let volume = held.volume()?;
+            for lpn in first..(first + BATCH).min(pages.end) {
+                volume.write_prepared(self.now(), lpn, zeros.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The pages changed since an instant. The answer holds as long as nothing changes.
+    fn changed_since(&self, instant: u64) -> Result<Arc<Vec<u32>>, DiskError> {
+        let mut held = self.hold()?;
+        let volume = held.volume()?;
+        let sequence = volume.status().sequence;
+        let mut known = self.changes.lock().map_err(|_| DiskError::Broken)?;
+        if let Some(known) = &*known
+            && known.instant == instant
+            && known.sequence == sequence
+        {
+            return Ok(Arc::clone(&known.pages));
+        }
+        let pages = Arc::new(volume.changed_since(instant)?);
+        *known = Some(Changes {
+            instant,
+            sequence,
+            pages: Arc::clone(&pages),
+        });
+        Ok(pages)
+    }
+
+    fn flags(&self, about: About, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
+        if let About::ChangedSince(instant) = about {
+            let changed = self.changed_since(instant)?;
+            let has = |lpn: u32| u32::from(changed.binary_search(&lpn).is_ok()) * CHANGED;
+            return Ok(pages.map(has).collect());
+        }
+        let mut held = self.hold()?;
+        let volume = held.volume()?;
+        let flags = pages.map(|lpn| {
+            let Some(stored) = volume.stored_as(lpn) else {
+                return if about == About::Allocation { HOLE } else { 0 };
+            };
+            match about {
+                About::Stored => {
+                    u32::from(!stored.shared) * UNIQUE
+                        | u32::from(stored.shared) * SHARED
+                        | u32::from(stored.is_difference) * DELTA
+                        | u32::from(stored.is_compressed) * COMPRESSED
+                }
+                _ => 0,
+            }
+        });
+        Ok(flags.collect())
+    }
+}
+
+/// Pages in batches that are quickly done.
+pub(crate) fn batches(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+    let end = pages.end;
+    pages
+        .step_by(LIGHT_BATCH as usize)
+        .map(move |first| first..first.saturating_add(LIGHT_BATCH).min(end))
+}
+
+/// Tells a range of bytes in pieces, from the flags of its pages.
+pub(crate) fn tell(
+    offset: u64,
+    length: u64,
+    flags: impl Fn(Range<u32>) -> Result<Vec<u32>, DiskError>,
+    piece: &mut dyn FnMut(u64, u32) -> bool,
+) -> Result<(), DiskError> {
+    let page = PAGE_BYTES as u64;
+    let end = offset + length;
+    let mut at = offset;
+    for batch in batches((offset / page) as u32..end.div_ceil(page) as u32) {
+        for (lpn, flags) in batch.clone().zip(flags(batch)?) {
+            let next = ((u64::from(lpn) + 1) * page).min(end);
+            if !piece(next - at, flags) {
+                return Ok(());
+            }
+            at = next;
+        }
+    }
+    Ok(())
+}
+
+impl<M: Medium + 'static> BlockDevice for Disk<M> {
+    fn size(&self) -> u64 {
+        u64::from(self.pages) * PAGE_BYTES as u64
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        check_range(self.size(), offset, buffer.len() as u64)?;
+        let pages = Pages::of(offset, buffer.len() as u64);
+        let (front, rest) = buffer.split_at_mut(pages.front_bytes());
+        let (whole, back) = rest.split_at_mut(pages.whole_bytes());
+        if let Some(part) = &pages.front {
+            self.read_part(part, front)?;
+        }
+        self.read_pages(pages.whole, whole)?;
+        pages
+            .back
+            .map_or(Ok(()), |part| self.read_part(&part, back))
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
+        check_range(self.size(), offset, data.len() as u64)?;
+        let pages = Pages::of(offset, data.len() as u64);
+        let (front, rest) = data.split_at(pages.front_bytes());
+        let (whole, back) = rest.split_at(pages.whole_bytes());
+        if let Some(part) = &pages.front {
+            self.write_part(part, |space| space.copy_from_slice(front))?;
+        }
+        self.write_pages(pages.whole, whole)?;
+        match &pages.back {
+            Some(part) => self.write_part(part, |space| space.copy_from_slice(back)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_zeroes(&self, offset: u64, length: u64, allocate: bool) -> Result<(), DiskError> {
+        check_range(self.size(), offset, length)?;
+        let pages = Pages::of(offset, length);
+        for part in pages.front.iter().chain(&pages.back) {
+            self.write_part(part, |space| space.fill(0))?;
+        }
+        match allocate {
+            true => self.zero_pages(pages.whole),
+            false => self.trim_pages(pages.whole),
+        }
+    }
+
+    fn trim(&self, offset: u64, length: u64) -> Result<(), DiskError> {
+        check_range(self.size(), offset, length)?;
+        self.trim_pages(Pages::of(offset, length).whole)
+    }
+
+    fn flush(&self) -> Result<(), DiskError> {
+        self.commit.run(|| {
+            let open = self.hold()?.volume()?.begin_flush()?;
+            let synced = self.medium.sync();
+            Ok(self.hold()?.volume()?.end_flush(open, synced)?)
+        })
+    }
+
+    fn ask(
+        &self,
+        about: About,
+        offset: u64,
+        length: u64,
+        piece: &mut dyn FnMut(u64, u32) -> bool,
+    ) -> Result<(), DiskError> {
+        check_range(self.size(), offset, length)?;
+        tell(offset, length, |pages| self.flags(about, pages), piece)
+    }
+}

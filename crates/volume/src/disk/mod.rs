@@ -1,0 +1,22 @@
+//! A volume as a block device: bytes instead of pages, and many threads at once.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`device`] | `trait BlockDevice`, its errors, what a range may be asked about |
+//! | [`live`] | the present of a volume, writable |
+//! | [`instant`] | one instant of it, read-only |
+//! | [`filters`] | devices around a device: counting, delaying, failing |
+//!
+//! Inside: `range` cuts ranges of bytes into pages, `commit` lets flushes that come together share one.
+
+pub mod device;
+pub mod filters;
+pub mod instant;
+pub mod live;
+
+mod commit;
+mod range;
+
+pub use device::{About, BlockDevice, DiskError, ErrorKind};
+pub use instant::InstantDevice;
+pub use live::Disk;

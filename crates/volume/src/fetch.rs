@@ -1,0 +1,194 @@
+//! Reads that a volume plans and somebody else carries out, and pages that are made ready to be written, while the
+//! volume goes on.
+//!
+//! A plan says where a page lies. It needs no lock to be carried out: every unit is read with its record, which
+//! names the opening of its block, and an opening is never used twice. What was moved or erased in between is
+//! therefore noticed, never mistaken for the page, and the reader asks the volume again.
+//!
+//! Invariant: a page that a [`Reader`] answers is what the address held when the plan was made.
+
+use std::sync::Arc;
+
+use flashlore_content::{Digest, PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_flash::Ppn;
+use flashlore_ftl::content::bytes::{Held, HeldEncoded};
+use flashlore_medium::Medium;
+
+use crate::encoder::{self, PackedValue};
+use crate::format::{Areas, Identity, Kind};
+use crate::nand::{NandError, Place, StoredUnit};
+use crate::unit::{MOST_RUN, Units};
+
+/// Where the page of an address is to be read.
+#[derive(Debug)]
+pub struct ReadPlan(Option<Source>);
+
+/// What a translation layer over bytes says of a page.
+pub(crate) type HeldPage = Held<StoredUnit, Arc<PackedValue>>;
+
+#[derive(Debug)]
+enum Source {
+    Here(StoredUnit),
+    Unit(Place),
+    Encoded {
+        value: Encoded,
+        base: Option<Box<Source>>,
+    },
+}
+
+#[derive(Debug)]
+enum Encoded {
+    Here(Arc<PackedValue>),
+    Slot(Place, usize),
+}
+
+impl ReadPlan {
+    /// The plan of an address that holds something, or nothing.
+    pub(crate) fn new(held: Option<HeldPage>, place: impl Fn(Ppn) -> Place) -> Self {
+        ReadPlan(held.map(|held| Source::new(held, &place)))
+    }
+
+    /// Whether nothing was ever written there.
+    pub fn is_nothing(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The unit that holds the page as it is.
+    fn unit(&self) -> Option<Place> {
+        match self.0 {
+            Some(Source::Unit(place)) => Some(place),
+            _ => None,
+        }
+    }
+}
+
+impl Source {
+    fn new(held: HeldPage, place: &impl Fn(Ppn) -> Place) -> Self {
+        match held {
+            Held::Here(unit) => Source::Here(unit),
+            Held::Unit(ppn) => Source::Unit(place(ppn)),
+            Held::Encoded { value, base } => Source::Encoded {
+                value: match value {
+                    HeldEncoded::Here(value) => Encoded::Here(value),
+                    HeldEncoded::Slot(ppn, slot) => Encoded::Slot(place(ppn), slot),
+                },
+                base: base.map(|base| Box::new(Source::new(*base, place))),
+            },
+        }
+    }
+}
+
+/// Carries out the plans of one volume.
+#[derive(Debug, Clone)]
+pub struct Reader<M> {
+    medium: M,
+    areas: Areas,
+    id: Identity,
+}
+
+impl<M: Medium> Reader<M> {
+    pub(crate) fn new(medium: M, areas: Areas, id: Identity) -> Self {
+        Reader { medium, areas, id }
+    }
+
+    /// Reads what `plans` say of consecutive pages into as many pages of `bytes`. Units that lie side by side are
+    /// read at once. Answers the first that is to be planned again, if any: it cannot be read, or not any more.
+    ///
+    /// # Panics
+    /// If there are not as many plans as pages.
+    pub fn fetch(&self, plans: &[ReadPlan], bytes: &mut [u8]) -> Option<usize> {
+        assert_eq!(plans.len() * PAGE_BYTES, bytes.len(), "a plan a page");
+        let mut from = 0;
+        while let Some(plan) = plans.get(from) {
+            let run = self.run(&plans[from..]);
+            let space = &mut bytes[from * PAGE_BYTES..(from + run) * PAGE_BYTES];
+            let read = match plan.unit() {
+                Some(place) => self.units().read_run(place.ppn, place.opening, space),
+                None => self.fetch_one(plan, space),
+            };
+            if read.is_err() {
+                return Some(from);
+            }
+            from += run;
+        }
+        None
+    }
+
+    /// How many of these pages lie side by side in one flash page; 1 at least.
+    fn run(&self, plans: &[ReadPlan]) -> usize {
+        let Some(first) = plans[0].unit() else {
+            return 1;
+        };
+        let in_page = self.id.units_per_page - first.ppn.0 % self.id.units_per_page;
+        let follows = |(n, plan): &(usize, &ReadPlan)| {
+            plan.unit().is_some_and(|place| {
+                place.opening == first.opening && place.ppn.0 == first.ppn.0 + *n as u32
+            })
+        };
+        let plans = plans.iter().enumerate().take(in_page as usize);
+        plans.take_while(follows).take(MOST_RUN).count()
+    }
+
+    fn fetch_one(&self, plan: &ReadPlan, space: &mut [u8]) -> Result<(), NandError> {
+        let Some(source) = &plan.0 else {
+            space.fill(0);
+            return Ok(());
+        };
+        let unit = self.read(source)?;
+        if unit.record.kind == Kind::Lost {
+            return Err(NandError::Rot {
+                ppn: Ppn::NONE.0,
+                why: "its content was lost",
+            });
+        }
+        space.copy_from_slice(&*unit.bytes);
+        Ok(())
+    }
+
+    fn read(&self, source: &Source) -> Result<StoredUnit, NandError> {
+        match source {
+            Source::Here(unit) => Ok(unit.clone()),
+            Source::Unit(place) => self.units().read(place.ppn, place.opening),
+            Source::Encoded { value, base } => {
+                let base = base.as_ref().map(|base| self.read(base)).transpose()?;
+                let value = match value {
+                    Encoded::Here(value) => Arc::clone(value),
+                    Encoded::Slot(place, slot) => {
+                        let page = self.units().read(place.ppn, place.opening)?;
+                        encoder::unpack(&page, *slot)
+                    }
+                };
+                Ok(encoder::decode(&self.id.key, base.as_ref(), &value))
+            }
+        }
+    }
+
+    fn units(&self) -> Units<'_, M> {
+        Units {
+            medium: &self.medium,
+            areas: &self.areas,
+            id: &self.id,
+        }
+    }
+}
+
+/// A page with its digest.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    pub(crate) bytes: Arc<PageBytes>,
+    pub(crate) digest: Digest,
+}
+
+/// Does what can be done of a write before the volume is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Preparer(pub(crate) VolumeKey);
+
+impl Preparer {
+    /// The page with its digest.
+    pub fn prepare(&self, page: &PageBytes) -> Prepared {
+        Prepared {
+            digest: self.0.digest(page),
+            bytes: Arc::new(*page),
+        }
+    }
+}
