@@ -61,7 +61,7 @@ pub enum CliError {
         /// Its directory.
         directory: PathBuf,
         /// What happened.
-        source: flashlore_volume::VolumeError,
+        source: flashlore_serve::ServeError,
     },
     /// Standard output that cannot be written.
     #[error("cannot write the output: {0}")]
@@ -72,6 +72,14 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// An error of the volume in a directory.
+    pub fn serve(directory: &std::path::Path, source: flashlore_serve::ServeError) -> Self {
+        Self::Volume {
+            directory: directory.to_path_buf(),
+            source,
+        }
+    }
+
     /// Prints the message, if there is anybody to read it, and gives the exit code.
     pub fn report(&self) -> ExitCode {
         if let Self::Output(source) = self
@@ -119,6 +127,7 @@ impl CliError {
                 | RunError::WornOut { .. }
                 | RunError::Request { .. } => 1,
             },
+            Self::Volume { source, .. } if source.is_usage() => 2,
             Self::Trace(_)
             | Self::Paper(_)
             | Self::Results(_)

@@ -103,6 +103,16 @@ impl<M: Medium> Volume<M> {
         Ok(())
     }
 
+    /// The instants of the changes in the window, in ascending order: one for each change of a page.
+    ///
+    /// # Errors
+    /// It keeps no history.
+    pub fn change_stamps(&self) -> Result<Vec<u64>, VolumeError> {
+        let mut stamps: Vec<u64> = self.history()?.stamps().collect();
+        stamps.sort_unstable();
+        Ok(stamps)
+    }
+
     /// Whether an instant can be read and returned to.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use crate::encoder::PackedValue;
 use crate::fetch::HeldPage;
 use crate::format::{Kind, Slot};
 use crate::nand::{Nand, NandError, StoredUnit};
-use crate::volume::StoredAs;
+use crate::volume::{StoredAs, Survey};
 
 pub(crate) type LayerError = FtlError<NandError>;
 
@@ -112,6 +112,8 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn encoding_counters(&self) -> Option<DeltaCounters>;
     /// Bases are chosen by similarity from now on.
     fn find_similar_bases(&mut self, options: SimilarOptions);
+    /// What is stored, and what for.
+    fn survey(&self) -> Survey;
     /// How an address is stored, if it holds anything.
     fn stored_as(&self, lpn: u32) -> Option<StoredAs>;
     /// Where an address lies.
@@ -236,6 +238,14 @@ impl<M: Medium> Layer<M> for Plain<M> {
     }
 
     fn find_similar_bases(&mut self, _options: SimilarOptions) {}
+
+    fn survey(&self) -> Survey {
+        Survey {
+            pages: self.stored,
+            values: self.stored,
+            ..Survey::default()
+        }
+    }
 
     fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
         self.location(lpn).map(|_| StoredAs::default())
@@ -508,6 +518,29 @@ where
 
     fn find_similar_bases(&mut self, options: SimilarOptions) {
         self.ftl.find_similar_bases(options);
+    }
+
+    fn survey(&self) -> Survey {
+        let objects = self.ftl.objects();
+        let mut survey = Survey::default();
+        for handle in (0..objects.handles()).filter(|&handle| objects.is_alive(handle)) {
+            let references = objects.references(handle);
+            survey.pages += u64::from(references);
+            survey.values += u64::from(references > 0);
+            survey.kept += u64::from(references == 0);
+            let Some((pack, base)) = objects.packed(handle) else {
+                continue;
+            };
+            let packs = self.ftl.delta().map(|delta| &delta.packs);
+            let slot = packs.and_then(|packs| packs.slot_of(pack, handle));
+            let bytes = slot.map_or(0, |(_, slot)| u64::from(slot.length));
+            let kind = match base {
+                NO_OBJECT => &mut survey.compressed,
+                _ => &mut survey.differences,
+            };
+            *kind = (kind.0 + 1, kind.1 + bytes);
+        }
+        survey
     }
 
     fn stored_as(&self, lpn: u32) -> Option<StoredAs> {

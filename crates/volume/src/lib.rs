@@ -8,6 +8,7 @@
 //! | [`history`] | instants: reading them, returning to them, snapshots, purges |
 //! | [`fetch`] | reads that are planned here and carried out elsewhere |
 //! | [`disk`] | the same as a block device of bytes, for many threads |
+//! | [`memory`] | the memory an open volume needs |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
 //! | [`policies`] | the settings of the translation layer under it |
@@ -28,6 +29,7 @@ pub mod findings;
 pub mod format;
 pub mod history;
 pub mod load;
+pub mod memory;
 pub mod nand;
 pub mod open;
 pub mod options;
@@ -52,6 +54,7 @@ pub use fetch::{Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use history::HistoryStatus;
+pub use memory::memory_needed;
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
-pub use volume::{OpenFlush, Status, StoredAs, Volume};
+pub use volume::{OpenFlush, Status, StoredAs, Survey, Volume};

@@ -57,6 +57,21 @@ pub struct StoredAs {
     pub is_compressed: bool,
 }
 
+/// What is stored, and what for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Pages that hold something.
+    pub pages: u64,
+    /// Distinct values that pages hold.
+    pub values: u64,
+    /// Values that old versions alone need.
+    pub kept: u64,
+    /// Values stored as differences, and their bytes.
+    pub differences: (u64, u64),
+    /// Values stored compressed by themselves, and their bytes.
+    pub compressed: (u64, u64),
+}
+
 /// A flush of which the first half is done.
 #[derive(Debug)]
 #[must_use = "nothing is acknowledged before it ends"]
@@ -383,6 +398,11 @@ impl<M: Medium> Volume<M> {
     /// How a page is stored; nothing if nothing was written there, or it does not exist.
     pub fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
         self.layer.stored_as(lpn)
+    }
+
+    /// What is stored, and what for. It looks at every stored value.
+    pub fn survey(&self) -> Survey {
+        self.layer.survey()
     }
 
     /// Where a page lies.

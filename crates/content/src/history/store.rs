@@ -276,6 +276,11 @@ impl History {
         Ok(())
     }
 
+    /// The instants of the changes in the window, in no particular order: one for each change of a page.
+    pub fn stamps(&self) -> impl Iterator<Item = u64> {
+        self.chains.all().map(|(_, entry)| entry.stamp)
+    }
+
     /// Pins an instant: it stays readable until the snapshot is deleted, wherever the window begins.
     /// It may lie ahead. A change recorded later and stamped exactly so is in it. Nothing happens if
     /// there is a snapshot of it already.

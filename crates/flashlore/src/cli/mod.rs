@@ -14,11 +14,13 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    CheckArgs, CreateArgs, DumpArgs, DumpPart, ImageArgs, ScrubArgs, VolumeArgs, VolumeSystem,
+    CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, ImportArgs, InfoVolumeArgs,
+    LogArgs, MarkArgs, OnPressure, PurgeArgs, ReadArgs, RecoverArgs, ScrubArgs, ServeArgs,
+    SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
-/// Replays block traces, in simulated time, on a plain page-mapped SSD and on content-aware ones,
-/// and shows what they make of the same writes.
+/// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
+/// and on content-aware ones, and serves persistent volumes that go back in time.
 #[derive(Parser)]
 #[command(name = "flashlore", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
@@ -35,7 +37,8 @@ Examples:
   flashlore trace info my-trace.csv.gz
   flashlore trace characterize my-trace.csv.gz
   flashlore compare profile:mail,scale=0.1
-  flashlore create disk --size 10GiB && flashlore import disk image.raw && flashlore check disk
+  flashlore create disk --size 10GiB && flashlore serve disk
+  flashlore recover disk --to \"10min ago\" --dry-run
 
 A trace is a file in a known format (fiu, msr, spc, alibaba, tencent, systor, cloudphysics, disksim,
 ssdsim, blkparse, fio, vscsi, native), plain or compressed by gzip, xz or zstd; `-` is standard
@@ -72,10 +75,29 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Make a persistent volume
     Create(CreateArgs),
+    /// Serve a volume over NBD
+    Serve(ServeArgs),
+    /// Show the state of a volume
+    Info(InfoVolumeArgs),
+    /// Show what happened to a volume, and how far back it goes
+    Log(LogArgs),
+    /// Make, list or delete snapshots of a volume
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
+    /// Remember the present as a consistency point
+    Mark(MarkArgs),
+    /// Bring a volume back to an instant
+    Recover(RecoverArgs),
+    /// Write bytes of a volume, as they are or were, to standard output
+    Read(ReadArgs),
+    /// List what differs between two instants of a volume
+    Diff(DiffArgs),
+    /// Forget old versions
+    Purge(PurgeArgs),
     /// Copy a raw disk image into a volume
-    Import(ImageArgs),
-    /// Copy a volume into a raw disk image
-    Export(ImageArgs),
+    Import(ImportArgs),
+    /// Copy a volume, or an instant of it, into a raw disk image
+    Export(ExportArgs),
     /// Check a volume that is not open: structures, references, checksums
     Check(CheckArgs),
     /// Open a volume and read every stored page

@@ -63,4 +63,10 @@ pub trait Export: Send + Sync {
         length: u64,
         extents: &mut Extents,
     ) -> Result<(), Errno>;
+
+    /// Whether it answers a context that it does not list, such as one with a time in its name.
+    fn knows_context(&self, context: &str) -> bool {
+        let _ = context;
+        false
+    }
 }

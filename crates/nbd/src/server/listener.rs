@@ -1,7 +1,7 @@
 //! Accepting connections, and the end of a server.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_millis(50);
 pub struct Server {
     registry: Arc<Registry>,
     addresses: Vec<Address>,
-    listeners: Vec<JoinHandle<()>>,
+    listeners: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Server {
@@ -62,7 +62,7 @@ impl Server {
         let mut server = Self {
             registry: Arc::new(Registry::default()),
             addresses: Vec::new(),
-            listeners: Vec::new(),
+            listeners: Mutex::default(),
         };
         for (listening, address) in bound {
             let registry = server.registry.clone();
@@ -72,7 +72,10 @@ impl Server {
                 .spawn(move || accept(&listening, &config, &registry, &directory))
                 .map_err(ServerError::Thread)?;
             server.addresses.push(address);
-            server.listeners.push(listener);
+            let listeners = server.listeners.get_mut();
+            listeners
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(listener);
         }
         Ok(server)
     }
@@ -89,15 +92,25 @@ impl Server {
         self.registry.count()
     }
 
+    /// Ends every connection; others may come.
+    pub fn disconnect(&self) {
+        self.registry.abandon();
+    }
+
     /// Lets nobody in, has what was asked for answered, and closes every connection; those that are
     /// left after `time` are cut. Whether all ended by themselves.
-    pub fn drain(mut self, time: Duration) -> bool {
+    pub fn drain(&self, time: Duration) -> bool {
         self.registry.drain();
-        for listener in self.listeners.drain(..) {
+        self.join();
+        self.registry.wait_empty(time)
+    }
+
+    fn join(&self) {
+        let listeners = self.listeners.lock();
+        for listener in listeners.unwrap_or_else(PoisonError::into_inner).drain(..) {
             // A listener does not panic.
             let _ = listener.join();
         }
-        self.registry.wait_empty(time)
     }
 }
 
@@ -105,10 +118,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.registry.drain();
         self.registry.abandon();
-        for listener in self.listeners.drain(..) {
-            // A listener does not panic.
-            let _ = listener.join();
-        }
+        self.join();
     }
 }
 

@@ -1,41 +1,24 @@
 //! Flags of the commands for persistent volumes.
+//!
+//! | module | commands |
+//! |---|---|
+//! | [`create`] | `create`, `serve` |
+//! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
+//!
+//! Here: what all share, and the commands that look at a volume.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use flashlore_sim::config::Size;
 
-/// What a volume does with the content of its pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VolumeSystem {
-    /// Store every page
-    Plain,
-    /// Store one page per distinct value; bytes are compared before a page is shared
-    CaSsd,
-    /// The same, but pages with equal keyed 128-bit digests are taken for equal without comparing
-    CaSsdTrusted,
-}
+mod create;
+mod history;
 
-/// Flags of `create`.
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  flashlore create disk --size 100GiB --system ca-ssd\n  \
-                        flashlore create disk --size 100GiB --capacity 40GiB --system ca-ssd"
-)]
-pub struct CreateArgs {
-    /// The directory of the new volume; it must not hold one
-    #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
-    /// Bytes the volume shows, such as 100GiB
-    #[arg(long)]
-    pub size: Size,
-    /// What the content of pages is used for
-    #[arg(long, value_enum, default_value = "ca-ssd")]
-    pub system: VolumeSystem,
-    /// Bytes of distinct content it can hold [default: the size]
-    #[arg(long)]
-    pub capacity: Option<Size>,
-}
+pub use create::{CreateArgs, OnPressure, ServeArgs, VolumeSystem};
+pub use history::{
+    DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
+    SnapshotListArgs,
+};
 
 /// The volume of a command.
 #[derive(Args)]
@@ -48,17 +31,48 @@ pub struct VolumeArgs {
     pub direct: bool,
 }
 
-/// Flags of `import` and `export`.
+/// Flags of `info`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  flashlore import disk image.raw\n  \
-                        flashlore export disk copy.raw")]
-pub struct ImageArgs {
+#[command(after_help = "Examples:\n  flashlore info disk\n  flashlore info disk --json")]
+pub struct InfoVolumeArgs {
     /// The volume
     #[command(flatten)]
     pub volume: VolumeArgs,
-    /// The raw disk image; `export` refuses to overwrite one
+    /// Print JSON; sizes in bytes, instants in nanoseconds since 1970
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `import`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  flashlore import disk image.raw\n\n\
+                        Pages of zeros are trimmed. A served volume is filled over NBD: nbdcopy image.raw URI")]
+pub struct ImportArgs {
+    /// The volume
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// The raw disk image
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
+}
+
+/// Flags of `export`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  flashlore export disk copy.raw\n  \
+                        flashlore export disk hour-ago.raw --at \"1h ago\"")]
+pub struct ExportArgs {
+    /// The volume
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// The raw disk image; one that exists is not overwritten
+    #[arg(value_name = "IMAGE")]
+    pub image: PathBuf,
+    /// As it was at this instant: "10min ago", a time in RFC 3339, or a snapshot
+    #[arg(long, value_name = "INSTANT")]
+    pub at: Option<String>,
+    /// Write zeros for pages that cannot be read and list them, instead of giving up
+    #[arg(long)]
+    pub skip_bad: bool,
 }
 
 /// Flags of `check`.

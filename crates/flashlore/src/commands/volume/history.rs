@@ -1,0 +1,176 @@
+//! `log`, `snapshot`, `mark`, `recover`, `diff`, `purge`: the past of a volume.
+
+use std::fmt::Write as _;
+
+use flashlore_serve::moment::Time;
+use flashlore_serve::request::LogEntry;
+use flashlore_serve::{Answer, Request};
+
+use super::{json, request, unexpected};
+use crate::cli::{
+    DiffArgs, LogArgs, MarkArgs, PurgeArgs, RecoverArgs, SnapshotCommand, SnapshotListArgs,
+};
+use crate::error::CliError;
+use crate::output::{print, tell};
+
+/// Shows what happened.
+pub fn log(args: &LogArgs) -> Result<(), CliError> {
+    let most = args.most;
+    let answer = request(&args.volume, &Request::Log { most })?;
+    let Answer::Log {
+        oldest, entries, ..
+    } = &answer
+    else {
+        return Err(unexpected(&args.volume));
+    };
+    if args.json {
+        return print(&json(&answer));
+    }
+    let mut text = format!("{}  the history begins\n", Time(*oldest));
+    for entry in entries {
+        let what = match entry {
+            LogEntry::Changes { first, last, pages } => {
+                let pages = format!("{pages} page{} changed", if *pages == 1 { "" } else { "s" });
+                match last - first {
+                    0 => pages,
+                    _ => format!("{pages}, the last at {}", Time(*last)),
+                }
+            }
+            LogEntry::Snapshot { name, .. } => match name {
+                Some(name) => format!("snapshot {name}"),
+                None => "snapshot without a name".to_owned(),
+            },
+            LogEntry::Mark { name, .. } => format!("mark {name}"),
+        };
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{}  {what}", Time(entry.instant()));
+    }
+    print(&text)
+}
+
+/// Makes, lists or deletes snapshots.
+pub fn snapshot(command: &SnapshotCommand) -> Result<(), CliError> {
+    match command {
+        SnapshotCommand::Create(args) => {
+            let asked = Request::SnapshotCreate {
+                name: args.name.clone(),
+                at: args.at.clone(),
+            };
+            let Answer::Instant { instant } = request(&args.volume, &asked)? else {
+                return Err(unexpected(&args.volume));
+            };
+            tell(&format!("{} is kept as {}", Time(instant), args.name));
+            Ok(())
+        }
+        SnapshotCommand::List(args) => list_snapshots(args),
+        SnapshotCommand::Delete(args) => {
+            let snapshot = args.snapshot.clone();
+            let asked = Request::SnapshotDelete { snapshot };
+            let Answer::Instant { instant } = request(&args.volume, &asked)? else {
+                return Err(unexpected(&args.volume));
+            };
+            tell(&format!("the snapshot of {} is given up", Time(instant)));
+            Ok(())
+        }
+    }
+}
+
+fn list_snapshots(args: &SnapshotListArgs) -> Result<(), CliError> {
+    let answer = request(&args.volume, &Request::SnapshotList)?;
+    let Answer::Snapshots { snapshots } = &answer else {
+        return Err(unexpected(&args.volume));
+    };
+    if args.json {
+        return print(&json(&answer));
+    }
+    let mut text = String::new();
+    for snapshot in snapshots {
+        let name = snapshot.name.as_deref().unwrap_or("-");
+        let _ = writeln!(text, "{}  {name}", Time(snapshot.instant));
+    }
+    print(&text)
+}
+
+/// Remembers the present.
+pub fn mark(args: &MarkArgs) -> Result<(), CliError> {
+    let name = args.name.clone();
+    let Answer::Instant { instant } = request(&args.volume, &Request::Mark { name })? else {
+        return Err(unexpected(&args.volume));
+    };
+    tell(&format!("{} is marked as {}", Time(instant), args.name));
+    Ok(())
+}
+
+/// Goes back to an instant.
+pub fn recover(args: &RecoverArgs) -> Result<(), CliError> {
+    let asked = Request::Recover {
+        to: args.to.clone(),
+        mark: args.to_mark,
+        dry_run: args.dry_run,
+        disconnect: args.disconnect,
+    };
+    let answer = request(&args.volume, &asked)?;
+    let Answer::Recovered {
+        instant,
+        changed,
+        before,
+    } = &answer
+    else {
+        return Err(unexpected(&args.volume));
+    };
+    if args.json {
+        return print(&json(&answer));
+    }
+    let (instant, before) = (Time(*instant), Time(*before));
+    if args.dry_run {
+        tell(&format!(
+            "{changed} pages hold something else now than at {instant}"
+        ));
+        return Ok(());
+    }
+    tell(&format!(
+        "the volume is as it was at {instant}; {changed} pages changed\n\
+         to undo it: flashlore recover {} --to {before}",
+        args.volume.directory.display()
+    ));
+    Ok(())
+}
+
+/// Lists what differs between two instants.
+pub fn diff(args: &DiffArgs) -> Result<(), CliError> {
+    let asked = Request::Diff {
+        from: args.from.clone(),
+        to: args.to.clone(),
+    };
+    let answer = request(&args.volume, &asked)?;
+    let Answer::Differences { ranges } = &answer else {
+        return Err(unexpected(&args.volume));
+    };
+    if args.json {
+        return print(&json(&answer));
+    }
+    let lines = ranges
+        .iter()
+        .map(|(first, length)| format!("{first} {length}\n"));
+    print(&lines.collect::<String>())
+}
+
+/// Forgets old versions.
+pub fn purge(args: &PurgeArgs) -> Result<(), CliError> {
+    let range = args.offset.zip(args.length);
+    let asked = Request::Purge {
+        range: range.map(|(offset, length)| (offset.0, length.0)),
+        before: args.before.clone(),
+        erase: args.erase,
+    };
+    let Answer::Purged { erased } = request(&args.volume, &asked)? else {
+        return Err(unexpected(&args.volume));
+    };
+    tell(&match erased {
+        None => "forgotten; what nothing needs is erased by collection in time".to_owned(),
+        Some((blocks, copied)) => {
+            format!("forgotten and erased: {blocks} blocks, {copied} pages copied out of them")
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! `import`, `export`, `read`: bytes into a volume and out of it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flashlore_serve::control::{Reach, Remote};
+use flashlore_serve::request::{Info, MOST_READ};
+use flashlore_serve::{Answer, Request};
+
+use super::{home, mode, now, reach, unexpected};
+use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
+use crate::error::CliError;
+use crate::output::tell;
+use crate::progress::Progress;
+
+const PAGE: usize = 4096;
+/// Pages between two flushes while an image is copied in.
+const FLUSH_EVERY: u32 = 1 << 16;
+
+fn file_error<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> CliError + 'a {
+    move |source| CliError::File {
+        action,
+        path: path.to_path_buf(),
+        source,
+    }
+}
+
+/// Copies a raw image into a volume.
+pub fn import(args: &ImportArgs) -> Result<(), CliError> {
+    let directory = &args.volume.directory;
+    let path = &args.image;
+    let mut image = File::open(path).map_err(file_error("open", path))?;
+    let home = home(&args.volume);
+    if Remote::connect(&home).is_some() {
+        return Err(CliError::Differs(format!(
+            "{} is served: copy the image in over NBD, as with nbdcopy",
+            directory.display()
+        )));
+    }
+    let opened = home.open(mode(&args.volume));
+    let (mut volume, _) = opened.map_err(|source| CliError::serve(directory, source))?;
+    let failed = |source| CliError::serve(directory, flashlore_serve::ServeError::Volume(source));
+    let length = image.metadata().map_err(file_error("read", path))?.len();
+    let room = u64::from(volume.exported()) * PAGE as u64;
+    if length > room {
+        return Err(CliError::Usage(format!(
+            "{} has {length} bytes, the volume shows {room}",
+            path.display()
+        )));
+    }
+    let progress = Progress::phase("importing");
+    for lpn in 0..volume.exported() {
+        let mut page = [0; PAGE];
+        if fill(&mut image, &mut page).map_err(file_error("read", path))? == 0 {
+            break;
+        }
+        let done = if page == [0; PAGE] {
+            volume.trim(now(), lpn)
+        } else {
+            volume.write(now(), lpn, &page)
+        };
+        done.map_err(failed)?;
+        if lpn % FLUSH_EVERY == FLUSH_EVERY - 1 {
+            volume.flush().map_err(failed)?;
+        }
+    }
+    drop(progress);
+    let status = volume.status();
+    volume.close().map_err(failed)?;
+    tell(&format!("{} pages are stored", status.stored));
+    Ok(())
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+/// A volume that is read, at one instant if that is wanted.
+struct Source<'a> {
+    args: &'a VolumeArgs,
+    reach: Reach,
+    at: Option<String>,
+    size: u64,
+}
+
+impl<'a> Source<'a> {
+    /// An instant is looked up once, so that "10min ago" stays the same.
+    fn open(args: &'a VolumeArgs, at: Option<&str>) -> Result<Self, CliError> {
+        let mut reach = reach(args)?;
+        let mut ask = |request| {
+            let answer = reach.ask(&request);
+            answer.map_err(|source| CliError::serve(&args.directory, source))
+        };
+        let Answer::Info(info) = ask(Request::Info)? else {
+            return Err(unexpected(args));
+        };
+        let Info { size, .. } = *info;
+        let at = match at {
+            None => None,
+            Some(text) => {
+                let moment = text.to_owned();
+                let Answer::Instant { instant } = ask(Request::Resolve { moment })? else {
+                    return Err(unexpected(args));
+                };
+                Some(format!("ns:{instant}"))
+            }
+        };
+        Ok(Source {
+            args,
+            reach,
+            at,
+            size,
+        })
+    }
+
+    fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, CliError> {
+        let asked = Request::Read {
+            at: self.at.clone(),
+            offset,
+            length,
+        };
+        let answer = self.reach.ask(&asked);
+        let answer = answer.map_err(|source| CliError::serve(&self.args.directory, source))?;
+        let bytes = match answer {
+            Answer::Bytes { base64 } => STANDARD.decode(base64).ok(),
+            _ => None,
+        };
+        let bytes = bytes.filter(|bytes| bytes.len() as u64 == length);
+        bytes.ok_or_else(|| unexpected(self.args))
+    }
+
+    fn close(self) -> Result<(), CliError> {
+        let closed = self.reach.close();
+        closed.map_err(|source| CliError::serve(&self.args.directory, source))
+    }
+}
+
+/// Copies a volume into a raw image.
+pub fn export(args: &ExportArgs) -> Result<(), CliError> {
+    let path = &args.image;
+    let mut source = Source::open(&args.volume, args.at.as_deref())?;
+    let image = File::create_new(path).map_err(file_error("create", path))?;
+    let copied = copy_out(&mut source, args.skip_bad, BufWriter::new(image), path);
+    if copied.is_err() {
+        // Nothing half-written stays behind.
+        let _ = std::fs::remove_file(path);
+    }
+    let closed = source.close();
+    copied.and(closed)
+}
+
+fn copy_out(
+    source: &mut Source<'_>,
+    skip_bad: bool,
+    mut image: BufWriter<File>,
+    path: &Path,
+) -> Result<(), CliError> {
+    let progress = Progress::phase("exporting");
+    let mut at = 0;
+    let mut bad = Vec::new();
+    while at < source.size {
+        let length = (source.size - at).min(MOST_READ);
+        let bytes = match source.read(at, length) {
+            Err(_) if skip_bad => pages_one_by_one(source, at, length, &mut bad)?,
+            read => read?,
+        };
+        image.write_all(&bytes).map_err(file_error("write", path))?;
+        at += length;
+    }
+    let file = image.into_inner().map_err(|error| error.into_error());
+    let synced = file.and_then(|file| file.sync_all());
+    synced.map_err(file_error("write", path))?;
+    drop(progress);
+    for (page, why) in &bad {
+        tell(&format!(
+            "bytes {} on are zeros instead: {why}",
+            page * PAGE as u64
+        ));
+    }
+    match bad.len() {
+        0 => Ok(()),
+        count => {
+            tell(&format!("{count} pages could not be read"));
+            Ok(())
+        }
+    }
+}
+
+/// Reads page by page; zeros for those that cannot be read, which are noted.
+fn pages_one_by_one(
+    source: &mut Source<'_>,
+    at: u64,
+    length: u64,
+    bad: &mut Vec<(u64, String)>,
+) -> Result<Vec<u8>, CliError> {
+    let mut all = Vec::with_capacity(length as usize);
+    for offset in (at..at + length).step_by(PAGE) {
+        match source.read(offset, PAGE as u64) {
+            Ok(bytes) => all.extend(bytes),
+            Err(error) => {
+                bad.push((offset / PAGE as u64, error.to_string()));
+                all.resize(all.len() + PAGE, 0);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Writes bytes to standard output.
+pub fn read(args: &ReadArgs) -> Result<(), CliError> {
+    let mut source = Source::open(&args.volume, args.at.as_deref())?;
+    let (first, size) = (args.offset.0, source.size);
+    let length = args.length.map(|length| length.0);
+    let end = match length {
+        None => Some(size).filter(|&end| first <= end),
+        Some(length) => first.checked_add(length).filter(|&end| end <= size),
+    };
+    let Some(end) = end else {
+        return Err(CliError::Usage(format!(
+            "the bytes from {first} on do not lie within the {size} of the volume"
+        )));
+    };
+    let mut out = io::stdout().lock();
+    let mut at = first;
+    while at < end {
+        let length = (end - at).min(MOST_READ);
+        let bytes = source.read(at, length)?;
+        out.write_all(&bytes).map_err(CliError::Output)?;
+        at += length;
+    }
+    out.flush().map_err(CliError::Output)?;
+    source.close()
+}

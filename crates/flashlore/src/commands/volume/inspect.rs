@@ -1,0 +1,146 @@
+//! `check`, `scrub`, `dump`: whether a volume holds, and what lies on it.
+
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, Write};
+
+use flashlore_serve::request::Unreadable;
+use flashlore_serve::{Answer, Request, ServeError};
+use flashlore_volume::dump::DumpError;
+use flashlore_volume::{DumpParts, Finding};
+
+use super::{medium, reach, unexpected};
+use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs};
+use crate::error::CliError;
+use crate::output::print;
+use crate::progress::Progress;
+
+/// Checks a volume that is not open.
+pub fn check(args: &CheckArgs) -> Result<(), CliError> {
+    let directory = &args.volume.directory;
+    let medium = medium(&args.volume)?;
+    let report = flashlore_volume::check(&medium, !args.quick)
+        .map_err(|error| CliError::serve(directory, error.into()))?;
+    if args.json {
+        let json = serde_json::json!({
+            "clean": report.is_clean(),
+            "mapped": report.mapped,
+            "stored": report.stored,
+            "superblocks": report.superblocks,
+            "events_to_replay": report.recovery.events,
+            "findings": findings_json(&report.findings),
+            "errors": report.errors,
+        });
+        print(&format!("{json}\n"))?;
+    } else if args.affected {
+        let mut affected: Vec<u32> = report
+            .findings
+            .iter()
+            .flat_map(|f| f.addresses.iter().copied())
+            .collect();
+        affected.sort_unstable();
+        let lines: String = affected.iter().map(|lpn| format!("{lpn}\n")).collect();
+        print(&lines)?;
+    } else {
+        let mut text = format!(
+            "{} pages hold something, {} are stored; {} events to replay\n",
+            report.mapped, report.stored, report.recovery.events
+        );
+        if report.superblocks < 2 {
+            text += "one copy of the superblock does not hold; opening the volume rewrites it\n";
+        }
+        for line in report.errors.iter().map(String::as_str) {
+            let _ = writeln!(text, "{line}");
+        }
+        for finding in &report.findings {
+            let _ = writeln!(text, "{finding}");
+        }
+        print(&text)?;
+    }
+    if report.is_clean() {
+        return Ok(());
+    }
+    Err(CliError::Differs(format!(
+        "{}: the volume is not clean",
+        directory.display()
+    )))
+}
+
+fn findings_json(findings: &[Finding]) -> serde_json::Value {
+    let one =
+        |f: &Finding| serde_json::json!({"unit": f.unit, "why": f.why, "addresses": f.addresses});
+    findings.iter().map(one).collect()
+}
+
+/// Reads every stored page.
+pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
+    let mut reach = reach(&args.volume)?;
+    let progress = Progress::phase("scrubbing");
+    let (mut next, mut read, mut findings) = (Some(0), 0, Vec::new());
+    while let Some(from) = next {
+        let step = reach.ask(&Request::Scrub { from });
+        let step = step.map_err(|source| CliError::serve(&args.volume.directory, source))?;
+        let Answer::Scrubbed {
+            next: then,
+            read: count,
+            findings: new,
+        } = step
+        else {
+            return Err(unexpected(&args.volume));
+        };
+        read += count;
+        findings.extend(new);
+        next = then;
+    }
+    drop(progress);
+    if args.json {
+        let json = serde_json::json!({"read": read, "findings": findings});
+        print(&format!("{json}\n"))?;
+    } else {
+        let mut text = format!("{read} addresses read, {} findings\n", findings.len());
+        for Unreadable {
+            unit,
+            why,
+            addresses,
+        } in findings.clone()
+        {
+            let finding = Finding {
+                unit,
+                why,
+                addresses,
+            };
+            let _ = writeln!(text, "{finding}");
+        }
+        print(&text)?;
+    }
+    let closed = reach.close();
+    closed.map_err(|source| CliError::serve(&args.volume.directory, source))?;
+    if findings.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Differs(format!(
+        "{}: some pages cannot be read",
+        args.volume.directory.display()
+    )))
+}
+
+/// Shows what lies on the medium.
+pub fn dump(args: &DumpArgs) -> Result<(), CliError> {
+    let medium = medium(&args.volume)?;
+    let has = |part| args.part.contains(&part);
+    let parts = DumpParts {
+        heads: has(DumpPart::Heads),
+        tables: has(DumpPart::Tables),
+        journal: has(DumpPart::Journal),
+        records: has(DumpPart::Records),
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let dumped = flashlore_volume::dump(&medium, parts, &mut out);
+    match dumped {
+        Ok(()) => out.flush().map_err(CliError::Output),
+        Err(DumpError::Output(error)) => Err(CliError::Output(error)),
+        Err(DumpError::Volume(error)) => Err(CliError::serve(
+            &args.volume.directory,
+            ServeError::Volume(error),
+        )),
+    }
+}

@@ -1,0 +1,80 @@
+//! What can go wrong with a volume in its directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use flashlore_medium::MediumError;
+use flashlore_volume::disk::DiskError;
+use flashlore_volume::{VolumeError, options::SizeError};
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It was asked for in a way that cannot work.
+    #[error("{0}")]
+    Usage(String),
+    /// The volume is in a state in which it cannot be done now.
+    #[error("{0}")]
+    Refused(String),
+    /// A file or directory that cannot be used.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was to be done.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file that does not hold what it should.
+    #[error("{}: {why}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The store beneath.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+    /// The volume.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    /// The volume as a device.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Sizes no volume can have.
+    #[error(transparent)]
+    Size(#[from] SizeError),
+    /// A served volume said why not, and whether the request itself was at fault.
+    #[error("{text}")]
+    Remote {
+        /// Its sentence.
+        text: String,
+        /// Whether another request would help.
+        usage: bool,
+    },
+}
+
+impl ServeError {
+    /// Whether another request would help: exit code 2 rather than 1.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            ServeError::Usage(_) | ServeError::Size(_) => true,
+            ServeError::Remote { usage, .. } => *usage,
+            _ => false,
+        }
+    }
+
+    /// An error of a file.
+    pub(crate) fn file<'a>(
+        action: &'static str,
+        path: &'a Path,
+    ) -> impl Fn(io::Error) -> ServeError + 'a {
+        move |source| ServeError::File {
+            action,
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The directory of a volume.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `volume.flashlore` | the volume, locked while it is open |
+//! | `names.json` | names of snapshots and marks |
+//! | `control.sock` | where a served volume takes requests |
+//! | `nbd.sock` | where it serves NBD, unless told otherwise |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flashlore_medium::{FileMedium, Mode};
+use flashlore_volume::{CreateOptions, Identity, Recovery, Volume, bytes_needed};
+
+use crate::error::ServeError;
+use crate::names::Names;
+
+/// The directory of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    directory: PathBuf,
+}
+
+impl Home {
+    /// The volume in a directory, whether it exists or not.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Home {
+            directory: directory.into(),
+        }
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The file that holds the volume.
+    pub fn volume(&self) -> PathBuf {
+        self.directory.join("volume.flashlore")
+    }
+
+    /// The file with the names of snapshots and marks.
+    pub fn names(&self) -> PathBuf {
+        self.directory.join("names.json")
+    }
+
+    /// The socket that takes requests while the volume is served.
+    pub fn control(&self) -> PathBuf {
+        self.directory.join("control.sock")
+    }
+
+    /// The socket that speaks NBD unless another address is given.
+    pub fn nbd(&self) -> PathBuf {
+        self.directory.join("nbd.sock")
+    }
+
+    /// The name of the volume as an export: that of its directory.
+    pub fn name(&self) -> String {
+        let full = fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let name = full.file_name().map(|name| name.to_string_lossy());
+        name.map_or_else(|| "volume".to_owned(), |name| name.replace('@', "_"))
+    }
+
+    /// Makes a volume; the directory too, if it does not exist. Nothing half-written stays behind.
+    ///
+    /// # Errors
+    /// Sizes that cannot be used, a volume that is there already, or a failure of the file system.
+    pub fn create(&self, options: &CreateOptions) -> Result<Identity, ServeError> {
+        let id = options.identity()?;
+        let bytes = bytes_needed(&id)?;
+        let made = !self.directory.exists();
+        fs::create_dir_all(&self.directory).map_err(ServeError::file("create", &self.directory))?;
+        let path = self.volume();
+        let created = FileMedium::create(&path, bytes, Mode::Buffered)
+            .map_err(ServeError::from)
+            .and_then(|medium| {
+                let made = flashlore_volume::create(&medium, &id);
+                made.map_err(|error| {
+                    let _ = fs::remove_file(&path);
+                    error.into()
+                })
+            });
+        if let Err(error) = created {
+            if made {
+                // Best effort, and only if it is empty.
+                let _ = fs::remove_dir(&self.directory);
+            }
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    /// The locked file of the volume.
+    ///
+    /// # Errors
+    /// It does not exist or is in use.
+    pub fn medium(&self, mode: Mode) -> Result<FileMedium, ServeError> {
+        Ok(FileMedium::open(self.volume(), mode)?)
+    }
+
+    /// Opens the volume.
+    ///
+    /// # Errors
+    /// As [`Home::medium`], or the volume is damaged.
+    pub fn open(&self, mode: Mode) -> Result<(Volume<Arc<FileMedium>>, Recovery), ServeError> {
+        Ok(Volume::open(Arc::new(self.medium(mode)?))?)
+    }
+
+    /// Reads the names of snapshots and marks.
+    ///
+    /// # Errors
+    /// The file cannot be read or holds something else.
+    pub fn load_names(&self) -> Result<Names, ServeError> {
+        Names::load(self.names())
+    }
+}

@@ -1,0 +1,29 @@
+//! A volume in its directory, and everything a user may ask of it, served or not.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`home`] | the directory of a volume: its files, opening it |
+//! | [`names`] | names of snapshots and marks, in a file of their own |
+//! | [`moment`] | texts that name instants |
+//! | [`service`] | an open volume and what is done with it |
+//! | [`request`] | what can be asked of a service, and its answers, as data |
+//! | [`control`] | the control socket: requests to a served volume |
+//! | [`exports`] | the volume and its instants as exports over NBD |
+//! | [`error`] | what can go wrong |
+//!
+//! A command does the same whether the volume is served or not: it sends its request through the control socket if
+//! somebody answers there, and else opens the volume and carries the request out itself ([`control::ask`]).
+
+pub mod control;
+pub mod error;
+pub mod exports;
+pub mod home;
+pub mod moment;
+pub mod names;
+pub mod request;
+pub mod service;
+
+pub use error::ServeError;
+pub use home::Home;
+pub use request::{Answer, Request};
+pub use service::Service;

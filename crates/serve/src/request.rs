@@ -1,0 +1,282 @@
+//! What can be asked of an open volume, and its answers, as data: they cross the control socket as lines of JSON and
+//! are what `--json` prints.
+//!
+//! Instants are nanoseconds since 1970; texts that name instants are those of [`crate::moment`].
+
+use serde::{Deserialize, Serialize};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// The state of the volume.
+    Info,
+    /// What happened in the window, the last `most` stretches of changes.
+    Log {
+        /// The most stretches.
+        most: usize,
+    },
+    /// Keeps an instant under a name.
+    SnapshotCreate {
+        /// The name.
+        name: String,
+        /// Which instant; the present without.
+        at: Option<String>,
+    },
+    /// The snapshots.
+    SnapshotList,
+    /// Gives a snapshot up.
+    SnapshotDelete {
+        /// Its name, or its instant as a text.
+        snapshot: String,
+    },
+    /// Makes everything so far durable and remembers the instant under a name.
+    Mark {
+        /// The name.
+        name: String,
+    },
+    /// Every page holds again what it held at an instant.
+    Recover {
+        /// Which instant.
+        to: String,
+        /// Rather the last mark at that instant or before.
+        mark: bool,
+        /// Only tells what would change.
+        dry_run: bool,
+        /// Drops clients that may write first.
+        disconnect: bool,
+    },
+    /// The pages that differ between two instants.
+    Diff {
+        /// One instant.
+        from: String,
+        /// The other.
+        to: String,
+    },
+    /// Forgets old versions.
+    Purge {
+        /// Of which bytes: the first and how many; all without.
+        range: Option<(u64, u64)>,
+        /// Forgets every instant before this one instead.
+        before: Option<String>,
+        /// Erases what was forgotten from the medium too.
+        erase: bool,
+    },
+    /// Makes everything durable.
+    Flush,
+    /// The instant that a text names.
+    Resolve {
+        /// The text.
+        moment: String,
+    },
+    /// Bytes as they are or were.
+    Read {
+        /// At which instant; the present without.
+        at: Option<String>,
+        /// First byte.
+        offset: u64,
+        /// How many, at most [`MOST_READ`].
+        length: u64,
+    },
+    /// Reads stored pages from an address on and compares them with their checksums.
+    Scrub {
+        /// The first page.
+        from: u32,
+    },
+}
+
+/// Bytes of one [`Request::Read`] at most.
+pub const MOST_READ: u64 = 1 << 20;
+
+/// What is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// The state of the volume.
+    Info(Box<Info>),
+    /// What happened.
+    Log {
+        /// The oldest instant that can be returned to.
+        oldest: u64,
+        /// The last change.
+        newest: u64,
+        /// Oldest first.
+        entries: Vec<LogEntry>,
+    },
+    /// The snapshots, oldest first.
+    Snapshots {
+        /// The snapshots.
+        snapshots: Vec<Snapshot>,
+    },
+    /// A snapshot or mark was made.
+    Instant {
+        /// Its instant.
+        instant: u64,
+    },
+    /// A return.
+    Recovered {
+        /// The instant returned to.
+        instant: u64,
+        /// Pages that hold something else now, or would.
+        changed: u64,
+        /// The instant just before, which undoes it.
+        before: u64,
+    },
+    /// The pages that differ, as ranges of bytes.
+    Differences {
+        /// First byte and number of bytes, in order.
+        ranges: Vec<(u64, u64)>,
+    },
+    /// What a purge erased.
+    Purged {
+        /// Blocks erased, and pages copied out of them; none unless asked for.
+        erased: Option<(u64, u64)>,
+    },
+    /// Bytes in base 64.
+    Bytes {
+        /// The text.
+        base64: String,
+    },
+    /// What a step of a scrub found.
+    Scrubbed {
+        /// The page to go on from, if any is left.
+        next: Option<u32>,
+        /// Stored pages read.
+        read: u64,
+        /// What cannot be read.
+        findings: Vec<Unreadable>,
+    },
+    /// It was not done.
+    Error {
+        /// Why.
+        text: String,
+        /// Whether another request would help.
+        usage: bool,
+    },
+}
+
+/// The state of a volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    /// What is done with content.
+    pub system: String,
+    /// Bytes it shows.
+    pub size: u64,
+    /// Bytes of pages that hold something.
+    pub logical: u64,
+    /// Bytes of flash pages in use for them, encoded values counted with what they take.
+    pub stored: u64,
+    /// Bytes that can be stored.
+    pub capacity: u64,
+    /// Bytes saved.
+    pub saved: Saved,
+    /// Bytes of old versions alone.
+    pub kept: u64,
+    /// The history, if there is one.
+    pub history: Option<HistoryInfo>,
+    /// Last event, how far all is durable, epoch, last checkpoint.
+    pub sequence: u64,
+    /// Everything up to this event is durable.
+    pub durable: u64,
+    /// How often it was opened.
+    pub epoch: u32,
+    /// Number of the last checkpoint.
+    pub checkpoint: u64,
+    /// Why it is read-only, if it is.
+    pub failure: Option<String>,
+    /// Pages known to be unreadable.
+    pub findings: Vec<Unreadable>,
+    /// Clients that may write, and clients that read an instant, if it is served.
+    pub clients: Option<(u64, u64)>,
+}
+
+/// Bytes saved against storing each page whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// By sharing equal pages.
+    pub dedup: u64,
+    /// By storing differences.
+    pub delta: u64,
+    /// By compressing.
+    pub compression: u64,
+}
+
+/// The history of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryInfo {
+    /// The oldest instant that can be returned to.
+    pub oldest: u64,
+    /// The last change.
+    pub newest: u64,
+    /// Changes of pages that are remembered.
+    pub entries: u64,
+    /// The most of them.
+    pub most_entries: u64,
+    /// Snapshots.
+    pub snapshots: u64,
+    /// The least window that is kept, in nanoseconds.
+    pub least_window: u64,
+    /// Whether writes are refused rather than that it becomes shorter.
+    pub protected: bool,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum LogEntry {
+    /// Pages changed, with less than a second between them.
+    Changes {
+        /// The first change.
+        first: u64,
+        /// The last.
+        last: u64,
+        /// How many changes.
+        pages: u64,
+    },
+    /// A snapshot.
+    Snapshot {
+        /// Its name, if it has one.
+        name: Option<String>,
+        /// The instant it keeps.
+        instant: u64,
+    },
+    /// A mark.
+    Mark {
+        /// Its name.
+        name: String,
+        /// Its instant.
+        instant: u64,
+    },
+}
+
+impl LogEntry {
+    /// When it happened, or began to.
+    pub fn instant(&self) -> u64 {
+        match self {
+            LogEntry::Changes { first, .. } => *first,
+            LogEntry::Snapshot { instant, .. } | LogEntry::Mark { instant, .. } => *instant,
+        }
+    }
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The instant it keeps.
+    pub instant: u64,
+}
+
+/// A stored page that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// The unit it lies on.
+    pub unit: u32,
+    /// What does not hold.
+    pub why: String,
+    /// The pages that give an error until they are written again.
+    pub addresses: Vec<u32>,
+}

@@ -1,0 +1,531 @@
+//! An open volume and what is done with it, served or not.
+//!
+//! Invariant: a name stands for a durable snapshot, and whatever is answered as done is durable.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flashlore_medium::FileMedium;
+use flashlore_volume::disk::live::Clock;
+use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice};
+use flashlore_volume::{Encoding, Finding, HistoryStatus, Identity, Policy, Volume, VolumeError};
+
+use crate::error::ServeError;
+use crate::exports::Clients;
+use crate::home::Home;
+use crate::moment::{Moment, Time, is_name};
+use crate::names::{Named, Names};
+use crate::request::{
+    Answer, HistoryInfo, Info, LogEntry, MOST_READ, Request, Saved, Snapshot, Unreadable,
+};
+
+const PAGE: u64 = 4096;
+/// Changes further apart than this, in nanoseconds, are told as two.
+const STRETCH: u64 = 1_000_000_000;
+/// Addresses of one step of a scrub.
+const SCRUB_STEP: u32 = 1024;
+
+/// An open volume with its names.
+pub struct Service {
+    home: Home,
+    disk: Arc<Disk<FileMedium>>,
+    names: Mutex<Names>,
+    clients: Arc<Clients>,
+    /// Findings so far.
+    findings: Mutex<Vec<Finding>>,
+}
+
+/// The name of the system that a volume is.
+pub fn system_of(id: &Identity) -> String {
+    let Encoding {
+        differences,
+        compression,
+    } = id.encoding;
+    let mut parts = Vec::new();
+    match id.policy {
+        Policy::Plain => {}
+        Policy::Dedup => parts.push("dedup"),
+        Policy::DedupTrusted => parts.push("dedup (trusted digests)"),
+    }
+    for (on, name) in [
+        (differences, "delta"),
+        (compression, "compression"),
+        (id.history.is_some(), "history"),
+    ] {
+        if on {
+            parts.push(name);
+        }
+    }
+    if parts.is_empty() {
+        parts.push("plain");
+    }
+    parts.join(" + ")
+}
+
+impl Service {
+    /// A service of an open volume.
+    ///
+    /// # Errors
+    /// The names cannot be read.
+    pub fn new(
+        home: Home,
+        volume: Volume<Arc<FileMedium>>,
+        clock: Clock,
+    ) -> Result<Self, ServeError> {
+        let names = Mutex::new(home.load_names()?);
+        Ok(Service {
+            home,
+            disk: Arc::new(Disk::new(volume, clock)),
+            names,
+            clients: Arc::default(),
+            findings: Mutex::default(),
+        })
+    }
+
+    /// Its directory.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The volume as a device.
+    pub fn disk(&self) -> &Arc<Disk<FileMedium>> {
+        &self.disk
+    }
+
+    /// Who uses it.
+    pub fn clients(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries a request out. Failures are answers too.
+    pub fn answer(&self, request: &Request) -> Answer {
+        self.carry_out(request)
+            .unwrap_or_else(|error| Answer::Error {
+                text: error.to_string(),
+                usage: error.is_usage(),
+            })
+    }
+
+    /// Carries a request out.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
+        match request {
+            Request::Info => self.info(),
+            Request::Log { most } => self.log(*most),
+            Request::SnapshotCreate { name, at } => self.create_snapshot(name, at.as_deref()),
+            Request::SnapshotList => Ok(Answer::Snapshots {
+                snapshots: self.snapshot_list()?,
+            }),
+            Request::SnapshotDelete { snapshot } => self.delete_snapshot(snapshot),
+            Request::Mark { name } => self.mark(name),
+            Request::Recover {
+                to,
+                mark,
+                dry_run,
+                disconnect,
+            } => self.recover(to, *mark, *dry_run, *disconnect),
+            Request::Diff { from, to } => self.diff(from, to),
+            Request::Purge {
+                range,
+                before,
+                erase,
+            } => self.purge(*range, before.as_deref(), *erase),
+            Request::Flush => {
+                self.disk.flush()?;
+                Ok(Answer::Done)
+            }
+            Request::Resolve { moment } => Ok(Answer::Instant {
+                instant: self.resolve(moment)?,
+            }),
+            Request::Read { at, offset, length } => self.read(at.as_deref(), *offset, *length),
+            Request::Scrub { from } => self.scrub(*from),
+        }
+    }
+
+    fn history(&self) -> Result<HistoryStatus, ServeError> {
+        Ok(self.disk.with(|volume| volume.history_status())??)
+    }
+
+    /// The instant that a text names, which can be read and returned to. What has not changed since counts as now.
+    ///
+    /// # Errors
+    /// The text names none, or none that is remembered.
+    pub fn resolve(&self, text: &str) -> Result<u64, ServeError> {
+        let moment: Moment = text
+            .parse()
+            .map_err(|error: crate::moment::ParseMomentError| {
+                ServeError::Usage(error.to_string())
+            })?;
+        let history = self.history()?;
+        let instant = match moment {
+            Moment::Now => history.newest,
+            Moment::At(instant) => instant,
+            Moment::Ago(ago) => self.disk.now().saturating_sub(ago),
+            Moment::Named(name) => {
+                let found = self.names().snapshot(&name);
+                let known = found.filter(|instant| history.snapshots.contains(instant));
+                known.ok_or_else(|| {
+                    ServeError::Usage(format!("there is no snapshot with the name {name:?}"))
+                })?
+            }
+        };
+        if instant > history.newest {
+            if instant > self.disk.now() {
+                return Err(ServeError::Usage(format!("{} has not come", Time(instant))));
+            }
+            return Ok(history.newest);
+        }
+        match self.disk.with(|volume| volume.knows_instant(instant))? {
+            Ok(()) => Ok(instant),
+            Err(VolumeError::TooOld(_)) => Err(ServeError::Refused(format!(
+                "{} is not remembered: the history begins at {}{}",
+                Time(instant),
+                Time(history.oldest),
+                match history.snapshots.len() {
+                    0 => "",
+                    _ => ", and before that there are snapshots only",
+                }
+            ))),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn info(&self) -> Result<Answer, ServeError> {
+        self.note_findings()?;
+        let info = self.disk.with(|volume| {
+            let (survey, status) = (volume.survey(), volume.status());
+            let id = volume.identity();
+            let encoded = survey.differences.0 + survey.compressed.0;
+            let encoded_bytes = survey.differences.1 + survey.compressed.1;
+            let whole = (survey.values + survey.kept).saturating_sub(encoded);
+            let history = volume.history_status().ok();
+            let kept = id.history;
+            Info {
+                system: system_of(id),
+                size: u64::from(status.exported) * PAGE,
+                logical: survey.pages * PAGE,
+                stored: whole * PAGE + encoded_bytes,
+                capacity: status.most * PAGE,
+                saved: Saved {
+                    dedup: (survey.pages - survey.values) * PAGE,
+                    delta: (survey.differences.0 * PAGE).saturating_sub(survey.differences.1),
+                    compression: (survey.compressed.0 * PAGE).saturating_sub(survey.compressed.1),
+                },
+                kept: survey.kept * PAGE,
+                history: history.map(|history| HistoryInfo {
+                    oldest: history.oldest,
+                    newest: history.newest,
+                    entries: history.entries,
+                    most_entries: history.most_entries,
+                    snapshots: history.snapshots.len() as u64,
+                    least_window: kept.map_or(0, |kept| kept.least_window),
+                    protected: kept.is_some_and(|kept| kept.protected),
+                }),
+                sequence: status.sequence,
+                durable: status.durable,
+                epoch: status.epoch,
+                checkpoint: status.checkpoint,
+                failure: volume.failure().map(str::to_owned),
+                findings: Vec::new(),
+                clients: None,
+            }
+        })?;
+        let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Answer::Info(Box::new(Info {
+            findings: findings.iter().map(unreadable).collect(),
+            clients: self.clients.is_served().then(|| self.clients.count()),
+            ..info
+        })))
+    }
+
+    fn note_findings(&self) -> Result<Vec<Finding>, ServeError> {
+        let new = self.disk.with(|volume| volume.take_findings())?;
+        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        findings.extend(new.iter().cloned());
+        Ok(new)
+    }
+
+    fn log(&self, most: usize) -> Result<Answer, ServeError> {
+        let history = self.history()?;
+        let stamps = self.disk.with(|volume| volume.change_stamps())??;
+        let mut entries: Vec<LogEntry> = Vec::new();
+        for stamp in stamps {
+            match entries.last_mut() {
+                Some(LogEntry::Changes { last, pages, .. }) if stamp - *last < STRETCH => {
+                    *last = stamp;
+                    *pages += 1;
+                }
+                _ => entries.push(LogEntry::Changes {
+                    first: stamp,
+                    last: stamp,
+                    pages: 1,
+                }),
+            }
+        }
+        let names = self.names();
+        entries.extend(history.snapshots.iter().map(|&instant| LogEntry::Snapshot {
+            name: names.name_of(instant).map(str::to_owned),
+            instant,
+        }));
+        entries.extend(names.marks().iter().map(|mark| LogEntry::Mark {
+            name: mark.name.clone(),
+            instant: mark.instant,
+        }));
+        entries.sort_by_key(LogEntry::instant);
+        let extra = entries.len().saturating_sub(most);
+        entries.drain(..extra);
+        Ok(Answer::Log {
+            oldest: history.oldest,
+            newest: history.newest,
+            entries,
+        })
+    }
+
+    fn create_snapshot(&self, name: &str, at: Option<&str>) -> Result<Answer, ServeError> {
+        demand_name(name)?;
+        let at = at.map(|at| self.resolve(at)).transpose()?;
+        let mut names = self.names();
+        let history = self.history()?;
+        if let Some(instant) = names.snapshot(name) {
+            if history.snapshots.contains(&instant) {
+                return Err(ServeError::Usage(format!(
+                    "there is a snapshot with the name {name:?} already, of {}",
+                    Time(instant)
+                )));
+            }
+            names.remove_snapshot(instant)?;
+        }
+        let now = self.disk.now();
+        let instant = self.disk.with(|volume| match at {
+            None => volume.snapshot(now),
+            Some(instant) => volume.snapshot_of(now, instant).map(|()| instant),
+        })??;
+        self.disk.flush()?;
+        names.add_snapshot(Named {
+            name: name.to_owned(),
+            instant,
+        })?;
+        Ok(Answer::Instant { instant })
+    }
+
+    /// The snapshots, oldest first.
+    ///
+    /// # Errors
+    /// The volume keeps no history.
+    pub fn snapshot_list(&self) -> Result<Vec<Snapshot>, ServeError> {
+        let names = self.names();
+        let snapshots = self.history()?.snapshots.into_iter();
+        let snapshots = snapshots.map(|instant| Snapshot {
+            name: names.name_of(instant).map(str::to_owned),
+            instant,
+        });
+        Ok(snapshots.collect())
+    }
+
+    fn delete_snapshot(&self, snapshot: &str) -> Result<Answer, ServeError> {
+        let instant = self.resolve(snapshot)?;
+        let mut names = self.names();
+        let now = self.disk.now();
+        let deleted = self
+            .disk
+            .with(|volume| volume.delete_snapshot(now, instant))??;
+        if !deleted {
+            return Err(ServeError::Usage(format!(
+                "there is no snapshot of {}",
+                Time(instant)
+            )));
+        }
+        self.disk.flush()?;
+        names.remove_snapshot(instant)?;
+        Ok(Answer::Instant { instant })
+    }
+
+    fn mark(&self, name: &str) -> Result<Answer, ServeError> {
+        demand_name(name)?;
+        let mut names = self.names();
+        let instant = self.history()?.newest;
+        self.disk.flush()?;
+        names.add_mark(Named {
+            name: name.to_owned(),
+            instant,
+        })?;
+        Ok(Answer::Instant { instant })
+    }
+
+    fn recover(
+        &self,
+        to: &str,
+        mark: bool,
+        dry_run: bool,
+        disconnect: bool,
+    ) -> Result<Answer, ServeError> {
+        let mut instant = self.resolve(to)?;
+        if mark {
+            let names = self.names();
+            let found = names.mark_before(instant).ok_or_else(|| {
+                ServeError::Usage(format!("there is no mark at {} or before", Time(instant)))
+            })?;
+            instant = self.resolve(&format!("ns:{}", found.instant))?;
+        }
+        if dry_run {
+            let newest = self.history()?.newest;
+            let changed = self.disk.with(|v| v.differences(instant, newest))??;
+            return Ok(Answer::Recovered {
+                instant,
+                changed: changed.len() as u64,
+                before: newest,
+            });
+        }
+        let _nobody = self.clients.shut_out(disconnect).map_err(|writers| {
+            ServeError::Refused(format!(
+                "{writers} client{} may write; what they have cached would be wrong. Unmount first, drop them with \
+                 --disconnect, or look at that instant read-only: it is served as {}@{}",
+                if writers == 1 { "" } else { "s" },
+                self.home.name(),
+                Time(instant)
+            ))
+        })?;
+        let before = self.history()?.newest;
+        let now = self.disk.now();
+        let changed = self.disk.with(|volume| volume.return_to(now, instant))??;
+        self.disk.flush()?;
+        Ok(Answer::Recovered {
+            instant,
+            changed,
+            before,
+        })
+    }
+
+    fn diff(&self, from: &str, to: &str) -> Result<Answer, ServeError> {
+        let (from, to) = (self.resolve(from)?, self.resolve(to)?);
+        let pages = self.disk.with(|volume| volume.differences(from, to))??;
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for lpn in pages {
+            let at = u64::from(lpn) * PAGE;
+            match ranges.last_mut() {
+                Some((first, length)) if *first + *length == at => *length += PAGE,
+                _ => ranges.push((at, PAGE)),
+            }
+        }
+        Ok(Answer::Differences { ranges })
+    }
+
+    fn purge(
+        &self,
+        range: Option<(u64, u64)>,
+        before: Option<&str>,
+        erase: bool,
+    ) -> Result<Answer, ServeError> {
+        let now = self.disk.now();
+        let pages = match range {
+            None => 0..u32::MAX,
+            Some((offset, length)) => {
+                let end = offset
+                    .checked_add(length)
+                    .filter(|&end| end <= self.disk.size());
+                let end = end.ok_or_else(|| {
+                    ServeError::Usage(format!(
+                        "{length} bytes at {offset} do not lie within the {} of the volume",
+                        self.disk.size()
+                    ))
+                })?;
+                (offset / PAGE) as u32..end.div_ceil(PAGE) as u32
+            }
+        };
+        let before = match before {
+            None => None,
+            Some(_) if range.is_some() => {
+                return Err(ServeError::Usage(
+                    "either a range is purged or everything before an instant".to_owned(),
+                ));
+            }
+            Some(text) => Some(self.resolve(text)?),
+        };
+        let erased = self.disk.with(|volume| -> Result<_, VolumeError> {
+            let none = 0..0;
+            let pages = match before {
+                Some(instant) => {
+                    volume.forget_before(now, instant)?;
+                    none
+                }
+                None => pages,
+            };
+            match erase {
+                true => volume.purge_and_erase(now, pages).map(Some),
+                false => volume.purge(now, pages).map(|()| None),
+            }
+        })??;
+        self.disk.flush()?;
+        Ok(Answer::Purged {
+            erased: erased.map(|erased| (erased.blocks, erased.copies)),
+        })
+    }
+
+    fn read(&self, at: Option<&str>, offset: u64, length: u64) -> Result<Answer, ServeError> {
+        if length > MOST_READ {
+            return Err(ServeError::Usage(format!(
+                "{length} bytes at once, at most {MOST_READ} are read"
+            )));
+        }
+        let mut bytes = vec![0; length as usize];
+        match at {
+            None => self.disk.read(offset, &mut bytes)?,
+            Some(text) => self.instant(text)?.read(offset, &mut bytes)?,
+        }
+        Ok(Answer::Bytes {
+            base64: STANDARD.encode(&bytes),
+        })
+    }
+
+    /// The instant that a text names as a device.
+    ///
+    /// # Errors
+    /// As [`Service::resolve`].
+    pub fn instant(&self, text: &str) -> Result<InstantDevice<FileMedium>, ServeError> {
+        let instant = self.resolve(text)?;
+        Ok(InstantDevice::new(Arc::clone(&self.disk), instant)?)
+    }
+
+    fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
+        let step = self.disk.with(|volume| volume.scrub(from, SCRUB_STEP))?;
+        let findings = self.note_findings()?;
+        Ok(Answer::Scrubbed {
+            next: step.next,
+            read: u64::from(step.read),
+            findings: findings.iter().map(unreadable).collect(),
+        })
+    }
+
+    /// Ends the use of the volume with a checkpoint.
+    ///
+    /// # Errors
+    /// The store failed, or it was closed before.
+    pub fn close(&self) -> Result<(), DiskError> {
+        self.disk.close()
+    }
+}
+
+fn unreadable(finding: &Finding) -> Unreadable {
+    Unreadable {
+        unit: finding.unit,
+        why: finding.why.clone(),
+        addresses: finding.addresses.clone(),
+    }
+}
+
+fn demand_name(name: &str) -> Result<(), ServeError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(ServeError::Usage(format!(
+        "{name:?} cannot be a name: expected at most 64 letters, digits, '.', '_' and '-', a letter first, and not \
+         \"now\""
+    )))
+}
