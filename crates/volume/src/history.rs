@@ -142,10 +142,8 @@ impl<M: Medium> Volume<M> {
     pub fn plan_read_at(&mut self, instant: u64, lpn: u32) -> Result<ReadPlan, VolumeError> {
         self.check_range(lpn)?;
         let versioned = self.versioned()?;
-        let held = match versioned.object_at(lpn, instant)? {
-            Some(object) => Some(versioned.plan_object(object)),
-            None => None,
-        };
+        let object = versioned.object_at(lpn, instant)?;
+        let held = object.map(|object| versioned.plan_object(object));
         let held = held.transpose();
         let held = held.map_err(|error| VolumeError::of(error, lpn))?;
         let nand = self.layer.core().flash();

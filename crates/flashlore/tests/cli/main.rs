@@ -8,6 +8,8 @@ mod errors;
 mod fit;
 mod lengths;
 mod lists;
+mod nbd_client;
+mod past;
 mod program;
 mod reproduce;
 mod rerun;

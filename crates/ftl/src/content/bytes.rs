@@ -73,6 +73,9 @@ pub enum Held<P, V> {
     },
 }
 
+/// Where a value is to be read on a device, or that what waits there cannot be read any more.
+pub type HeldOn<F, V> = Result<Held<<F as Flash>::Page, V>, FtlError<<F as Flash>::Error>>;
+
 impl<P, V> Held<P, V> {
     /// The same with another form of the encoded values at hand.
     pub fn map<W>(self, to: &impl Fn(V) -> W) -> Held<P, W> {
@@ -305,7 +308,7 @@ where
     ///
     /// # Errors
     /// A failure of the device: what waits in a page buffer may be a copy of what it cannot read.
-    pub fn held(&mut self, object: u32) -> Result<Held<F::Page, E::Encoded>, FtlError<F::Error>> {
+    pub fn held(&mut self, object: u32) -> HeldOn<F, E::Encoded> {
         let Some((pack, base)) = self.store.objects.packed(object) else {
             return self.held_unit(self.store.objects.at(object));
         };
@@ -331,7 +334,7 @@ where
         Ok(Held::Encoded { value, base })
     }
 
-    fn held_unit(&mut self, at: Ppn) -> Result<Held<F::Page, E::Encoded>, FtlError<F::Error>> {
+    fn held_unit(&mut self, at: Ppn) -> HeldOn<F, E::Encoded> {
         match self.core.is_buffered(at) {
             true => self.core.content(at).map(Held::Here),
             false => Ok(Held::Unit(at)),

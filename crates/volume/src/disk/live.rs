@@ -234,10 +234,11 @@ impl<M: Medium + 'static> Disk<M> {
             };
             match about {
                 About::Stored => {
-                    u32::from(!stored.shared) * UNIQUE
-                        | u32::from(stored.shared) * SHARED
-                        | u32::from(stored.is_difference) * DELTA
-                        | u32::from(stored.is_compressed) * COMPRESSED
+                    let flag = |is: bool, flag: u32| if is { flag } else { 0 };
+                    flag(!stored.shared, UNIQUE)
+                        | flag(stored.shared, SHARED)
+                        | flag(stored.is_difference, DELTA)
+                        | flag(stored.is_compressed, COMPRESSED)
                 }
                 _ => 0,
             }

@@ -2,8 +2,8 @@
 //!
 //! | module | commands |
 //! |---|---|
-//! | [`create`] | `create` |
-//! | [`serve`] | `serve` |
+//! | [`mod@create`] | `create` |
+//! | [`mod@serve`] | `serve` |
 //! | [`image`] | `import`, `export`, `read` |
 //! | [`state`] | `info` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `diff`, `purge` |
