@@ -1,0 +1,347 @@
+//! A served volume under real software: file systems on a loop device, and NBD clients. What is not installed, or
+//! not allowed, is said and passed over. `FLASHLORE_KILL_ROUNDS` says how often servers are killed (2).
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Whether all programs are there, and the user may mount.
+fn can_run(programs: &[&str], mounts: bool) -> bool {
+    let found = |program: &&&str| {
+        let path = ["/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/bin"];
+        !path.iter().any(|dir| Path::new(dir).join(program).exists())
+    };
+    if let Some(missing) = programs.iter().find(found) {
+        println!("skipped: {missing} is not installed");
+        return false;
+    }
+    let may = rustix::process::geteuid().is_root()
+        && Path::new("/dev/fuse").exists()
+        && Path::new("/dev/loop-control").exists();
+    if mounts && !may {
+        println!("skipped: mounting needs root, /dev/fuse and loop devices");
+    }
+    may || !mounts
+}
+
+/// Runs a script in a directory; what it printed.
+fn shell(directory: &Path, script: &str) -> String {
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", script])
+        .current_dir(directory)
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{script}\nended with {}: {said} {complained}",
+        output.status
+    );
+    said
+}
+
+/// A volume in a directory, and its server.
+struct Disk {
+    directory: TempDir,
+    server: Option<Child>,
+}
+
+impl Disk {
+    fn create(options: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let program = env!("CARGO_BIN_EXE_flashlore");
+        shell(
+            directory.path(),
+            &format!("{program} create disk {options}"),
+        );
+        fs::create_dir(directory.path().join("mnt")).unwrap();
+        fs::create_dir(directory.path().join("fuse")).unwrap();
+        Disk {
+            directory,
+            server: None,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().to_path_buf()
+    }
+
+    fn serve(&mut self) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
+            .args(["serve", "disk"])
+            .current_dir(self.directory.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().starts_with("serving")));
+        // What it says later is of no interest, and must not stop it.
+        std::thread::spawn(move || lines.for_each(drop));
+        self.server = Some(child);
+    }
+
+    fn shell(&self, script: &str) -> String {
+        shell(&self.path(), script)
+    }
+
+    /// Runs the program under test.
+    fn flashlore(&self, arguments: &str) -> String {
+        let program = env!("CARGO_BIN_EXE_flashlore");
+        self.shell(&format!("{program} {arguments}"))
+    }
+
+    /// The volume as a loop device; its name.
+    fn attach(&self) -> String {
+        self.shell(
+            "nbdfuse fuse 'nbd+unix:///disk?socket=disk/nbd.sock' >/dev/null 2>&1 </dev/null &
+             for _ in $(seq 100); do [ -e fuse/nbd ] && break; sleep .05; done
+             losetup -f --show fuse/nbd",
+        )
+        .trim()
+        .to_owned()
+    }
+
+    fn detach(&self, device: &str) {
+        self.shell(&format!("losetup -d {device}; fusermount3 -u fuse"));
+    }
+
+    fn mount(&self) -> String {
+        let device = self.attach();
+        self.shell(&format!("mount {device} mnt"));
+        device
+    }
+
+    fn unmount(&self, device: &str) {
+        self.shell("umount mnt");
+        self.detach(device);
+    }
+
+    fn end(&mut self, signal: &str) {
+        let mut server = self.server.take().unwrap();
+        self.shell(&format!("kill -{signal} {}", server.id()));
+        let status = server.wait().unwrap();
+        assert!(signal != "TERM" || status.success(), "{status}");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        // Whatever a failed test left mounted.
+        let _ = Command::new("bash")
+            .args([
+                "-c",
+                "umount -l mnt; losetup -nO NAME -j fuse/nbd | xargs -r losetup -d; fusermount3 -uz fuse",
+            ])
+            .current_dir(self.directory.path())
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+/// Writes files one after the other, each followed by an fsync, and notes each that was acknowledged; until writing
+/// fails.
+fn write_files(directory: PathBuf, first: u32) -> Vec<(String, Vec<u8>)> {
+    let mut acknowledged = Vec::new();
+    for number in first.. {
+        let content: Vec<u8> = (0..2000 + number % 7 * 3000)
+            .map(|byte| (byte.wrapping_mul(number) >> 3) as u8)
+            .collect();
+        let name = format!("file{number}");
+        let write = || -> std::io::Result<()> {
+            let mut file = fs::File::create(directory.join(&name))?;
+            std::io::Write::write_all(&mut file, &content)?;
+            file.sync_all()?;
+            fs::File::open(&directory)?.sync_all()
+        };
+        if write().is_err() {
+            break;
+        }
+        acknowledged.push((name, content));
+    }
+    acknowledged
+}
+
+#[test]
+fn acknowledged_files_survive_killed_servers() {
+    let programs = ["nbdfuse", "mkfs.ext4", "e2fsck", "losetup", "fusermount3"];
+    if !can_run(&programs, true) {
+        return;
+    }
+    let rounds = std::env::var("FLASHLORE_KILL_ROUNDS").map_or(2, |text| text.parse().unwrap());
+    let mut disk = Disk::create("--size 256MiB");
+    disk.serve();
+    let device = disk.attach();
+    disk.shell(&format!("mkfs.ext4 -q {device}"));
+    disk.detach(&device);
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    for round in 0..rounds {
+        let device = disk.mount();
+        let (mnt, first) = (disk.path().join("mnt"), files.len() as u32 % 1000);
+        let writer = std::thread::spawn(move || write_files(mnt, first));
+        std::thread::sleep(Duration::from_millis(300 + 150 * (round % 7)));
+        disk.end("KILL");
+        let written = writer.join().unwrap();
+        assert!(!written.is_empty(), "nothing was written");
+        // A file that is written again holds either what it held or what was not acknowledged: not compared.
+        let next = format!("file{}", first as usize + written.len());
+        files.retain(|(name, _)| *name != next && written.iter().all(|(other, _)| other != name));
+        files.extend(written);
+        // The file system has gone read-only; it comes back from its journal.
+        let _ = disk.shell(&format!(
+            "umount -l mnt; losetup -d {device}; fusermount3 -uz fuse"
+        ));
+        wait_until(|| !disk.path().join("fuse/nbd").exists());
+        disk.serve();
+        let device = disk.mount();
+        for (name, content) in &files {
+            let found = fs::read(disk.path().join("mnt").join(name));
+            let found = found.unwrap_or_else(|error| panic!("round {round}: {name}: {error}"));
+            assert!(found == *content, "round {round}: {name} differs");
+        }
+        disk.shell("umount mnt");
+        disk.shell(&format!("e2fsck -fn {device} 2>&1"));
+        disk.detach(&device);
+    }
+    disk.end("TERM");
+    disk.flashlore("check disk");
+}
+
+fn wait_until(done: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !done() && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Makes a file system, fills it, deletes, trims, mounts it anew, compares, and has it checked.
+fn file_system(make: &str, check: &str, programs: &[&str]) {
+    let mut needed = vec!["nbdfuse", "losetup", "fusermount3", "fstrim"];
+    needed.extend(programs);
+    if !can_run(&needed, true) {
+        return;
+    }
+    let mut disk = Disk::create("--size 512MiB");
+    disk.serve();
+    let device = disk.attach();
+    disk.shell(&format!("{make} {device} 2>&1; mount {device} mnt"));
+    disk.shell(
+        "mkdir data
+         head -c 20000000 /dev/urandom > data/random
+         for n in $(seq 200); do head -c $((n * 137)) data/random > data/$n; done
+         cp -r data mnt/one; cp -r data mnt/two; rm mnt/one/1*; sync
+         fstrim mnt; rm -r mnt/two; cp -r data mnt/three",
+    );
+    disk.unmount(&device);
+    disk.end("TERM");
+    disk.serve();
+    let device = disk.mount();
+    disk.shell("diff -r data mnt/three; [ ! -e mnt/two ]; cmp data/77 mnt/one/77");
+    disk.unmount(&device);
+    let device = disk.attach();
+    disk.shell(&format!("{check} {device} 2>&1"));
+    disk.detach(&device);
+    let info: serde_json::Value =
+        serde_json::from_str(&disk.flashlore("info disk --json")).unwrap();
+    assert!(info["saved"]["dedup"].as_u64() > Some(10_000_000), "{info}");
+    disk.end("TERM");
+    disk.flashlore("check disk");
+}
+
+#[test]
+fn ext4_lives_on_a_volume() {
+    file_system("mkfs.ext4 -q", "e2fsck -fn", &["mkfs.ext4", "e2fsck"]);
+}
+
+#[test]
+fn xfs_lives_on_a_volume() {
+    file_system(
+        "mkfs.xfs -q -m reflink=0",
+        "xfs_repair -n",
+        &["mkfs.xfs", "xfs_repair"],
+    );
+}
+
+#[test]
+fn btrfs_lives_on_a_volume() {
+    file_system("mkfs.btrfs -q", "btrfs check", &["mkfs.btrfs", "btrfs"]);
+}
+
+#[test]
+fn files_that_were_deleted_are_seen_again() {
+    let programs = ["nbdfuse", "mkfs.ext4", "losetup", "fusermount3"];
+    if !can_run(&programs, true) {
+        return;
+    }
+    let mut disk = Disk::create("--size 256MiB");
+    disk.serve();
+    let device = disk.attach();
+    disk.shell(&format!("mkfs.ext4 -q {device}; mount {device} mnt"));
+    disk.shell("echo precious > mnt/kept; head -c 5000000 /dev/urandom > mnt/big; sync");
+    let sum = disk.shell("sha256sum < mnt/big");
+    disk.flashlore("mark disk all-is-well");
+    disk.shell("sleep .2; rm mnt/kept mnt/big; head -c 9000000 /dev/urandom > mnt/other; sync");
+    let program = env!("CARGO_BIN_EXE_flashlore");
+    let refused = format!("! {program} recover disk --to now --to-mark 2>&1");
+    assert!(disk.shell(&refused).contains("may write"));
+    // First at that instant beside the live one, then back to it.
+    disk.shell("head -c 1000000 mnt/other | cmp - <(head -c 1000000 mnt/other)");
+    disk.unmount(&device);
+    disk.flashlore("recover disk --to now --to-mark");
+    let device = disk.mount();
+    assert_eq!(disk.shell("cat mnt/kept"), "precious\n");
+    assert_eq!(disk.shell("sha256sum < mnt/big"), sum);
+    disk.shell("[ ! -e mnt/other ]");
+    disk.unmount(&device);
+    disk.end("TERM");
+}
+
+#[test]
+fn clients_copy_compare_and_verify() {
+    if !can_run(&["nbdcopy", "qemu-img", "fio"], false) {
+        return;
+    }
+    let mut disk = Disk::create("--size 64MiB");
+    disk.serve();
+    disk.shell("head -c 33554432 /dev/urandom > a; head -c 33554432 /dev/zero >> a");
+    let uri = "'nbd+unix:///disk?socket=disk/nbd.sock'";
+    disk.shell(&format!(
+        "nbdcopy --flush a {uri}; nbdcopy --connections=4 {uri} b; cmp a b"
+    ));
+    disk.shell(&format!("qemu-img compare -f raw -F raw a {uri}"));
+    disk.flashlore("snapshot create disk before");
+    disk.shell(&format!(
+        "fio --name=v --ioengine=nbd --uri={uri} --rw=randwrite --bsrange=512-64k --ba=512 --iodepth=16 \
+         --size=32m --verify=crc32c --verify_fatal=1 --randseed=7 --output=/dev/null"
+    ));
+    disk.shell(
+        "nbdcopy 'nbd+unix:///disk@before?socket=disk/nbd.sock' c; cmp a c
+         nbdinfo --map --totals 'nbd+unix:///disk@before?socket=disk/nbd.sock'",
+    );
+    // What changed since is what an incremental copy needs: everything else is as it was.
+    disk.shell(&format!("nbdcopy {uri} d"));
+    let differ = disk.flashlore("diff disk before");
+    let (mut old, new) = (
+        fs::read(disk.path().join("a")).unwrap(),
+        fs::read(disk.path().join("d")).unwrap(),
+    );
+    assert!(old != new);
+    for line in differ.lines() {
+        let (first, length) = line.split_once(' ').unwrap();
+        let first: usize = first.parse().unwrap();
+        let range = first..first + length.parse::<usize>().unwrap();
+        assert!(old[range.clone()] != new[range.clone()]);
+        old[range.clone()].copy_from_slice(&new[range]);
+    }
+    assert!(old == new);
+    disk.end("TERM");
+}
