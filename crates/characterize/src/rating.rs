@@ -110,7 +110,8 @@ mod tests {
             let mut state = 7_u32;
             for (at, byte) in (0..).zip(into.iter_mut()) {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                *byte = (state >> 24) as u8 ^ u8::from(at < value) * (1 + (at * 37) as u8);
+                let changed = if at < value { (at * 37) as u8 | 1 } else { 0 };
+                *byte = (state >> 24) as u8 ^ changed;
             }
             value < 100
         }
