@@ -75,18 +75,19 @@ impl Lists {
         }
     }
 
-    /// Whether a list of `count` elements stands at a level.
+    /// Whether a list of `count` elements stands at a level. A level within it that is no element makes
+    /// the elements fewer than the lists say, which is noticed at the end.
+    #[inline(always)]
     fn is_list(&self, level: usize, count: usize) -> bool {
         let Some(list) = self.repetition.get(level..level.saturating_add(count)) else {
             return false;
         };
-        let present = &self.definition[level..level + count];
         let ends = self.repetition.get(level + count).is_none_or(|&r| r == 0);
         count > 0
+            && self.definition.get(level) == Some(&PRESENT)
             && list[0] == 0
             && !list[1..].contains(&0)
             && ends
-            && present.iter().all(|&level| level == PRESENT)
     }
 
     fn misfit(&self, level: usize, length: u64) -> String {
