@@ -14,6 +14,7 @@
 //! | [`statistics`] | one file a statistic |
 //! | `structures`, [`measures`] | stack distances; histograms and percentiles |
 //! | `report`, `files` | tables and plots; Parquet and JSON |
+//! | `rating` | R_c of every write by its bytes, for a trace to carry |
 //! | [`options`], [`error`] | what is asked, and why it may fail |
 
 pub mod characterizer;
@@ -24,6 +25,7 @@ mod files;
 mod ids;
 pub mod measures;
 pub mod options;
+mod rating;
 mod report;
 pub mod statistics;
 mod structures;
@@ -32,5 +34,7 @@ pub use characterizer::{Characteristics, Characterizer, Slice, Source};
 pub use collector::Statistics;
 pub use error::CharacterizeError;
 pub use files::write_dir;
+pub use flashlore_delta::Codec;
 pub use flashlore_trace::pages::{PAGE_BYTES, PageSource};
 pub use options::Options;
+pub use rating::ByteRater;

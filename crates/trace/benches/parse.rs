@@ -1,5 +1,5 @@
-//! Parsing speed: records per second of FIU text, MSR CSV and their native columns, one core, from
-//! memory.
+//! Parsing speed: records per second of FIU text, MSR CSV, their native columns and these with an R_c
+//! drawn for each page write, one core, from memory.
 //!
 //! Time is what this thread spent on a processor, so that a busy machine disturbs little; where the
 //! system does not tell, it is wall time.
@@ -16,7 +16,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use flashlore_trace::formats::native::NativeWriter;
 use flashlore_trace::{
-    Batch, ContentModel, Op, ReadOptions, RequestSource, TraceReader, Workload, WorkloadOptions,
+    Batch, ContentModel, DeltaModel, Op, ReadOptions, RequestSource, TraceReader, Workload,
+    WorkloadOptions,
 };
 
 const ROUNDS: usize = 5;
@@ -39,18 +40,21 @@ fn main() {
     let mut cases = Vec::new();
     for ((name, text), small_hash) in texts.into_iter().zip(SMALL_HASHES) {
         let text = Bytes::from(text);
-        let native = Bytes::from(native(&text));
+        let rated = Bytes::from(native(&text, true));
+        let native = Bytes::from(native(&text, false));
         let hash = hash_of(&text);
         assert_eq!(hash, hash_of(&native), "native columns of {name}");
+        assert_eq!(hash, hash_of(&rated), "native columns of {name} with R_c");
         assert!(
             full || hash == small_hash,
             "{name}: hash {hash}, expected {small_hash}"
         );
         let per_record = |bytes: &Bytes| bytes.len() as f64 / records as f64;
         println!(
-            "{name}: {records} records, {:.1} bytes each, native {:.1}; hash {hash}",
+            "{name}: {records} records, {:.1} bytes each, native {:.2}, with R_c {:.2}; hash {hash}",
             per_record(&text),
-            per_record(&native)
+            per_record(&native),
+            per_record(&rated)
         );
         cases.push(Case {
             name,
@@ -60,6 +64,11 @@ fn main() {
         cases.push(Case {
             name: "  its native columns",
             bytes: native,
+            best_s: f64::INFINITY,
+        });
+        cases.push(Case {
+            name: "  these with R_c",
+            bytes: rated,
             best_s: f64::INFINITY,
         });
     }
@@ -163,14 +172,26 @@ fn hash_of(bytes: &Bytes) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-fn native(text: &Bytes) -> Vec<u8> {
+fn native(text: &Bytes, rated: bool) -> Vec<u8> {
+    let model = DeltaModel::Gaussian {
+        mean: 0.35,
+        std: 0.05,
+        seed: 0,
+    };
+    let mut rater = model.rater().expect("in bounds").filter(|_| rated);
+    let mut ratios = Vec::new();
     let mut reader = open(text);
     let mut writer = NativeWriter::new(Cursor::new(Vec::new())).expect("memory");
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch).expect("well formed") {
-        batch
-            .iter()
-            .for_each(|record| writer.push(&record).expect("memory"));
+        for mut record in batch.iter() {
+            if let Some(rater) = &mut rater {
+                ratios.clear();
+                rater.rate(&record, &mut ratios).expect("drawn");
+                record.delta_ratios = (record.op == Op::Write).then_some(&ratios);
+            }
+            writer.push(&record).expect("memory");
+        }
     }
     let out = writer
         .finish(reader.device_names(), reader.origin_ns())

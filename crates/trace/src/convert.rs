@@ -1,7 +1,8 @@
 //! A trace in one format becomes the same trace in another.
 //!
 //! What the output format cannot express is an error that names the record, never a silent loss;
-//! content is dropped only when asked for. Text formats keep the absolute times of the input. The
+//! content and difference ratios are dropped only when asked for. Ratios can be given to a trace on the
+//! way ([`RateWrites`]). Text formats keep the absolute times of the input. The
 //! output appears under its name when it is complete: it is written beside it and renamed.
 
 use std::fs::File;
@@ -16,7 +17,7 @@ use crate::formats::native::NativeWriter;
 use crate::formats::{Format, disksim, fio, fiu, msr, spc, ssdsim};
 use crate::output;
 use crate::reader::{ReadOptions, ReadStats, TraceReader};
-use crate::record::{Batch, Record};
+use crate::record::{Batch, Op, Record};
 
 /// Size of the output buffer.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -28,7 +29,7 @@ pub struct ConvertOptions {
     pub read: ReadOptions,
     /// Format of the output.
     pub to: Format,
-    /// Leave out the content where the output format has no place for it.
+    /// Leave out the content and difference ratios where the output format has no place for them.
     pub drop_content: bool,
 }
 
@@ -43,8 +44,22 @@ pub struct ConvertReport {
     pub read: ReadStats,
     /// Records whose content was left out.
     pub contents_dropped: u64,
+    /// Page writes that have an R_c in the output.
+    pub rated_writes: u64,
+    /// Records whose R_c was left out.
+    pub ratios_dropped: u64,
     /// Records whose time was cut to whole clock ticks: 100 ns in MSR, 1 us in fio.
     pub times_cut: u64,
+}
+
+/// Gives writes their difference ratio R_c while a trace is converted.
+pub trait RateWrites {
+    /// Called for every record in order. For a write it appends R_c of each chunk, in 1/65535 and never
+    /// 0; for others nothing.
+    ///
+    /// # Errors
+    /// What is missing to tell R_c of this record.
+    fn rate(&mut self, record: &Record<'_>, out: &mut Vec<u16>) -> std::result::Result<(), String>;
 }
 
 /// Converts the trace at `input` to the file `output`, which is replaced if it exists.
@@ -66,9 +81,22 @@ pub fn convert(
 /// # Errors
 /// As [`convert`].
 pub fn convert_reader(
+    reader: TraceReader,
+    output: impl AsRef<Path>,
+    options: &ConvertOptions,
+) -> Result<ConvertReport> {
+    convert_rated(reader, output, options, None)
+}
+
+/// As [`convert_reader`]; where `rater` is given, writes get their R_c from it, whatever the trace says.
+///
+/// # Errors
+/// As [`convert`], and when `rater` cannot tell the R_c of a record.
+pub fn convert_rated(
     mut reader: TraceReader,
     output: impl AsRef<Path>,
     options: &ConvertOptions,
+    mut rater: Option<&mut dyn RateWrites>,
 ) -> Result<ConvertReport> {
     if !options.to.is_writable() {
         return Err(Error::Unwritable { format: options.to });
@@ -78,19 +106,36 @@ pub fn convert_reader(
     let mut temporary = output::beside(path).map_err(failed)?;
     let mut writer = Writer::new(options, temporary.as_file_mut()).map_err(failed)?;
     let mut batch = Batch::default();
-    while reader.next_batch(&mut batch)? {
-        for record in batch.iter() {
-            writer.push(&record, &reader)?.map_err(failed)?;
-        }
-    }
-    let (contents_dropped, times_cut) = writer.finish(&reader).map_err(failed)?;
-    let report = ConvertReport {
+    let (mut ratios, mut records) = (Vec::new(), 0);
+    let mut report = ConvertReport {
         from: reader.format(),
         to: options.to,
-        read: reader.stats().clone(),
-        contents_dropped,
-        times_cut,
+        read: ReadStats::default(),
+        contents_dropped: 0,
+        rated_writes: 0,
+        ratios_dropped: 0,
+        times_cut: 0,
     };
+    while reader.next_batch(&mut batch)? {
+        for mut record in batch.iter() {
+            records += 1;
+            if let Some(rater) = &mut rater {
+                ratios.clear();
+                rater
+                    .rate(&record, &mut ratios)
+                    .map_err(|why| Error::Unrated {
+                        record: records,
+                        why,
+                    })?;
+                record.delta_ratios = (record.op == Op::Write).then_some(&ratios);
+            }
+            writer
+                .push(&record, &reader, &mut report)?
+                .map_err(failed)?;
+        }
+    }
+    writer.finish(&reader).map_err(failed)?;
+    report.read = reader.stats().clone();
     output::complete(temporary, path).map_err(failed)?;
     Ok(report)
 }
@@ -108,8 +153,6 @@ struct TextWriter<'f> {
     file: BufWriter<&'f mut File>,
     line: String,
     records: u64,
-    contents_dropped: u64,
-    times_cut: u64,
 }
 
 /// Appends the lines of a record at an absolute time; `Err` says what the format lacks.
@@ -175,41 +218,47 @@ impl<'f> Writer<'f> {
             file,
             line: String::new(),
             records: 0,
-            contents_dropped: 0,
-            times_cut: 0,
         }))
     }
 
-    /// Writes a record. The outer error is the record's, the inner one the file's.
-    fn push(&mut self, record: &Record<'_>, reader: &TraceReader) -> Result<io::Result<()>> {
+    /// Writes a record and counts what it loses. The outer error is the record's, the inner one the
+    /// file's.
+    fn push(
+        &mut self,
+        record: &Record<'_>,
+        reader: &TraceReader,
+        report: &mut ConvertReport,
+    ) -> Result<io::Result<()>> {
         match self {
-            Writer::Native(native) => Ok(native.push(record)),
-            Writer::Text(text) => text.push(record, reader),
+            Writer::Native(native) => {
+                report.rated_writes += record.delta_ratios.map_or(0, <[u16]>::len) as u64;
+                Ok(native.push(record))
+            }
+            Writer::Text(text) => text.push(record, reader, report),
         }
     }
 
-    /// Completes the file; the numbers of contents dropped and of times cut.
-    fn finish(self, reader: &TraceReader) -> io::Result<(u64, u64)> {
+    /// Completes the file.
+    fn finish(self, reader: &TraceReader) -> io::Result<()> {
         match self {
-            Writer::Text(mut text) => {
-                text.file.flush()?;
-                Ok((text.contents_dropped, text.times_cut))
-            }
-            Writer::Native(native) => {
-                native
-                    .finish(reader.device_names(), reader.origin_ns())?
-                    .flush()?;
-                Ok((0, 0))
-            }
+            Writer::Text(mut text) => text.file.flush(),
+            Writer::Native(native) => native
+                .finish(reader.device_names(), reader.origin_ns())?
+                .flush(),
         }
     }
 }
 
 impl TextWriter<'_> {
-    fn push(&mut self, record: &Record<'_>, reader: &TraceReader) -> Result<io::Result<()>> {
+    fn push(
+        &mut self,
+        record: &Record<'_>,
+        reader: &TraceReader,
+        report: &mut ConvertReport,
+    ) -> Result<io::Result<()>> {
         self.records += 1;
         self.line.clear();
-        self.append(record, reader)
+        self.append(record, reader, report)
             .map_err(|why| Error::Unrepresentable {
                 record: self.records,
                 format: self.format,
@@ -222,22 +271,34 @@ impl TextWriter<'_> {
         &mut self,
         record: &Record<'_>,
         reader: &TraceReader,
+        report: &mut ConvertReport,
     ) -> std::result::Result<(), String> {
         let time_ns = reader
             .origin_ns()
             .checked_add(record.time_ns)
             .ok_or("its absolute time is not below 2^64 nanoseconds")?;
-        if self.format != Format::Fiu && record.content.is_some() {
+        let placeless = [
+            (
+                self.format != Format::Fiu && record.content.is_some(),
+                "content",
+                &mut report.contents_dropped,
+            ),
+            (
+                record.delta_ratios.is_some(),
+                "difference ratios",
+                &mut report.ratios_dropped,
+            ),
+        ];
+        for (_, what, dropped) in placeless.into_iter().filter(|(is_there, ..)| *is_there) {
             if !self.drop_content {
-                return Err(
-                    "it carries content, which the format has no place for; ask to drop \
-                            the content if it is not wanted"
-                        .to_owned(),
-                );
+                return Err(format!(
+                    "it carries {what}, which the format has no place for; ask to drop the content \
+                     if it is not wanted"
+                ));
             }
-            self.contents_dropped += 1;
+            *dropped += 1;
         }
-        self.times_cut += u64::from(!time_ns.is_multiple_of(tick_ns(self.format)));
+        report.times_cut += u64::from(!time_ns.is_multiple_of(tick_ns(self.format)));
         (self.write_line)(&mut self.line, time_ns, record, reader)
     }
 }

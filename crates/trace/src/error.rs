@@ -124,6 +124,14 @@ pub enum Error {
         /// What the format lacks.
         why: String,
     },
+    /// A write has no difference ratio that could be told.
+    #[error("record {record} cannot be given an R_c: {why}")]
+    Unrated {
+        /// Number of the record, from 1.
+        record: u64,
+        /// What is missing.
+        why: String,
+    },
     /// The output cannot be written.
     #[error("{path}: cannot write the file: {source}")]
     Write {

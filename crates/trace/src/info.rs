@@ -1,11 +1,15 @@
 //! What can be said about one trace: `flashlore trace info`.
 
+mod ratios;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
+pub use ratios::RatioInfo;
 use serde::Serialize;
 
+use self::ratios::RatioCounter;
 use crate::error::Result;
 use crate::overlay::ContentModel;
 use crate::reader::{ReadOptions, TraceReader};
@@ -39,6 +43,8 @@ pub struct Info {
     pub trims_ignored: u64,
     /// What the trace tells about content, if it does.
     pub content: Option<ContentInfo>,
+    /// The difference ratios R_c of its writes, if it has any.
+    pub delta_ratios: Option<RatioInfo>,
 }
 
 /// Sizes of requests in bytes.
@@ -86,11 +92,13 @@ impl Info {
         let mut inputs = Inputs::new(vec![reader], Join::Sequence)?;
         let mut pass = Pass::new(&options)?;
         let mut lengths = Lengths::default();
+        let mut ratios = RatioCounter::default();
         inputs.for_each(|record, names| {
             if let Some(slot) = pass.selection.slot(record.device, names) {
                 pass.step(slot, record)?;
             }
             lengths.add(record.op, record.offset, record.length);
+            ratios.add(record);
             Ok(())
         })?;
         let value_count = inputs.value_count();
@@ -114,6 +122,7 @@ impl Info {
             content: summary
                 .has_content
                 .then(|| ContentInfo::of(summary.content)),
+            delta_ratios: ratios.finish(),
             input: summary
                 .inputs
                 .into_iter()
@@ -220,6 +229,7 @@ impl fmt::Display for Info {
             format_args!("{} pages", self.prefill_units),
         )?;
         self.content_rows(f)?;
+        self.ratio_rows(f)?;
         self.warnings(f)
     }
 }
@@ -284,6 +294,32 @@ impl Info {
             "  differing",
             format_args!("{} from what was written", counts.reads_differing),
         )
+    }
+
+    fn ratio_rows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(ratios) = &self.delta_ratios else {
+            return row(f, "R_c", "none");
+        };
+        let RatioInfo {
+            mean,
+            p10,
+            p50,
+            p90,
+            ..
+        } = ratios;
+        row(
+            f,
+            "R_c",
+            format_args!(
+                "{} written pages; mean {mean:.3}, p10 {p10:.3}, p50 {p50:.3}, p90 {p90:.3}",
+                ratios.pages
+            ),
+        )?;
+        if ratios.pages_without > 0 {
+            let without = ratios.pages_without;
+            row(f, "  without", format_args!("{without} written pages"))?;
+        }
+        Ok(())
     }
 
     fn warnings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

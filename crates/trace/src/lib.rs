@@ -29,7 +29,7 @@ pub mod reader;
 pub mod record;
 pub mod workload;
 
-pub use convert::{ConvertOptions, ConvertReport, convert};
+pub use convert::{ConvertOptions, ConvertReport, RateWrites, convert};
 pub use devices::DeviceNames;
 pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;

@@ -4,6 +4,10 @@
 //!
 //! Content is a list of value ids, one for each *chunk* of 4 KiB counted from the record's own first
 //! byte (the last chunk may be short). For a record aligned to 4 KiB a chunk is a mapping unit.
+//!
+//! A write may carry its difference ratios R_c too, one a chunk: the size of the encoded difference of
+//! the chunk from what it replaces, over the size of a page, in 1/65535 and never 0. A batch in which
+//! no record has them holds nothing for them.
 
 use serde::Serialize;
 
@@ -58,9 +62,12 @@ pub struct Record<'a> {
     pub length: u64,
     /// Value ids, one a chunk of 4 KiB from `offset` on, when the trace tells the content.
     pub content: Option<&'a [u32]>,
+    /// R_c of a write, one a chunk of 4 KiB from `offset` on, in 1/65535 and never 0, when the trace
+    /// tells it.
+    pub delta_ratios: Option<&'a [u16]>,
 }
 
-/// Number of chunks, and so of value ids, of a record of `length` bytes.
+/// Number of chunks, and so of value ids and of ratios, of a record of `length` bytes.
 pub fn chunks(length: u64) -> u64 {
     length.div_ceil(UNIT_BYTES)
 }
@@ -82,6 +89,11 @@ pub struct Batch {
     pub first_value: Vec<u32>,
     /// Value ids of all records that carry content, in order.
     pub values: Vec<u32>,
+    /// Where each record's ratios begin in `delta_ratios`, or [`NO_CONTENT`]; empty when no record of
+    /// the batch has any.
+    pub first_ratio: Vec<u32>,
+    /// R_c of all records that carry it, in order.
+    pub delta_ratios: Vec<u16>,
 }
 
 impl Batch {
@@ -104,6 +116,8 @@ impl Batch {
         self.length.clear();
         self.first_value.clear();
         self.values.clear();
+        self.first_ratio.clear();
+        self.delta_ratios.clear();
     }
 
     /// Record number `index`.
@@ -115,6 +129,12 @@ impl Batch {
         let length = self.length[index];
         let content = (first != NO_CONTENT)
             .then(|| &self.values[first as usize..first as usize + chunks(length) as usize]);
+        let first_ratio = self.first_ratio.get(index).copied();
+        let delta_ratios = first_ratio
+            .filter(|&first| first != NO_CONTENT)
+            .map(|first| {
+                &self.delta_ratios[first as usize..first as usize + chunks(length) as usize]
+            });
         Record {
             time_ns: self.time_ns[index],
             device: self.device[index],
@@ -122,6 +142,7 @@ impl Batch {
             offset: self.offset[index],
             length,
             content,
+            delta_ratios,
         }
     }
 
@@ -139,14 +160,17 @@ impl Batch {
             offset: 0,
             length: 0,
             content: None,
+            delta_ratios: None,
         });
     }
 
     /// Appends a record.
     ///
     /// # Panics
-    /// When the number of value ids does not fit the record's length.
+    /// When the number of value ids or of ratios does not fit the record's length, a ratio is 0, or a
+    /// record with ratios is no write.
     pub fn push(&mut self, record: &Record<'_>) {
+        self.push_ratios(record);
         self.first_value.push(match record.content {
             None => NO_CONTENT,
             Some(values) => {
@@ -165,5 +189,22 @@ impl Batch {
         self.op.push(record.op);
         self.offset.push(record.offset);
         self.length.push(record.length);
+    }
+
+    /// Appends what a record has for R_c; the record itself is not there yet.
+    fn push_ratios(&mut self, record: &Record<'_>) {
+        let Some(ratios) = record.delta_ratios else {
+            if !self.first_ratio.is_empty() {
+                self.first_ratio.push(NO_CONTENT);
+            }
+            return;
+        };
+        let count = ratios.len() as u64;
+        assert_eq!(count, chunks(record.length), "one ratio a chunk");
+        assert_eq!(record.op, Op::Write, "ratios belong to writes");
+        assert!(!ratios.contains(&0), "R_c is above 0");
+        self.first_ratio.resize(self.len(), NO_CONTENT);
+        self.first_ratio.push(self.delta_ratios.len() as u32);
+        self.delta_ratios.extend_from_slice(ratios);
     }
 }

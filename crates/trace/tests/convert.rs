@@ -62,6 +62,7 @@ fn transfers(time_unit: u64, content: bool) -> impl Strategy<Value = Vec<OwnedRe
                     offset: sector * 512,
                     length,
                     content: content.then(|| values.by_ref().collect()),
+                    delta_ratios: None,
                 }
             })
             .collect();
@@ -287,6 +288,7 @@ fn what_a_format_cannot_express_is_an_error() {
         offset,
         length,
         content: content.map(<[u32]>::to_vec),
+        delta_ratios: None,
     };
     let good = record(Op::Write, 0, 4096, Some(&[0]));
     let trim = record(Op::Trim, 0, 4096, None);
@@ -362,6 +364,7 @@ fn content_is_dropped_and_times_are_cut_only_with_a_count() {
             offset: 0,
             length: 1,
             content: None,
+            delta_ratios: None,
         },
         OwnedRecord {
             time_ns: 150,
@@ -370,6 +373,7 @@ fn content_is_dropped_and_times_are_cut_only_with_a_count() {
             offset: 0,
             length: 1,
             content: None,
+            delta_ratios: None,
         },
     ]);
     std::fs::write(directory.path().join("in"), odd).unwrap();
@@ -387,6 +391,7 @@ fn damaged_native_files_are_refused() {
         offset: 0,
         length: 1,
         content: None,
+        delta_ratios: None,
     }]);
     assert_eq!(read_bytes(&bytes, &strict()).unwrap().len(), 1);
     for position in 4..bytes.len() {
@@ -432,6 +437,7 @@ fn native_files_of_several_row_groups() {
                 offset: i * 7919 % (1 << 44),
                 length,
                 content,
+                delta_ratios: None,
             }
         })
         .collect();

@@ -34,6 +34,7 @@ fn fiu_pages() {
                 offset,
                 length,
                 content: Some(content),
+                delta_ratios: None,
             },
         )
         .collect();

@@ -111,7 +111,7 @@ fn mutated_seeds_break_nothing() {
     assert!(accepted < tried, "mutations spoil nothing");
 }
 
-/// A native trace whose value ids do not compress: their pages hold them bare, where a mutation
+/// A native trace whose value ids and ratios do not compress: their pages hold them bare, where a mutation
 /// reaches the decoder.
 fn native(random: &mut Generator) -> Vec<u8> {
     let mut writer = NativeWriter::new(Cursor::new(Vec::new())).unwrap();
@@ -119,13 +119,16 @@ fn native(random: &mut Generator) -> Vec<u8> {
         let content: Vec<u32> = (0..1 + number % 3)
             .map(|_| random.below(1 << 31) as u32)
             .collect();
+        let op = [Op::Read, Op::Write][random.below(2)];
+        let ratios: Vec<u16> = content.iter().map(|&value| value as u16 | 1).collect();
         let record = Record {
             time_ns: number * 1000 + random.below(1000) as u64,
             device: random.below(3) as u32,
-            op: [Op::Read, Op::Write][random.below(2)],
+            op,
             offset: random.below(1 << 40) as u64 * 512,
             length: content.len() as u64 * 4096,
             content: (number % 5 > 0).then_some(&content),
+            delta_ratios: (op == Op::Write && number % 4 > 0).then_some(&ratios),
         };
         writer.push(&record).unwrap();
     }

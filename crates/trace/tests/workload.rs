@@ -19,6 +19,7 @@ fn record(time_ns: u64, device: u32, op: Op, offset: u64, length: u64) -> OwnedR
         offset,
         length,
         content: None,
+        delta_ratios: None,
     }
 }
 

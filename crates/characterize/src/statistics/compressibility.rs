@@ -126,7 +126,7 @@ impl<'a> Measure<'a> {
 }
 
 /// Bytes of an encoded page without its header; those of a page if it became no shorter.
-fn body_bytes(encoded: Option<&[u8]>) -> usize {
+pub(crate) fn body_bytes(encoded: Option<&[u8]>) -> usize {
     encoded.map_or(PAGE_BYTES, |encoded| encoded.len() - HEADER_BYTES)
 }
 

@@ -11,7 +11,7 @@ use flashlore_trace::Format;
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{
-    CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, SynthArgs, TraceCommand,
+    CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
     CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, ImportArgs, InfoVolumeArgs,

@@ -144,7 +144,7 @@ pub struct TraceArgs {
         default_value_t = ContentModel::FromTrace
     )]
     pub content: ContentModel,
-    /// R_c of page writes, drawn for systems with codec.ratio = "trace":
+    /// R_c of page writes for systems with codec.ratio = "trace": trace (its own, the default), or drawn:
     /// gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]
     #[arg(long, value_name = "MODEL")]
     pub delta: Option<DeltaModel>,

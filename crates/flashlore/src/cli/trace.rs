@@ -4,6 +4,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use flashlore_characterize::Codec;
 use flashlore_sim::config::{Nanos, Share, Size};
 use flashlore_trace::{ContentModel, DeltaModel, Format};
 
@@ -56,9 +57,34 @@ pub struct ConvertArgs {
     pub read: ReadArgs,
     #[arg(long, value_name = "FORMAT", help = writable())]
     pub to: Option<Format>,
-    /// Leave out the content where the output format has no place for it
+    /// Leave out the content and R_c where the output format has no place for them
     #[arg(long)]
     pub drop_content: bool,
+    /// R_c of page writes, which a native trace carries: trace (as it is there),
+    /// gaussian:mean=MEAN,std=DEVIATION[,seed=SEED] (drawn), or codec[:lz4|:copy] (what each page's
+    /// bytes encode to, from the file of pages beside the trace or a profile with `[similarity]`)
+    #[arg(long, value_name = "HOW", value_parser = rating, default_value = "trace")]
+    pub delta: Rating,
+}
+
+/// Where a converted trace has R_c from.
+#[derive(Debug, Clone, Copy)]
+pub enum Rating {
+    /// It has that of the trace, or what a model draws.
+    Model(DeltaModel),
+    /// From the bytes of pages.
+    Bytes(Codec),
+}
+
+fn rating(text: &str) -> Result<Rating, String> {
+    match text {
+        "codec" | "codec:lz4" => Ok(Rating::Bytes(Codec::Lz4)),
+        "codec:copy" => Ok(Rating::Bytes(Codec::Copy)),
+        _ => text
+            .parse()
+            .map(Rating::Model)
+            .map_err(|error| format!("{error}, or codec, codec:lz4, codec:copy")),
+    }
 }
 
 /// Flags of `trace fit`.
@@ -165,6 +191,8 @@ Examples:
   flashlore trace convert mail.fiu.xz mail.parquet
   flashlore trace convert prxy_0.csv.gz prxy_0.txt --to disksim
   flashlore trace convert mail.fiu.xz mail.msr --drop-content
+  flashlore trace convert mail.fiu.xz rated.parquet --delta gaussian:mean=0.35,std=0.05
+  flashlore trace convert sqlite-bytes.fiu.xz rated.parquet --delta codec
 
 Native traces (Parquet) are replayed fastest and without being held in memory. Text is written
 uncompressed.";
@@ -199,7 +227,8 @@ pub struct CharacterizeArgs {
         default_value_t = ContentModel::FromTrace
     )]
     pub content: ContentModel,
-    /// Compression ratio of page writes, drawn: gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]
+    /// R_c of page writes: trace (the default; a trace may have none), or drawn:
+    /// gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]
     #[arg(long, value_name = "MODEL")]
     pub delta: Option<DeltaModel>,
     /// Print JSON

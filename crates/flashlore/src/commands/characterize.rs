@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use flashlore_characterize::{Characteristics, Characterizer, Options, PageSource, write_dir};
-use flashlore_trace::{ContentModel, Error, Join, Pages, WorkloadOptions, for_each_access};
+use flashlore_trace::{
+    ContentModel, DeltaModel, Error, Join, Pages, WorkloadOptions, for_each_access,
+};
 
 use crate::bytes::pages_of;
 use crate::cli::CharacterizeArgs;
@@ -54,7 +56,7 @@ fn workload_options(args: &CharacterizeArgs) -> WorkloadOptions {
         read: args.read.options(),
         join: args.join.map_or(Join::Sequence, Join::from),
         devices: args.device.clone(),
-        delta: args.delta,
+        delta: args.delta.or(Some(DeltaModel::FromTrace)),
         ..WorkloadOptions::new(args.content.clone())
     }
 }
@@ -101,7 +103,15 @@ fn one(
     if let Some(failure) = failure {
         return Err(failure.into());
     }
-    Ok(characterizer.finish().with_summary(&summary?, workload))
+    let found = characterizer.finish();
+    let given = found.whole.compressibility.as_ref();
+    if args.delta == Some(DeltaModel::FromTrace) && given.is_none_or(|c| c.given.is_none()) {
+        return Err(CliError::Usage(format!(
+            "--delta trace: {} has no R_c; `flashlore trace convert --delta` gives it to a trace",
+            paths[0].display()
+        )));
+    }
+    Ok(found.with_summary(&summary?, workload))
 }
 
 /// Reads a file of pages and demands that it belongs to the trace.

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, compare_table, write_directory};
-use flashlore_trace::{Join, WorkloadOptions};
+use flashlore_trace::{DeltaModel, Join, WorkloadOptions};
 
 use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
 use crate::error::CliError;
@@ -57,7 +57,10 @@ fn replay(
         devices: args.trace.device_filter.clone(),
         compact: args.trace.compact || plan.has_template(),
         content: args.trace.content.clone(),
-        delta: args.trace.delta,
+        delta: args
+            .trace
+            .delta
+            .or(plan.needs_ratios().then_some(DeltaModel::FromTrace)),
     };
     if options.delta.is_some() && !plan.needs_ratios() {
         return Err(CliError::Usage(

@@ -2,10 +2,15 @@
 
 use std::path::Path;
 
-use flashlore_trace::convert::convert_reader;
-use flashlore_trace::{ConvertOptions, ConvertReport, Format, Info};
+use flashlore_characterize::{ByteRater, Codec};
+use flashlore_trace::convert::convert_rated;
+use flashlore_trace::{
+    ContentModel, ConvertOptions, ConvertReport, DeltaModel, Format, Info, RateWrites,
+    WorkloadOptions,
+};
 
-use crate::cli::{ConvertArgs, InfoArgs};
+use crate::bytes::Bytes;
+use crate::cli::{ConvertArgs, InfoArgs, Rating};
 use crate::error::CliError;
 use crate::input::{open, same_file};
 use crate::output::print;
@@ -37,10 +42,58 @@ pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
         to,
         drop_content: args.drop_content,
     };
+    let is_rated = !matches!(args.delta, Rating::Model(DeltaModel::FromTrace));
+    if is_rated && to != Format::Native {
+        return Err(CliError::Usage(format!(
+            "--delta gives page writes an R_c, which {to} has no place for; expected native output"
+        )));
+    }
     let progress = Progress::phase("converting the trace");
-    let report = convert_reader(open(&args.input, &options.read)?, &args.output, &options)?;
+    let report = match args.delta {
+        Rating::Model(model) => {
+            let mut rater = model.rater()?;
+            convert_one(
+                args,
+                &options,
+                rater.as_mut().map(|rater| &mut **rater as _),
+            )
+        }
+        Rating::Bytes(codec) => convert_encoded(args, &options, codec),
+    }?;
     drop(progress);
     print(&report_text(&report, &args.output))
+}
+
+fn convert_one(
+    args: &ConvertArgs,
+    options: &ConvertOptions,
+    rater: Option<&mut dyn RateWrites>,
+) -> Result<ConvertReport, CliError> {
+    let reader = open(&args.input, &options.read)?;
+    Ok(convert_rated(reader, &args.output, options, rater)?)
+}
+
+/// Converts with the R_c that the bytes of the pages have.
+fn convert_encoded(
+    args: &ConvertArgs,
+    options: &ConvertOptions,
+    codec: Codec,
+) -> Result<ConvertReport, CliError> {
+    let workload = WorkloadOptions {
+        read: options.read,
+        ..WorkloadOptions::new(ContentModel::FromTrace)
+    };
+    let bytes = Bytes::of(std::slice::from_ref(&args.input), &workload)?;
+    let source = match &bytes {
+        Bytes::Unknown(why) => {
+            return Err(CliError::Usage(format!(
+                "--delta codec encodes the bytes of pages, and {why}"
+            )));
+        }
+        known => known.source(),
+    };
+    let mut rater = source.map(|source| ByteRater::new(source, codec));
+    convert_one(args, options, rater.as_mut().map(|rater| rater as _))
 }
 
 /// The format of a trace to be written: as asked for, or as the ending of its name says.
@@ -104,6 +157,8 @@ pub fn notes(report: &ConvertReport) -> String {
             report.read.clamped,
         ),
         ("records that lost their content", report.contents_dropped),
+        ("records that lost their R_c", report.ratios_dropped),
+        ("pages written with R_c", report.rated_writes),
         (
             "times cut to whole clock ticks of the format",
             report.times_cut,

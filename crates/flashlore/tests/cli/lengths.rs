@@ -75,6 +75,92 @@ fn ratios_of_a_trace_are_laid_over_it_and_repeat() {
 }
 
 #[test]
+fn ratios_frozen_into_a_trace_do_what_drawn_ones_do() {
+    let place = place();
+    let model = "gaussian:mean=0.3,std=0.1,seed=5";
+    let convert = ["trace", "convert", "s.parquet", "f.parquet", "--delta"];
+    let text = place.run(&[&convert[..], &[model]].concat()).ok();
+    assert!(text.contains("pages written with R_c: "), "{text}");
+    // A copy of the copy has them too.
+    place
+        .run(&["trace", "convert", "f.parquet", "g.parquet"])
+        .ok();
+    let ratio = ["--set", "codec.ratio=trace", "--json"];
+    let with = |flags: &[&str], trace: &str| {
+        let text = compare(&place, trace, &[&ratio[..], flags].concat()).ok();
+        place.write("results.json", &text);
+        parsed(&text)
+    };
+    let drawn = with(&["--delta", model], "s.parquet");
+    let frozen = with(&[], "g.parquet");
+    let rerun = place.run(&["rerun", "results.json"]).ok();
+    assert_eq!(rerun.matches("equal  ").count(), 3, "{rerun}");
+    let asked = with(&["--delta", "trace"], "f.parquet");
+    for ((drawn, frozen), asked) in drawn.iter().zip(&frozen).zip(&asked) {
+        for name in ["host", "programs", "delta", "gc", "response_us"] {
+            assert_eq!(drawn[name], frozen[name], "{name}");
+            assert_eq!(drawn[name], asked[name], "{name}");
+        }
+        assert_eq!(frozen["workload"]["delta"], "from_trace");
+    }
+    assert!(frozen[1]["delta"]["encoded"].as_u64().unwrap() > 100);
+    // What a model draws is laid over what the trace has.
+    let other = with(&["--delta", "gaussian:mean=0.1,std=0"], "f.parquet");
+    assert_ne!(other[1]["delta"]["mean_rc"], frozen[1]["delta"]["mean_rc"]);
+    let table = compare(&place, "f.parquet", &ratio[..2]).ok();
+    assert!(!table.contains("Difference ratios are assumed"), "{table}");
+}
+
+#[test]
+fn ratios_of_bytes_are_those_that_the_codec_gives() {
+    let place = place();
+    let convert = ["trace", "convert", "s.parquet", "c.parquet", "--delta"];
+    place.run(&[&convert[..], &["codec"]].concat()).ok();
+    let characterize = |flags: &[&str]| {
+        let args = [&["trace", "characterize", "c.parquet", "--json"], flags].concat();
+        place.run(&args).json()[0]["whole"]["compressibility"].clone()
+    };
+    let found = characterize(&["--pages", "s.pages.zst"]);
+    let info = place.run(&["trace", "info", "c.parquet", "--json"]).json();
+    let ratios = &info["delta_ratios"];
+    assert_eq!(ratios["pages"], info["counts"]["writes"]["pages"]);
+    assert_eq!(ratios["pages_without"], 0);
+    assert_eq!(found["given"]["count"], ratios["pages"]);
+    for name in ["p10", "p50", "p90"] {
+        assert_eq!(found["given"][name], ratios[name], "{name}");
+    }
+    // First writes have R_c 1, silent ones next to none, and the others what characterize measures.
+    let number = |of: &serde_json::Value, name: &str| of[name].as_f64().unwrap();
+    let changed = number(&found["delta"], "count") * number(&found["delta"], "mean");
+    let all = number(ratios, "pages") * number(ratios, "mean");
+    assert!(all > changed, "{all} is not above {changed}");
+    let none = place.run(&["trace", "info", "s.parquet", "--json"]).json();
+    assert!(none["delta_ratios"].is_null());
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &["trace", "characterize", "s.parquet", "--delta", "trace"],
+            "s.parquet has no R_c",
+        ),
+        (
+            &["trace", "convert", "t.fiu", "x.fiu", "--delta", "codec"],
+            "fiu has no place for; expected native output",
+        ),
+        (
+            &["trace", "convert", "t.fiu", "x.parquet", "--delta", "codec"],
+            "there is no file of pages t.pages.zst beside it",
+        ),
+        (
+            &["trace", "convert", "t.fiu", "x.parquet", "--delta", "code"],
+            "R_c 'code' is not known; expected trace or gaussian:mean=",
+        ),
+    ];
+    for (args, wanted) in cases {
+        let message = place.run(args).fails(2);
+        assert!(message.contains(wanted), "{args:?}: {message}");
+    }
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let place = place();
     let codec = ["--set", "codec.ratio=codec"];

@@ -125,7 +125,8 @@ pub enum RunError {
     #[error(
         "system {system} takes the sizes of differences from the trace (codec.ratio = \"trace\"), and \
          {missing} of {writes} page writes have no R_c; lay one over them with \
-         `--delta gaussian:mean=0.35,std=0.05`, or say codec.ratio = \"drawn\""
+         `--delta gaussian:mean=0.35,std=0.05`, use a trace that has it, as \
+         `flashlore trace convert --delta` writes it, or say codec.ratio = \"drawn\""
     )]
     NoRatios {
         /// The system.

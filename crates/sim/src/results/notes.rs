@@ -1,7 +1,7 @@
 //! What stands in the head of a table because it changed the trace or how it was replayed: nothing
 //! that does may be silent.
 
-use flashlore_trace::{ContentModel, Join, WorkloadOptions};
+use flashlore_trace::{ContentModel, DeltaModel, Join, WorkloadOptions};
 
 use super::compare::group_digits;
 use super::record::RunResult;
@@ -45,7 +45,7 @@ fn layout_notes(workload: &WorkloadOptions, files: usize) -> Vec<String> {
         notes.push("Addresses are compact: pages never touched are left out.".to_string());
     }
     notes.extend(content_note(&workload.content));
-    if let Some(delta) = &workload.delta {
+    if let Some(delta) = workload.delta.filter(|&d| d != DeltaModel::FromTrace) {
         notes.push(format!(
             "Difference ratios are assumed: drawn for each page write ({delta})."
         ));

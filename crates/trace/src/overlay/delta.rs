@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::draw::Draws;
+use crate::convert::RateWrites;
 use crate::error::{Error, Result};
+use crate::record::{Op, Record, chunks};
 
 /// The ratio 1, in the unit of all ratios: 1/65535.
 pub const FULL_RATIO: u16 = u16::MAX;
@@ -16,6 +18,8 @@ const STREAM: u64 = 0x0064_656c_7461;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum DeltaModel {
+    /// The trace's own ratios; none where it has none.
+    FromTrace,
     /// Normally distributed and independent for each page write; what falls outside (0, 1] becomes
     /// the nearest ratio within.
     Gaussian {
@@ -29,12 +33,26 @@ pub enum DeltaModel {
 }
 
 impl DeltaModel {
-    /// What gives the ratios of one pass.
+    /// What gives a trace's writes ratios when it is converted; `None` where they stay its own.
+    ///
+    /// Chunks are numbered as page writes are: over whole pages, and with all devices kept, it draws
+    /// what a workload of the model has.
     ///
     /// # Errors
     /// When a parameter is out of bounds.
-    pub(crate) fn ratios(&self) -> Result<Ratios> {
-        let DeltaModel::Gaussian { mean, std, seed } = *self;
+    pub fn rater(&self) -> Result<Option<Box<dyn RateWrites>>> {
+        let ratios = self.begin()?;
+        Ok(ratios.map(|ratios| Box::new(RateByDraw { ratios, next: 0 }) as _))
+    }
+
+    /// What draws the ratios of one pass; `None` where the trace itself tells.
+    ///
+    /// # Errors
+    /// When a parameter is out of bounds.
+    pub(crate) fn begin(&self) -> Result<Option<Ratios>> {
+        let DeltaModel::Gaussian { mean, std, seed } = *self else {
+            return Ok(None);
+        };
         if !(mean > 0.0 && mean <= 1.0) {
             return Err(Error::Layout(format!(
                 "the mean of R_c is {mean}, expected a number above 0 and at most 1"
@@ -45,15 +63,32 @@ impl DeltaModel {
                 "the standard deviation of R_c is {std}, expected a number of at least 0"
             )));
         }
-        Ok(Ratios {
+        Ok(Some(Ratios {
             mean,
             std,
             draws: Draws::new(seed, STREAM),
-        })
+        }))
     }
 }
 
-/// The ratios of page writes.
+/// Gives each chunk written what is drawn for its number.
+struct RateByDraw {
+    ratios: Ratios,
+    next: u64,
+}
+
+impl RateWrites for RateByDraw {
+    fn rate(&mut self, record: &Record<'_>, out: &mut Vec<u16>) -> std::result::Result<(), String> {
+        if record.op == Op::Write {
+            let end = self.next + chunks(record.length);
+            out.extend((self.next..end).map(|number| self.ratios.of(number)));
+            self.next = end;
+        }
+        Ok(())
+    }
+}
+
+/// Draws the ratios of page writes.
 #[derive(Debug)]
 pub(crate) struct Ratios {
     mean: f64,
@@ -79,7 +114,8 @@ mod tests {
     use super::*;
 
     fn ratios(mean: f64, std: f64, seed: u64) -> Vec<f64> {
-        let ratios = DeltaModel::Gaussian { mean, std, seed }.ratios().unwrap();
+        let model = DeltaModel::Gaussian { mean, std, seed };
+        let ratios = model.begin().unwrap().unwrap();
         (0..200_000)
             .map(|number| f64::from(ratios.of(number)) / f64::from(FULL_RATIO))
             .collect()
@@ -137,7 +173,7 @@ mod tests {
             (0.5, f64::INFINITY, "the standard deviation of R_c is inf"),
         ] {
             let model = DeltaModel::Gaussian { mean, std, seed: 0 };
-            let error = model.ratios().unwrap_err().to_string();
+            let error = model.begin().unwrap_err().to_string();
             assert!(error.contains(wanted), "{error}");
         }
     }

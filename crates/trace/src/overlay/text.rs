@@ -1,5 +1,5 @@
 //! Models as users write them: `trace`, `distinct`, `zipf:a=0.8,n=2000000,seed=7`,
-//! `uniform:n=2000000`, `gaussian:mean=0.35,std=0.1`.
+//! `uniform:n=2000000`; `trace`, `gaussian:mean=0.35,std=0.1`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::model::ContentModel;
 
 const CONTENT_FORMS: &str =
     "trace, distinct, zipf:a=EXPONENT,n=VALUES[,seed=SEED] or uniform:n=VALUES[,seed=SEED]";
-const DELTA_FORMS: &str = "gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]";
+const DELTA_FORMS: &str = "trace or gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]";
 
 impl FromStr for ContentModel {
     type Err = String;
@@ -76,10 +76,15 @@ impl FromStr for DeltaModel {
     fn from_str(text: &str) -> Result<DeltaModel, String> {
         let fail = |what: String| format!("R_c '{text}' {what}; expected {DELTA_FORMS}");
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
-        if name != "gaussian" {
-            return Err(fail("is not known".to_owned()));
-        }
         let mut settings = Settings::parse(settings).map_err(fail)?;
+        match name {
+            "trace" => {
+                settings.finish().map_err(fail)?;
+                return Ok(DeltaModel::FromTrace);
+            }
+            "gaussian" => {}
+            _ => return Err(fail("is not known".to_owned())),
+        }
         let mut number = |key: &'static str| {
             let value: Option<f64> = settings.take(key).map_err(fail)?;
             value.ok_or_else(|| fail(format!("lacks {key}")))
@@ -89,7 +94,7 @@ impl FromStr for DeltaModel {
         settings.finish().map_err(fail)?;
         let model = DeltaModel::Gaussian { mean, std, seed };
         model
-            .ratios()
+            .begin()
             .map_err(|error| fail(format!("does not work ({error})")))?;
         Ok(model)
     }
@@ -97,8 +102,12 @@ impl FromStr for DeltaModel {
 
 impl fmt::Display for DeltaModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeltaModel::Gaussian { mean, std, seed } = self;
-        write!(f, "gaussian:mean={mean},std={std},seed={seed}")
+        match self {
+            DeltaModel::FromTrace => f.write_str("trace"),
+            DeltaModel::Gaussian { mean, std, seed } => {
+                write!(f, "gaussian:mean={mean},std={std},seed={seed}")
+            }
+        }
     }
 }
 
@@ -164,6 +173,8 @@ mod tests {
         };
         assert_eq!(model, wanted);
         assert_eq!(model.to_string(), format!("{text},seed=0"));
+        assert_eq!("trace".parse(), Ok(DeltaModel::FromTrace));
+        assert_eq!(DeltaModel::FromTrace.to_string(), "trace");
     }
 
     #[test]
@@ -195,7 +206,11 @@ mod tests {
             assert!(error.contains(wanted) && error.contains(text), "{error}");
         }
         for (text, wanted) in [
-            ("normal:mean=0.35", "is not known; expected gaussian:mean="),
+            (
+                "normal:mean=0.35",
+                "is not known; expected trace or gaussian:mean=",
+            ),
+            ("trace:seed=1", "has seed=1, which does not belong there"),
             ("gaussian:mean=0.35", "lacks std"),
             ("gaussian:std=0.1", "lacks mean"),
             ("gaussian:mean=2,std=0.1", "the mean of R_c is 2"),

@@ -34,8 +34,8 @@ pub struct Access<'a> {
     /// those of units touched in part count down from `u32::MAX - 1`. Under an overlay all are the
     /// overlay's.
     pub values: Option<&'a [u32]>,
-    /// R_c of each unit written, in 1/65535 and never 0, when there is a
-    /// [`DeltaModel`](crate::DeltaModel).
+    /// R_c of each unit written, in 1/65535 and never 0, when a [`DeltaModel`](crate::DeltaModel) or,
+    /// as that says, the trace has it.
     pub delta_ratios: Option<&'a [u16]>,
 }
 

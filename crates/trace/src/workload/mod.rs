@@ -20,6 +20,7 @@ mod memory;
 mod merged;
 mod options;
 mod pass;
+mod ratios;
 mod request;
 mod scan;
 mod stream;

@@ -53,7 +53,7 @@ impl Pass {
             ));
         }
         let overlay_ids = self.translator.overlay_value_ids()?;
-        let rated_pages = self.scan.rated;
+        let (rated_pages, lost) = (self.scan.rated, self.scan.rated_without_content);
         let numbers: Vec<u32> = kept.iter().map(|&(number, _)| number).collect();
         let scanned = self.scan.finish(&numbers, options.compact, resolve)?;
         let merged = self.translator.merged().len();
@@ -73,12 +73,11 @@ impl Pass {
             ),
             Some(ids) => (counts.writes.pages > 0, ids),
         };
-        let (drawn, known) = (self.translator.page_writes(), content.pages_written);
-        if options.delta.is_some() && overlay_ids.is_none() && known < drawn {
+        if lost > 0 {
             return Err(Error::Layout(format!(
-                "R_c is drawn for page writes with content, and {} of {drawn} have none; say what \
+                "R_c belongs to page writes with content, and {lost} of {} have none; say what \
                  they have, as in the content model 'distinct'",
-                drawn - known
+                rated_pages + lost
             )));
         }
         let summary = Summary {

@@ -39,8 +39,8 @@ pub struct RequestBlock {
     pub requests: Vec<Request>,
     /// Value ids, one for each unit of each request with content.
     pub values: Vec<u32>,
-    /// R_c beside each value id, in 1/65535, and 0 beside those of reads; empty without a
-    /// [`DeltaModel`](crate::DeltaModel).
+    /// R_c beside each value id, in 1/65535, and 0 beside those of reads and where the trace has none;
+    /// empty without a [`DeltaModel`](crate::DeltaModel).
     pub delta_ratios: Vec<u16>,
 }
 
@@ -56,8 +56,9 @@ impl RequestBlock {
             .then(|| &self.values[first..first + request.units as usize])
     }
 
-    /// R_c of each unit that a request of this block writes, in 1/65535 and never 0; `None` unless
-    /// it is a write and there is a [`DeltaModel`](crate::DeltaModel).
+    /// R_c of each unit that a request of this block writes, in 1/65535, and 0 only where it is to be
+    /// the trace's and that has none; `None` unless it is a write and there is a
+    /// [`DeltaModel`](crate::DeltaModel).
     ///
     /// # Panics
     /// When the request is not one of this block.

@@ -20,6 +20,8 @@ pub(crate) struct Scan {
     pub(crate) span_ns: u64,
     /// Pages written with content and an R_c.
     pub(crate) rated: u64,
+    /// Pages written with an R_c and without content.
+    pub(crate) rated_without_content: u64,
     content: ContentCounts,
     seen: IdSet,
     written: IdSet,
@@ -83,8 +85,12 @@ impl Scan {
             Op::Trim => device.trimmed.insert(step.unit, end),
             _ => device.touched.insert(step.unit, end),
         }
+        let rated = translator.delta_ratios.len() as u64;
+        match step.has_content {
+            true => self.rated += rated,
+            false => self.rated_without_content += rated,
+        }
         if step.has_content {
-            self.rated += translator.delta_ratios.len() as u64;
             self.contents(step.op, translator);
         }
     }

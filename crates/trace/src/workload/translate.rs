@@ -7,15 +7,16 @@
 //!
 //! Under an overlay ([`crate::overlay`]) each unit of a write takes the value that belongs to the
 //! number of the page write, a unit written in part as well, and the trace's own content is not looked
-//! at. Difference ratios belong to the same numbers.
+//! at. Difference ratios are drawn by the same numbers, or are the trace's own ([`super::ratios`]).
 
 use super::current::{CurrentValues, NO_VALUE};
 use super::merged::{MergedValues, Piece};
 use super::options::WorkloadOptions;
+use super::ratios::of_units;
 use super::request::MAX_UNITS;
 use crate::digests::MAX_VALUES;
 use crate::error::{Error, Result};
-use crate::overlay::{Overlay, Ratios};
+use crate::overlay::{DeltaModel, Overlay, Ratios};
 use crate::record::{Op, Record, UNIT_BYTES};
 
 /// What a record does to the units of its device.
@@ -34,7 +35,10 @@ pub(crate) struct Step {
 /// Turns records into steps and follows the content of every unit.
 pub(crate) struct Translator {
     overlay: Option<Box<dyn Overlay>>,
-    ratios: Option<Ratios>,
+    /// What draws ratios.
+    drawn: Option<Ratios>,
+    /// Whether ratios are the trace's.
+    rated: bool,
     /// Page writes so far, which is the number of the next one.
     page_writes: u64,
     /// One more than the largest value id of the overlay.
@@ -46,7 +50,7 @@ pub(crate) struct Translator {
     pub(crate) values: Vec<u32>,
     /// What those units held before; empty under an overlay and unless content is followed.
     pub(crate) old: Vec<u32>,
-    /// R_c of the last step's units; empty unless it is a write and there is a model.
+    /// R_c of the last step's units; empty unless it is a write and has it.
     pub(crate) delta_ratios: Vec<u16>,
     /// Units with content that a record covered in part.
     pub(crate) partial_units: u64,
@@ -63,10 +67,11 @@ impl Translator {
     /// # Errors
     /// When a model of the options does not work.
     pub(crate) fn new(options: &WorkloadOptions, value_count: Option<u32>) -> Result<Self> {
-        let ratios = options.delta.as_ref().map(|model| model.ratios());
+        let drawn = options.delta.map(|model| model.begin()).transpose()?;
         Ok(Translator {
             overlay: options.content.begin()?,
-            ratios: ratios.transpose()?,
+            drawn: drawn.flatten(),
+            rated: options.delta == Some(DeltaModel::FromTrace),
             page_writes: 0,
             overlay_ids: 0,
             follow: true,
@@ -97,14 +102,9 @@ impl Translator {
         self.overlay.is_some()
     }
 
-    /// Whether page writes have an R_c.
+    /// Whether page writes can have an R_c.
     pub(crate) fn has_ratios(&self) -> bool {
-        self.ratios.is_some()
-    }
-
-    /// Page writes so far.
-    pub(crate) fn page_writes(&self) -> u64 {
-        self.page_writes
+        self.rated || self.drawn.is_some()
     }
 
     /// The number that all value ids of the overlay are below.
@@ -193,6 +193,9 @@ impl Translator {
         };
         if record.op == Op::Write {
             self.draw(slot, from, to);
+            if let Some(ratios) = record.delta_ratios.filter(|_| self.rated) {
+                of_units(record, ratios, &mut self.delta_ratios);
+            }
         }
         match record.content {
             _ if self.has_overlay() => {}
@@ -222,7 +225,7 @@ impl Translator {
                 self.values.push(value);
             }
         }
-        if let Some(ratios) = &self.ratios {
+        if let Some(ratios) = &self.drawn {
             self.delta_ratios
                 .extend(numbers.map(|number| ratios.of(number)));
         }

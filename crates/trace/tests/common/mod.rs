@@ -19,6 +19,7 @@ pub struct OwnedRecord {
     pub offset: u64,
     pub length: u64,
     pub content: Option<Vec<u32>>,
+    pub delta_ratios: Option<Vec<u16>>,
 }
 
 pub fn fixture(name: &str) -> PathBuf {
@@ -67,6 +68,7 @@ pub fn records(reader: &mut TraceReader) -> Result<Vec<OwnedRecord>> {
             offset: record.offset,
             length: record.length,
             content: record.content.map(<[u32]>::to_vec),
+            delta_ratios: record.delta_ratios.map(<[u16]>::to_vec),
         }));
     }
     Ok(all)
@@ -135,6 +137,7 @@ impl OwnedRecord {
             offset: self.offset,
             length: self.length,
             content: self.content.as_deref(),
+            delta_ratios: self.delta_ratios.as_deref(),
         }
     }
 }
@@ -154,6 +157,7 @@ pub fn record(time_ns: u64, device: u32, op: Op, offset: u64, length: u64) -> Ow
         offset,
         length,
         content: None,
+        delta_ratios: None,
     }
 }
 

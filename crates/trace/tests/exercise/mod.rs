@@ -4,7 +4,7 @@
 //! corpus.
 
 use flashlore_trace::{
-    Batch, ContentModel, Format, Info, MAX_UNITS, NativeSource, Op, Pages, ReadOptions,
+    Batch, ContentModel, DeltaModel, Format, Info, MAX_UNITS, NativeSource, Op, Pages, ReadOptions,
     RequestBlock, RequestSource, TraceReader, UNIT_BYTES, Workload, WorkloadOptions,
 };
 
@@ -58,6 +58,7 @@ pub fn exercise(bytes: &[u8]) -> usize {
         let options = WorkloadOptions {
             read,
             compact,
+            delta: compact.then_some(DeltaModel::FromTrace),
             ..WorkloadOptions::new(content)
         };
         if let Ok(reader) = TraceReader::from_bytes("bytes", bytes.to_vec(), &read)
@@ -101,6 +102,11 @@ fn read(bytes: &[u8], options: ReadOptions) -> Option<u64> {
             latest_ns = record.time_ns;
             assert_eq!(record.length == 0, record.op == Op::Flush);
             assert!(record.offset.checked_add(record.length).is_some());
+            if let Some(ratios) = record.delta_ratios {
+                assert_eq!(record.op, Op::Write);
+                assert_eq!(ratios.len() as u64, record.length.div_ceil(UNIT_BYTES));
+                assert!(!ratios.contains(&0));
+            }
             if let Some(content) = record.content {
                 assert_eq!(content.len() as u64, record.length.div_ceil(UNIT_BYTES));
                 assert!(content.iter().all(|&value| value < reader.value_count()));
@@ -138,6 +144,9 @@ fn replay(mut source: impl RequestSource) {
         for request in &block.requests {
             assert!(u64::from(request.lpn) + u64::from(request.units) <= lpns);
             let content = block.content(request).unwrap_or_default();
+            if let Some(ratios) = block.delta_ratios(request) {
+                assert_eq!(ratios.len(), content.len());
+            }
             assert!(content.iter().all(|&value| value < values));
         }
         count += block.requests.len() as u64;

@@ -10,11 +10,16 @@
 //!   optional group content (LIST) {               value ids, one a chunk of 4 KiB; null: unknown
 //!     repeated group list { required int32 element (INTEGER(32,false)); }
 //!   }
+//!   optional group delta_ratio (LIST) {           R_c of a write, one a chunk, in 1/65535, never 0;
+//!     repeated group list { required int32 element (INTEGER(16,false)); }      null: unknown
+//!   }
 //! }
 //! ```
 //!
-//! Key-value metadata, all required: `flashlore.trace.version` (`1`), `flashlore.trace.records`,
-//! `flashlore.trace.values` (all value ids are below it), `flashlore.trace.origin_ns` (the first
+//! Key-value metadata, all required: `flashlore.trace.version` (`2`), `flashlore.trace.records`,
+//! `flashlore.trace.values` (all value ids are below it; the column `content` is not read where it is
+//! 0), `flashlore.trace.ratios` (how many ratios there are; `delta_ratio` likewise),
+//! `flashlore.trace.origin_ns` (the first
 //! record's time on the trace's own clock), `flashlore.trace.device_style` (`number`, `major_minor`,
 //! `host_disk` or `file`) and `flashlore.trace.hosts` (hosts or files, one a line).
 //!
@@ -24,6 +29,7 @@
 //! passes may still be forged: panics of the Parquet decoder become errors (`guard`). Both reading and writing hold one row group at most.
 
 mod guard;
+mod lists;
 mod reader;
 mod seal;
 mod writer;
@@ -40,16 +46,17 @@ pub use writer::NativeWriter;
 pub const MAGIC: [u8; 4] = *b"PAR1";
 
 /// The version of the layout this program reads and writes.
-pub const VERSION: &str = "1";
+pub const VERSION: &str = "2";
 
 const KEY_VERSION: &str = "flashlore.trace.version";
 const KEY_RECORDS: &str = "flashlore.trace.records";
 const KEY_VALUES: &str = "flashlore.trace.values";
+const KEY_RATIOS: &str = "flashlore.trace.ratios";
 const KEY_ORIGIN: &str = "flashlore.trace.origin_ns";
 const KEY_STYLE: &str = "flashlore.trace.device_style";
 const KEY_HOSTS: &str = "flashlore.trace.hosts";
 
-/// Definition level of a present value id; 0 is a record without content.
+/// Definition level of an element of a list; 0 is a record without the list.
 const PRESENT: i16 = 2;
 
 const SCHEMA: &str = "
@@ -62,6 +69,11 @@ message flashlore_trace {
   optional group content (LIST) {
     repeated group list {
       required int32 element (INTEGER(32,false));
+    }
+  }
+  optional group delta_ratio (LIST) {
+    repeated group list {
+      required int32 element (INTEGER(16,false));
     }
   }
 }";

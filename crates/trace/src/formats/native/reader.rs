@@ -9,15 +9,17 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::guard::guarded;
+use super::lists::{Lists, Misfit};
 use super::seal::{self, Verified};
 use super::{
-    KEY_HOSTS, KEY_ORIGIN, KEY_RECORDS, KEY_STYLE, KEY_VALUES, KEY_VERSION, PRESENT, VERSION,
+    KEY_HOSTS, KEY_ORIGIN, KEY_RATIOS, KEY_RECORDS, KEY_STYLE, KEY_VALUES, KEY_VERSION, VERSION,
     schema,
 };
 use crate::devices::{DeviceNames, NameStyle};
 use crate::digests::MAX_VALUES;
 use crate::error::{Error, Fault, Place, Result};
 use crate::formats::check;
+use crate::overlay::FULL_RATIO;
 use crate::record::{Batch, NO_CONTENT, Op, chunks};
 
 /// Records of one batch.
@@ -37,11 +39,13 @@ pub(crate) struct NativeReader {
     names: DeviceNames,
     records: u64,
     values: u32,
+    ratios: u64,
     origin_ns: u64,
     next_group: usize,
     columns: Option<Columns>,
     scratch: Scratch,
     read: u64,
+    ratios_read: u64,
     last_time_ns: u64,
 }
 
@@ -53,6 +57,7 @@ struct Columns {
     offset: ColumnReader,
     length: ColumnReader,
     content: Option<ColumnReader>,
+    delta_ratio: Option<ColumnReader>,
 }
 
 impl Columns {
@@ -60,6 +65,7 @@ impl Columns {
         file: &dyn FileReader,
         group: usize,
         has_content: bool,
+        has_ratios: bool,
     ) -> std::result::Result<Columns, ParquetError> {
         let group = file.get_row_group(group)?;
         let column = |index| group.get_column_reader(index);
@@ -70,6 +76,7 @@ impl Columns {
             offset: column(3)?,
             length: column(4)?,
             content: has_content.then(|| column(5)).transpose()?,
+            delta_ratio: has_ratios.then(|| column(6)).transpose()?,
         })
     }
 }
@@ -79,8 +86,7 @@ impl Columns {
 struct Scratch {
     wide: Vec<i64>,
     narrow: Vec<i32>,
-    definition: Vec<i16>,
-    repetition: Vec<i16>,
+    lists: Lists,
 }
 
 impl NativeReader {
@@ -116,11 +122,13 @@ impl NativeReader {
             names: metadata.names,
             records: metadata.records,
             values: metadata.values,
+            ratios: metadata.ratios,
             origin_ns: metadata.origin_ns,
             next_group: 0,
             columns: None,
             scratch: Scratch::default(),
             read: 0,
+            ratios_read: 0,
             last_time_ns: 0,
         })
     }
@@ -152,6 +160,7 @@ impl NativeReader {
         self.next_group = 0;
         self.columns = None;
         self.read = 0;
+        self.ratios_read = 0;
         self.last_time_ns = 0;
     }
 
@@ -160,18 +169,14 @@ impl NativeReader {
         batch.clear();
         loop {
             if self.columns.is_none() && !self.open_group()? {
-                if self.read != self.records {
-                    return Err(self.foreign(format!(
-                        "it holds {} records, expected {} by its metadata",
-                        self.read, self.records
-                    )));
-                }
+                self.check_end()?;
                 return Ok(false);
             }
             let filled = guarded(|| self.fill(batch)).map_err(|what| self.foreign(what))?;
             if filled > 0 {
                 self.check_batch(batch)?;
                 self.read += filled as u64;
+                self.ratios_read += batch.delta_ratios.len() as u64;
                 return Ok(true);
             }
             self.columns = None;
@@ -183,7 +188,8 @@ impl NativeReader {
             return Ok(false);
         }
         let opened = guarded(|| {
-            Columns::open(&*self.file, self.next_group, self.values > 0).map_err(|e| e.to_string())
+            let (content, ratios) = (self.values > 0, self.ratios > 0);
+            Columns::open(&*self.file, self.next_group, content, ratios).map_err(|e| e.to_string())
         });
         self.columns = Some(opened.map_err(|what| self.foreign(what))?);
         self.next_group += 1;
@@ -212,7 +218,20 @@ impl NativeReader {
         let records = batch.time_ns.len();
         match &mut columns.content {
             None => batch.first_value.resize(records, NO_CONTENT),
-            Some(column) => content(column, scratch, batch)?,
+            Some(column) => {
+                let (lists, lengths) = (&mut scratch.lists, &batch.length);
+                lists.decode(column, BATCH_RECORDS)?;
+                lists
+                    .place(lengths, &mut batch.first_value)
+                    .map_err(|misfit| misplaced("content", self.read, misfit))?;
+                let values = lists.elements.iter().map(|&v| v as u32);
+                batch.values.extend(values);
+            }
+        }
+        if let Some(column) = &mut columns.delta_ratio {
+            scratch.lists.decode(column, BATCH_RECORDS)?;
+            ratios(&scratch.lists, batch)
+                .map_err(|misfit| misplaced("delta_ratio", self.read, misfit))?;
         }
         let lengths = [
             batch.device.len(),
@@ -225,6 +244,20 @@ impl NativeReader {
             return Err("its columns have different numbers of records".to_owned());
         }
         Ok(records)
+    }
+
+    /// Demands that as much was read as the metadata say.
+    fn check_end(&self) -> Result<()> {
+        let counts = [
+            ("records", self.read, self.records),
+            ("ratios", self.ratios_read, self.ratios),
+        ];
+        match counts.iter().find(|(_, found, wanted)| found != wanted) {
+            None => Ok(()),
+            Some((what, found, wanted)) => Err(self.foreign(format!(
+                "it holds {found} {what}, expected {wanted} by its metadata"
+            ))),
+        }
     }
 
     fn check_batch(&mut self, batch: &Batch) -> Result<()> {
@@ -299,50 +332,38 @@ fn narrow(column: &mut ColumnReader, scratch: &mut Scratch) -> std::result::Resu
     Ok(())
 }
 
-/// The next lists of value ids; `batch.length` must be filled already.
-fn content(
-    column: &mut ColumnReader,
-    scratch: &mut Scratch,
-    batch: &mut Batch,
-) -> std::result::Result<(), String> {
-    let ColumnReader::Int32ColumnReader(reader) = column else {
-        return Err("a column has another type".to_owned());
-    };
-    let Scratch {
-        narrow,
-        definition,
-        repetition,
-        ..
-    } = scratch;
-    narrow.clear();
-    definition.clear();
-    repetition.clear();
-    reader
-        .read_records(BATCH_RECORDS, Some(definition), Some(repetition), narrow)
-        .map_err(|e| e.to_string())?;
-    batch.values.extend(narrow.iter().map(|&v| v as u32));
-    let (mut level, mut value) = (0, 0);
-    for &length in &batch.length {
-        let misfit = || format!("the content of a record of {length} bytes has the wrong length");
-        if *definition.get(level).ok_or_else(misfit)? != PRESENT {
-            batch.first_value.push(NO_CONTENT);
-            level += 1;
+/// Takes the ratios of the records of `batch`, whose operations and lengths are known.
+fn ratios(lists: &Lists, batch: &mut Batch) -> std::result::Result<(), Misfit> {
+    lists.place(&batch.length, &mut batch.first_ratio)?;
+    batch.delta_ratios.reserve(lists.elements.len());
+    let mut left = lists.elements.iter();
+    for (index, first) in batch.first_ratio.iter().enumerate() {
+        if *first == NO_CONTENT {
             continue;
         }
-        let count = chunks(length) as usize;
-        let list = repetition.get(level..level + count).ok_or_else(misfit)?;
-        let ends = repetition.get(level + count).is_none_or(|&r| r == 0);
-        if count == 0 || list[0] != 0 || list[1..].contains(&0) || !ends {
-            return Err(misfit());
+        let op = batch.op[index];
+        if op != Op::Write {
+            let op = format!("{op:?}").to_lowercase();
+            return Err((index, format!("a {op} has R_c, expected it of writes only")));
         }
-        batch.first_value.push(value as u32);
-        level += count;
-        value += count;
-    }
-    if level != definition.len() || value != narrow.len() {
-        return Err("its content column has more records than the others".to_owned());
+        for &element in left.by_ref().take(chunks(batch.length[index]) as usize) {
+            let ratio = u16::try_from(element).ok().filter(|&ratio| ratio > 0);
+            let ratio = ratio.ok_or_else(|| {
+                let found = format!("R_c is {element}, expected a number from 1 to {FULL_RATIO}");
+                (index, found)
+            })?;
+            batch.delta_ratios.push(ratio);
+        }
     }
     Ok(())
+}
+
+/// A misfit of a record of a batch behind `before` records, as text.
+fn misplaced(column: &str, before: u64, (index, what): Misfit) -> String {
+    format!(
+        "record {}, column {column}: {what}",
+        before + index as u64 + 1
+    )
 }
 
 /// Demands that every column chunk lies within the file, which the decoder takes for granted.
@@ -377,6 +398,7 @@ struct Metadata {
     names: DeviceNames,
     records: u64,
     values: u32,
+    ratios: u64,
     origin_ns: u64,
 }
 
@@ -393,7 +415,9 @@ impl Metadata {
         };
         let version = text(KEY_VERSION)?;
         if version != VERSION {
-            return Err(format!("it has version '{version}', expected '{VERSION}'"));
+            return Err(format!(
+                "it has version '{version}', expected '{VERSION}'; convert the original trace again"
+            ));
         }
         if metadata.schema_descr().root_schema().get_fields() != schema().get_fields() {
             return Err(format!("its columns are not those of version {VERSION}"));
@@ -417,6 +441,7 @@ impl Metadata {
                     Ok(values)
                 }
             })?,
+            ratios: number(KEY_RATIOS, text(KEY_RATIOS)?)?,
             origin_ns: number(KEY_ORIGIN, text(KEY_ORIGIN)?)?,
         })
     }

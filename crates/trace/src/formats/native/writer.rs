@@ -13,8 +13,8 @@ use parquet::schema::types::ColumnPath;
 
 use super::seal::{Sealing, placeholder};
 use super::{
-    KEY_HOSTS, KEY_ORIGIN, KEY_RECORDS, KEY_STYLE, KEY_VALUES, KEY_VERSION, PRESENT, VERSION,
-    schema,
+    KEY_HOSTS, KEY_ORIGIN, KEY_RATIOS, KEY_RECORDS, KEY_STYLE, KEY_VALUES, KEY_VERSION, PRESENT,
+    VERSION, schema,
 };
 use crate::devices::DeviceNames;
 use crate::record::{Batch, NO_CONTENT, Record, chunks};
@@ -22,7 +22,7 @@ use crate::record::{Batch, NO_CONTENT, Record, chunks};
 /// A row group is closed at this many records,
 const GROUP_RECORDS: usize = 1 << 18;
 
-/// or at this many value ids.
+/// or at this many value ids or ratios.
 const GROUP_VALUES: usize = 1 << 20;
 
 /// Streams records into a sealed Parquet file.
@@ -31,6 +31,7 @@ pub struct NativeWriter<W: Write + Seek + Send> {
     group: Batch,
     records: u64,
     values: u64,
+    ratios: u64,
 }
 
 impl<W: Write + Seek + Send> NativeWriter<W> {
@@ -48,6 +49,7 @@ impl<W: Write + Seek + Send> NativeWriter<W> {
             group: Batch::default(),
             records: 0,
             values: 0,
+            ratios: 0,
         })
     }
 
@@ -55,13 +57,18 @@ impl<W: Write + Seek + Send> NativeWriter<W> {
     ///
     /// # Errors
     /// When a full row group cannot be written.
+    ///
+    /// # Panics
+    /// As [`Batch::push`].
     pub fn push(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.group.push(record);
         self.records += 1;
         for &value in record.content.unwrap_or_default() {
             self.values = self.values.max(u64::from(value) + 1);
         }
-        if self.group.len() >= GROUP_RECORDS || self.group.values.len() >= GROUP_VALUES {
+        self.ratios += record.delta_ratios.map_or(0, <[u16]>::len) as u64;
+        let elements = self.group.values.len().max(self.group.delta_ratios.len());
+        if self.group.len() >= GROUP_RECORDS || elements >= GROUP_VALUES {
             self.write_group()?;
         }
         Ok(())
@@ -80,6 +87,7 @@ impl<W: Write + Seek + Send> NativeWriter<W> {
             (KEY_VERSION, VERSION.to_owned()),
             (KEY_RECORDS, self.records.to_string()),
             (KEY_VALUES, self.values.to_string()),
+            (KEY_RATIOS, self.ratios.to_string()),
             (KEY_ORIGIN, origin_ns.to_string()),
             (KEY_STYLE, names.style().name().to_owned()),
             (KEY_HOSTS, names.labels().join("\n")),
@@ -115,7 +123,13 @@ fn write_columns<W: Write + Send>(
     write_column(
         group,
         Values::Narrow(&narrow(&batch.values)),
-        Some(&levels(batch)),
+        Some(&levels(batch, &batch.first_value)),
+    )?;
+    let ratios: Vec<i32> = batch.delta_ratios.iter().map(|&r| i32::from(r)).collect();
+    write_column(
+        group,
+        Values::Narrow(&ratios),
+        Some(&levels(batch, &batch.first_ratio)),
     )
 }
 
@@ -151,11 +165,15 @@ fn write_column<W: Write + Send>(
     column.close()
 }
 
-fn levels(batch: &Batch) -> Levels {
+/// The levels of the lists that begin at `first`, or of none where `first` is empty.
+fn levels(batch: &Batch, first: &[u32]) -> Levels {
+    if first.is_empty() {
+        return (vec![0; batch.len()], vec![0; batch.len()]);
+    }
     let capacity = batch.values.len().max(batch.len());
     let mut definition = Vec::with_capacity(capacity);
     let mut repetition = Vec::with_capacity(capacity);
-    for (&first, &length) in batch.first_value.iter().zip(&batch.length) {
+    for (&first, &length) in first.iter().zip(&batch.length) {
         repetition.push(0);
         if first == NO_CONTENT {
             definition.push(0);
