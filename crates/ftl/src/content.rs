@@ -450,8 +450,9 @@ where
         C: Into<F::Page>,
     {
         let mut ready = Ready::At(at);
-        if K::DEMAND && read.is_none() && self.store.base_of(lpn).is_some() {
-            // Its entry says where it lies, and is counted as used once by a write.
+        let located = self.store.located.contains(&lpn);
+        if K::DEMAND && read.is_none() && !located && self.store.base_of(lpn).is_some() {
+            // Its entry says where it lies, and is counted as used once by a write, however often that asks.
             let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
             ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
             self.store.located.push(lpn);

@@ -276,3 +276,48 @@ fn what_was_read_for_a_write_is_given_up_if_others_took_it() {
     assert_eq!(base_of(&ftl, 5), Some(object(&ftl, 7)));
     ftl.check().unwrap();
 }
+
+/// Every difference takes half a page and too little less for two of them to share one: packed anew they take as
+/// many pages as before, so that the oldest are made whole instead.
+#[test]
+fn differences_of_half_a_page_are_not_packed_anew_without_end() {
+    let delta = DeltaOptions {
+        hot_reads: NEVER,
+        similar: Some(SimilarOptions {
+            entries: 100,
+            sharers: 100,
+        }),
+        ..DIFFERENCES
+    };
+    let policies = Policies {
+        dedup: DedupOptions {
+            index_entries: Some(100),
+            fingerprint_bits: 64,
+            verify: false,
+            bypass: None,
+            out_of_line: false,
+        },
+        delta: Some(delta),
+        versions: None,
+        encoder: Lengths {
+            least: 2040,
+            most: 2040,
+            alone: 100,
+        },
+    };
+    let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
+    let medium = Checked::new(MemoryFlash::new(geometry));
+    let mut options = FtlOptions::new(PAGES);
+    // What packs without end wears the device out.
+    options.wear.endurance = 100;
+    let ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident);
+    let mut ftl = ftl.unwrap();
+    for lpn in 0..PAGES {
+        write(&mut ftl, lpn, 1000 + lpn);
+    }
+    let counters = ftl.delta_counters().unwrap();
+    assert!(counters.similar.taken > 30 && counters.merges_room > 0);
+    for lpn in 0..PAGES {
+        assert_eq!(read(&mut ftl, lpn), Some(1000 + lpn));
+    }
+}
