@@ -891,9 +891,10 @@ where
     }
 
     /// The periodic scan: notes the pages stored as differences that are not written often any more, and
-    /// lets all counts begin anew. They are merged one by one by [`ContentFtl::merge_cold`].
-    pub fn begin_cold_scan(&mut self) {
-        self.store.note_cold_pages();
+    /// lets all counts begin anew. They are merged one by one by [`ContentFtl::merge_cold`]. Whether anything had been
+    /// counted: if not, and as long as nothing happens, another scan notes the same.
+    pub fn begin_cold_scan(&mut self) -> bool {
+        self.store.note_cold_pages()
     }
 
     /// When the next page that the scan found cold could be read, its dies being idle; `None` if there is

@@ -476,7 +476,8 @@ impl<E: Clone> Packs<E> {
         let emptiest = looks
             .filter(on_flash)
             .min_by_key(|&pack| record(pack).named_bytes);
-        let half = |&pack: &u32| 2 * u32::from(record(pack).named_bytes) <= UNIT_BYTES - HEADER_BYTES;
+        let half =
+            |&pack: &u32| 2 * u32::from(record(pack).named_bytes) <= UNIT_BYTES - HEADER_BYTES;
         let found = emptiest.filter(half);
         self.next_look = (self.next_look + LOOKS.min(count)) % count.max(1);
         found
