@@ -450,8 +450,9 @@ where
         C: Into<F::Page>,
     {
         let mut ready = Ready::At(at);
-        if K::DEMAND && read.is_none() && self.store.base_of(lpn).is_some() {
-            // Its entry says where it lies, and is counted as used once by a write.
+        let located = self.store.located.contains(&lpn);
+        if K::DEMAND && read.is_none() && !located && self.store.base_of(lpn).is_some() {
+            // Its entry says where it lies, and is counted as used once by a write, however often that asks.
             let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
             ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
             self.store.located.push(lpn);
@@ -890,9 +891,10 @@ where
     }
 
     /// The periodic scan: notes the pages stored as differences that are not written often any more, and
-    /// lets all counts begin anew. They are merged one by one by [`ContentFtl::merge_cold`].
-    pub fn begin_cold_scan(&mut self) {
-        self.store.note_cold_pages();
+    /// lets all counts begin anew. They are merged one by one by [`ContentFtl::merge_cold`]. Whether anything had been
+    /// counted: if not, and as long as nothing happens, another scan notes the same.
+    pub fn begin_cold_scan(&mut self) -> bool {
+        self.store.note_cold_pages()
     }
 
     /// When the next page that the scan found cold could be read, its dies being idle; `None` if there is

@@ -564,3 +564,28 @@ fn a_merge_does_not_share_another_value_with_the_same_fingerprint() {
     assert_eq!((device.read(0), device.read(3)), (Some(2), Some(other)));
     device.ftl.check().unwrap();
 }
+
+/// A return records what it changes; where the history has no room for that, it does not give up what the pages
+/// that come later return to.
+#[test]
+fn a_return_that_fills_the_history_returns_every_page() {
+    let mut small = Small::new(Policy {
+        versions: Some(Some(12)),
+        // No value is kept as the base of another.
+        delta: None,
+        ..ALL
+    });
+    for lpn in 0..8 {
+        small.write(lpn, 100 + lpn);
+    }
+    let instant = small.now;
+    // What has one stamp goes together.
+    small.tick();
+    for lpn in 0..8 {
+        small.write_at(lpn, 200 + lpn);
+    }
+    small.return_to(instant);
+    for lpn in 0..8 {
+        assert_eq!(small.read(lpn), Some(100 + lpn), "page {lpn}");
+    }
+}

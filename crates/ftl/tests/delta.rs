@@ -197,7 +197,9 @@ proptest! {
                     ftl.trim(lpn).unwrap();
                     model.remove(&lpn);
                 }
-                Step::Scan => ftl.begin_cold_scan(),
+                Step::Scan => {
+                    ftl.begin_cold_scan();
+                }
                 Step::MergeCold => {
                     ftl.merge_cold(now).unwrap();
                 }

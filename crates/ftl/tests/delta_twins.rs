@@ -464,7 +464,9 @@ proptest! {
                     ftl.trim(page(raw, pages)).unwrap();
                     plain.trim(page(raw, pages)).unwrap();
                 }
-                Step::Scan => ftl.begin_cold_scan(),
+                Step::Scan => {
+                    ftl.begin_cold_scan();
+                }
                 Step::MergeCold => prop_assert!(!ftl.merge_cold(now).unwrap()),
                 Step::Flush => {
                     ftl.flush_packs(now).unwrap();

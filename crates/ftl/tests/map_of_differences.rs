@@ -569,3 +569,78 @@ fn a_journal_stays_until_its_table_is_written() {
     }
     assert_eq!((map.take_folded(), map.take_folded()), (Some(page), None));
 }
+
+/// A base in RAM is not read, and its write asks for it again when it has been encoded: the entry is used once.
+#[test]
+fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
+    let drawn = large(100);
+    let keeper = Demand::new(1200, drawn.cache, Page::Packed(Vec::new()));
+    let on = On {
+        compress: true,
+        hot_writes: 0,
+        ..DIFFERENCES
+    };
+    let (medium, options) = (medium(&drawn.geometry), drawn.options);
+    let mut ftl =
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap();
+    write(&mut ftl, false, 0, 3, V(1)).unwrap();
+    assert!(ftl.objects().is_packed(ftl.objects().object_of(3).unwrap()));
+    assert!(ftl.begin_write(3));
+    for _ in 0..2 {
+        let read = ftl.fetch_base(0, 3, V(2), None, Tag::NONE).unwrap();
+        assert!(read.is_none(), "its base is in RAM");
+    }
+    let when = When::now(0);
+    ftl.write_unhashed_begun(when, 3, V(2), Unhashed::Off, true, Tag::NONE)
+        .unwrap();
+    let c = ftl.core().counters();
+    assert_eq!((c.map_hits, c.map_misses), (1, 1));
+    // A write without a base does not find the entry used already.
+    ftl.write_unhashed_begun(when, 3, V(3), Unhashed::Off, false, Tag::NONE)
+        .unwrap();
+    assert_eq!(ftl.core().counters().map_hits, 2);
+}
+
+/// A cold block of packed pages is moved as it is: the second table says where they lie now.
+#[test]
+fn differences_that_wear_levelling_moves_change_their_entries() {
+    let mut drawn = large(40);
+    drawn.geometry = Geometry::single_plane(60, 16, 4096).unwrap();
+    drawn.options = FtlOptions::new(300);
+    drawn.options.wear.static_gap = 1;
+    let keeper = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let notes = keeper.notes.clone();
+    let on = On {
+        hot_writes: 0,
+        hot_reads: 16,
+        ..DIFFERENCES
+    };
+    let (medium, options) = (medium(&drawn.geometry), drawn.options);
+    let mut ftl =
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap();
+    let mut seen = Seen::new(300, notes);
+    // Packed pages that nobody writes again, in more than a block.
+    for number in 0..240 {
+        write(&mut ftl, false, 0, number % 120, V(number)).unwrap();
+    }
+    ftl.flush_packs(0).unwrap();
+    seen.look(&ftl).unwrap();
+    let places = |ftl: &Ftl<Both<Page>>| -> Vec<_> {
+        (0..120).filter_map(|lpn| parts(ftl, lpn)[1]).collect()
+    };
+    let first = places(&ftl);
+    let mut number = 0;
+    while places(&ftl) == first {
+        assert!(number < 20_000, "no packed page was moved");
+        seen.notes.borrow_mut().changed.clear();
+        let (lpn, value) = (150 + number % 100, V(1000 + number));
+        let when = When::now(0);
+        ftl.write_unhashed_begun(when, lpn, value, Unhashed::Off, false, Tag::NONE)
+            .unwrap();
+        seen.look(&ftl).unwrap();
+        number += 1;
+    }
+    let c = ftl.core().counters();
+    assert!(c.wear_victims > 0 && ftl.delta_counters().unwrap().repacked == 0);
+    ftl.check().unwrap();
+}

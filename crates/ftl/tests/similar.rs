@@ -41,8 +41,13 @@ const PLAIN: Policy = Policy {
 
 /// Deduplication is on; a second write of a page is a difference from its own.
 fn device(policy: Policy) -> Device {
+    device_with_index(policy, 100)
+}
+
+/// The same, with so many entries of the fingerprint index.
+fn device_with_index(policy: Policy, index_entries: u32) -> Device {
     let dedup = DedupOptions {
-        index_entries: Some(100),
+        index_entries: Some(index_entries),
         fingerprint_bits: 64,
         verify: false,
         bypass: None,
@@ -275,4 +280,87 @@ fn what_was_read_for_a_write_is_given_up_if_others_took_it() {
         .unwrap();
     assert_eq!(base_of(&ftl, 5), Some(object(&ftl, 7)));
     ftl.check().unwrap();
+}
+
+#[test]
+fn what_was_read_for_one_page_is_not_the_base_of_another() {
+    let mut ftl = device(PLAIN);
+    write(&mut ftl, 0, BASE);
+    assert!(ftl.begin_write(5));
+    let read = ftl.fetch_base(0, 5, V(ALIKE), None, Tag::NONE).unwrap();
+    assert!(read.is_some());
+    assert_eq!(write(&mut ftl, 6, OTHER), Outcome::Programmed);
+}
+
+/// A packed value has no unit of its own whose digest could be read.
+#[test]
+fn the_entry_of_a_packed_value_is_not_restored() {
+    let mut ftl = device_with_index(PLAIN, 2).with_prefetch(4);
+    write(&mut ftl, 0, BASE);
+    assert_eq!(write(&mut ftl, 1, ALIKE), Outcome::Packed);
+    assert_eq!(write(&mut ftl, 3, BASE), Outcome::Shared);
+    // The index has two entries: that of the packed value goes.
+    write(&mut ftl, 2, OTHER);
+    assert_eq!(write(&mut ftl, 4, BASE), Outcome::Shared);
+    let counters = ftl.prefetch_counters();
+    assert_eq!((counters.looked_up, counters.restored), (0, 0));
+}
+
+/// Every difference takes half a page and too little less for two of them to share one: packed anew they take as
+/// many pages as before, so that the oldest are made whole instead.
+#[test]
+fn differences_of_half_a_page_are_not_packed_anew_without_end() {
+    let delta = DeltaOptions {
+        hot_reads: NEVER,
+        similar: Some(SimilarOptions {
+            entries: 100,
+            sharers: 100,
+        }),
+        ..DIFFERENCES
+    };
+    let policies = Policies {
+        dedup: DedupOptions {
+            index_entries: Some(100),
+            fingerprint_bits: 64,
+            verify: false,
+            bypass: None,
+            out_of_line: false,
+        },
+        delta: Some(delta),
+        versions: None,
+        encoder: Lengths {
+            least: 2040,
+            most: 2040,
+            alone: 100,
+        },
+    };
+    let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
+    let medium = Checked::new(MemoryFlash::new(geometry));
+    let mut options = FtlOptions::new(PAGES);
+    // What packs without end wears the device out.
+    options.wear.endurance = 100;
+    let ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident);
+    let mut ftl = ftl.unwrap();
+    for lpn in 0..PAGES {
+        write(&mut ftl, lpn, 1000 + lpn);
+    }
+    let counters = ftl.delta_counters().unwrap();
+    assert!(counters.similar.taken > 30 && counters.merges_room > 0);
+    for lpn in 0..PAGES {
+        assert_eq!(read(&mut ftl, lpn), Some(1000 + lpn));
+    }
+}
+
+/// Overwrites leave packed pages nearly empty: what is left in them is packed anew, and nothing made whole.
+#[test]
+fn nearly_empty_packed_pages_are_packed_anew_before_anything_is_made_whole() {
+    let mut ftl = device(PLAIN);
+    let mut random = common::Random::new(3);
+    for _ in 0..3000 {
+        let lpn = random.below(PAGES);
+        write(&mut ftl, lpn, 1000 + random.below(10_000));
+    }
+    let counters = ftl.delta_counters().unwrap();
+    assert!(counters.repacked > 1000);
+    assert_eq!(counters.merges_room, 0);
 }

@@ -27,6 +27,11 @@ const DECODE: u64 = 10_900;
 /// Eight dies with a channel each; pages 0 to 7 are written, one on each. Every update is a difference of
 /// half a page.
 fn device() -> Device {
+    device_with(0)
+}
+
+/// The same, and so many writes make a page hot.
+fn device_with(hot_writes: u8) -> Device {
     let geometry = Geometry::new(Counts {
         channels: 8,
         packages_per_channel: 1,
@@ -61,7 +66,7 @@ fn device() -> Device {
         delta: Some(DeltaOptions {
             differences: true,
             compress: false,
-            hot_writes: 0,
+            hot_writes,
             hot_reads: 16,
             most_bytes: 4084,
             viability: ViabilityOptions {
@@ -97,6 +102,11 @@ fn device() -> Device {
 
 /// Mean response of the reads and of the writes of a replay, in nanoseconds.
 fn means(device: &mut Device, requests: Vec<Request>) -> (f64, f64) {
+    means_with_scans(device, requests, 0)
+}
+
+/// The same with a scan for cold pages in each period.
+fn means_with_scans(device: &mut Device, requests: Vec<Request>, scan_period: u64) -> (f64, f64) {
     let host = Host {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
@@ -112,7 +122,7 @@ fn means(device: &mut Device, requests: Vec<Request>) -> (f64, f64) {
             encode: ENCODE,
             decode: DECODE,
             sketch: 0,
-            scan_period: 0,
+            scan_period,
         },
         record: 0,
     };
@@ -185,4 +195,24 @@ fn an_encoded_page_is_read_from_its_places_and_decoded() {
         (totals.counters.reads, totals.counters.double_reads),
         (3, 2)
     );
+}
+
+/// A year of scans in which nothing happens takes no time, and what they find is the same.
+#[test]
+fn scans_of_an_idle_year_are_passed_over() {
+    const YEAR: u64 = 365 * 24 * 3_600_000_000_000;
+    for (period, encoded) in [(1, 0), (1000, 0), (60_000_000_000, 1)] {
+        let mut device = device_with(2);
+        let requests = vec![
+            request(0, Op::Write, 0),
+            request(10_000_000, Op::Write, 0),
+            request(YEAR, Op::Write, 1),
+            request(2 * YEAR, Op::Read, 0),
+        ];
+        means_with_scans(&mut device, requests, period);
+        // The second write came while the page was hot; the scan after the next found it cold.
+        let counters = device.delta().unwrap().counters;
+        let found = (counters.differences, counters.merges_write_cold);
+        assert_eq!(found, (encoded, encoded), "{period}");
+    }
 }

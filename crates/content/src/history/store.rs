@@ -387,11 +387,15 @@ impl History {
     }
 
     /// Whether so many more entries have room in the budget, if whatever no pin needs goes first. Entries of
-    /// the window that a pin will need count as staying. In time proportional to the entries.
+    /// the window that a pin will need count as staying. At once if nothing has to go, else in time proportional to
+    /// the entries.
     pub fn has_room_for(&self, entries: usize) -> bool {
         let Some(most) = self.options.max_entries else {
             return true;
         };
+        if self.len() + entries < most as usize {
+            return true;
+        }
         let needed =
             |&(number, entry): &(u32, &Entry)| self.is_needed(number, entry.lpn, entry.stamp);
         let needed = self.chains.all().filter(needed).count();

@@ -208,7 +208,9 @@ impl Rig {
                 unless_protected(merged)?;
             }
             Step::ReadAt(raw, time) => self.compare(self.page(raw), self.instant(time))?,
-            Step::Scan => self.ftl.begin_cold_scan(),
+            Step::Scan => {
+                self.ftl.begin_cold_scan();
+            }
             Step::MergeCold => {
                 let merged = self.ftl.merge_cold(now);
                 unless_protected(merged)?;

@@ -364,7 +364,10 @@ impl<'a, S: System> Driver<'a, S> {
                     self.turns.pop();
                     return Ok(at.max(self.now));
                 }
-                (_, Some(instant)) => self.handle(instant)?,
+                (_, Some(instant)) => {
+                    self.handle(instant)?;
+                    self.pass_over_scans(turn);
+                }
                 (None, None) => {
                     // Everything in flight waits for its page to fill.
                     self.system.core_mut().flush(self.now)?;
@@ -775,7 +778,10 @@ impl<'a, S: System> Driver<'a, S> {
     pub fn drain(&mut self) -> Result<()> {
         while !self.requests.is_empty() || self.front.as_ref().is_some_and(|f| f.is_leaving()) {
             match self.next_event_of_anything() {
-                Some(instant) => self.handle(instant.max(self.now))?,
+                Some(instant) => {
+                    self.handle(instant.max(self.now))?;
+                    self.pass_over_scans(None);
+                }
                 None => {
                     self.system.core_mut().flush(self.now)?;
                     self.flush_due = None;

@@ -135,8 +135,11 @@ pub trait System {
     fn merge_if_read_hot(&mut self, _when: When, _lpn: u32) -> Result<()> {
         Ok(())
     }
-    /// Notes the units that are not written often any more.
-    fn begin_cold_scan(&mut self) {}
+    /// Notes the units that are not written often any more; whether anything has been written or read since it did
+    /// so before.
+    fn begin_cold_scan(&mut self) -> bool {
+        false
+    }
     /// When the next of them could be read, its dies being idle.
     fn cold_start(&mut self) -> Option<Time> {
         None
@@ -550,8 +553,8 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
     fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<()> {
         self.0.merge_if_read_hot(when, lpn).map(drop)
     }
-    fn begin_cold_scan(&mut self) {
-        self.0.begin_cold_scan();
+    fn begin_cold_scan(&mut self) -> bool {
+        self.0.begin_cold_scan()
     }
     fn cold_start(&mut self) -> Option<Time> {
         self.0.cold_start()

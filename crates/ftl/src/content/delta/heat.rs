@@ -31,6 +31,8 @@ pub struct HeatOptions {
 pub struct Heat {
     /// By logical page: reads in the upper four bits, writes in the lower.
     counts: Vec<u8>,
+    /// Whether anything has been counted since they began.
+    counted: bool,
     cached: Option<Segments>,
 }
 
@@ -40,6 +42,7 @@ impl Heat {
         let entries = options.entries.filter(|&entries| entries < exported);
         Heat {
             counts: on_large_pages(vec![0; exported as usize]),
+            counted: false,
             cached: entries.map(|entries| Segments::new(exported, entries, options.protected)),
         }
     }
@@ -62,6 +65,7 @@ impl Heat {
 
     #[inline(always)]
     fn touch(&mut self, lpn: u32) {
+        self.counted = true;
         if let Some(segments) = &mut self.cached
             && let Use::Loaded(Some(cold)) = segments.touch(lpn)
         {
@@ -95,9 +99,13 @@ impl Heat {
         self.counts[lpn as usize] >> 4
     }
 
-    /// All counts begin anew.
-    pub fn restart(&mut self) {
-        self.counts.fill(0);
+    /// All counts begin anew; whether anything was counted since they did so before.
+    pub fn restart(&mut self) -> bool {
+        let counted = std::mem::take(&mut self.counted);
+        if counted {
+            self.counts.fill(0);
+        }
+        counted
     }
 
     /// Bytes held.
@@ -184,7 +192,8 @@ mod tests {
             heat.read(1);
         }
         assert_eq!((heat.writes(1), heat.reads(1)), (15, 15));
-        heat.restart();
+        assert!(heat.restart());
         assert_eq!((heat.writes(1), heat.reads(0)), (0, 0));
+        assert!(!heat.restart());
     }
 }

@@ -241,10 +241,11 @@ where
         Ok(done)
     }
 
-    /// Notes the pages stored as differences that are not write-hot, and lets all counts begin anew.
-    pub fn note_cold_pages(&mut self) {
+    /// Notes the pages stored as differences that are not write-hot, and lets all counts begin anew; whether there
+    /// were any.
+    pub fn note_cold_pages(&mut self) -> bool {
         let Some(delta) = &self.delta else {
-            return;
+            return false;
         };
         let slots = delta
             .packs
@@ -256,10 +257,11 @@ where
             is_difference && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
         };
         let cold = slots.filter(is_cold).map(|slot| slot.lpn).collect();
-        if let Some(delta) = &mut self.delta {
-            delta.cold = cold;
-            delta.heat.restart();
-        }
+        let Some(delta) = &mut self.delta else {
+            return false;
+        };
+        delta.cold = cold;
+        delta.heat.restart()
     }
 
     /// The next page that the scan found cold and that is stored as a difference still, and its object.

@@ -466,8 +466,8 @@ impl<E: Clone> Packs<E> {
         }
     }
 
-    /// Of the next few pages on flash with live slots the one with the fewest named bytes, if at most half of it is
-    /// named.
+    /// Of the next few pages on flash with live slots the one with the fewest named bytes, if two like it share one
+    /// page: packed anew, what it holds is never alone in a page that would be asked for again.
     pub fn emptiest(&mut self) -> Option<u32> {
         let count = self.numbers();
         let looks = (0..count.min(LOOKS)).map(|i| (self.next_look + i) % count);
@@ -476,7 +476,8 @@ impl<E: Clone> Packs<E> {
         let emptiest = looks
             .filter(on_flash)
             .min_by_key(|&pack| record(pack).named_bytes);
-        let half = |&pack: &u32| u32::from(record(pack).named_bytes) <= UNIT_BYTES / 2;
+        let half =
+            |&pack: &u32| 2 * u32::from(record(pack).named_bytes) <= UNIT_BYTES - HEADER_BYTES;
         let found = emptiest.filter(half);
         self.next_look = (self.next_look + LOOKS.min(count)) % count.max(1);
         found

@@ -65,6 +65,8 @@ pub(super) struct Codec {
     queue: VecDeque<(Time, Job)>,
     free_at: Time,
     scan_due: Option<Time>,
+    /// Whether the last scan found nothing counted: the next would note the same, if nothing happens before it.
+    repeats: bool,
 }
 
 impl Codec {
@@ -220,11 +222,27 @@ impl<S: System> Driver<'_, S> {
             return Ok(true);
         }
         if self.codec.scan_due.is_some_and(|due| due <= at) {
-            self.system.begin_cold_scan();
+            self.codec.repeats = !self.system.begin_cold_scan();
             self.codec.scan_due = Some(at + self.host.codec.scan_period);
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Of the scans that are due while nothing happens the last one stands for all, however long that is. `until`
+    /// is when the host does something, if that is known.
+    pub(super) fn pass_over_scans(&mut self, until: Option<Time>) {
+        if !std::mem::take(&mut self.codec.repeats) {
+            return;
+        }
+        let Some(due) = self.codec.scan_due.take() else {
+            return;
+        };
+        let others = [until, self.next_instant(), self.system.cold_start()];
+        let bound = others.into_iter().flatten().min().unwrap_or(due);
+        let gap = bound.saturating_sub(due);
+        let period = self.host.codec.scan_period;
+        self.codec.scan_due = Some(due + gap - gap % period);
     }
 
     /// Makes the next page that the scan found cold whole, if its dies are idle before `bound`; whether time

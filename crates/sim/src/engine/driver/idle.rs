@@ -25,6 +25,7 @@ impl<S: System> Driver<'_, S> {
                 return Ok(());
             };
             self.handle(instant)?;
+            self.pass_over_scans(Some(until));
         }
     }
 
