@@ -173,23 +173,25 @@ impl Mounted {
         self.open.count()
     }
 
-    /// Takes the mount away: nobody finds it any more. It ends when the last one who uses it has left.
+    /// Takes the mount away: nobody finds it any more. It ends when the last one who uses it has left; whether somebody
+    /// does.
     ///
     /// # Errors
     /// The kernel does not let it go.
-    pub fn unmount(&mut self) -> Result<(), MountError> {
-        let busy = match self.unmounter.unmount() {
-            Ok(()) => return Ok(()),
+    pub fn unmount(&mut self) -> Result<bool, MountError> {
+        let error = match self.unmounter.unmount() {
+            // Without root it is taken away like this even while it is used.
+            Ok(()) => return Ok(self.open_files() > 0),
             Err(error) => error,
         };
-        match busy.raw_os_error() {
+        match error.raw_os_error() {
             // Somebody unmounted it already.
-            Some(libc::EINVAL) => return Ok(()),
+            Some(libc::EINVAL) => return Ok(self.open_files() > 0),
             Some(libc::EBUSY) => {}
-            _ => return Err(self.not_unmounted(busy)),
+            _ => return Err(self.not_unmounted(error)),
         }
         match umount2(&self.point.0, MntFlags::MNT_DETACH) {
-            Ok(()) | Err(Errno::EINVAL) => Ok(()),
+            Ok(()) | Err(Errno::EINVAL) => Ok(true),
             Err(errno) => Err(self.not_unmounted(errno.into())),
         }
     }

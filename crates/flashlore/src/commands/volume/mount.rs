@@ -31,12 +31,11 @@ pub fn mount(args: &MountArgs) -> Result<(), CliError> {
 
 /// Unmounts and waits until nobody uses it, or for another signal; whether it has ended.
 fn ends(mounted: &mut Mounted, running: &mut Running) -> Result<bool, CliError> {
-    let open = mounted.open_files();
     tell("unmounting");
-    mounted.unmount()?;
-    if open > 0 {
+    if mounted.unmount()? {
+        let open = mounted.open_files();
         tell(&format!(
-            "{open} file{} still open: waiting until the last one is closed; another signal cuts them off",
+            "it is still used, {open} file{} open: waiting for the end of that; another signal cuts it off",
             if open == 1 { " is" } else { "s are" }
         ));
     }
