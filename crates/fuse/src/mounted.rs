@@ -146,7 +146,11 @@ pub fn mount(
     let mut session = Session::new(files, &point.0, &config).map_err(refused)?;
     let unmounter = session.unmount_callable();
     let run = move || {
-        let result = session.run();
+        let result = match session.run() {
+            // The last request was on its way when the mount ended.
+            Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+            other => other,
+        };
         ended();
         result
     };
