@@ -63,6 +63,9 @@ pub enum CliError {
         /// What happened.
         source: flashlore_serve::ServeError,
     },
+    /// A volume that cannot be mounted or unmounted.
+    #[error(transparent)]
+    Mount(#[from] flashlore_fuse::MountError),
     /// Standard output that cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -133,6 +136,7 @@ impl CliError {
             | Self::Results(_)
             | Self::File { .. }
             | Self::Volume { .. }
+            | Self::Mount(_)
             | Self::Output(_)
             | Self::Differs(_) => 1,
         }

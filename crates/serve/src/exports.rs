@@ -1,4 +1,4 @@
-//! The volume and its instants as exports over NBD, and who uses them.
+//! The volume and its instants as exports over NBD.
 //!
 //! | name | what it is |
 //! |---|---|
@@ -8,9 +8,7 @@
 //! Contexts: `base:allocation`; `flashlore:stored` and `flashlore:changed-since=INSTANT` of the live volume, with the
 //! flags of [`flashlore_volume::disk::device`].
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use flashlore_nbd::server::Export;
 use flashlore_nbd::transmission::Extents;
@@ -19,6 +17,7 @@ use flashlore_nbd::{Directory, Errno, ExportInfo, Refusal};
 use flashlore_volume::disk::device::HOLE;
 use flashlore_volume::disk::{About, BlockDevice, DiskError, ErrorKind};
 
+use crate::clients::{Access, Use};
 use crate::error::ServeError;
 use crate::moment::Time;
 use crate::service::Service;
@@ -31,123 +30,6 @@ pub const CHANGED_SINCE: &str = "flashlore:changed-since=";
 const ZERO: u32 = 2;
 /// Bytes fetched at once by CACHE.
 const CACHE_BYTES: u64 = 1 << 20;
-/// How long clients that are dropped may take to leave.
-const LEAVING: Duration = Duration::from_secs(30);
-
-type Dropper = Box<dyn Fn() + Send>;
-
-#[derive(Default)]
-struct Uses {
-    writers: u64,
-    readers: u64,
-    /// No client that may write is let in.
-    shut: bool,
-    dropper: Option<Dropper>,
-}
-
-/// Who uses a volume.
-#[derive(Default)]
-pub struct Clients {
-    uses: Mutex<Uses>,
-    changed: Condvar,
-    served: AtomicBool,
-}
-
-impl Clients {
-    fn lock(&self) -> MutexGuard<'_, Uses> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The volume is served; `dropper` ends all connections.
-    pub fn serve(&self, dropper: Dropper) {
-        self.lock().dropper = Some(dropper);
-        self.served.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether the volume is served.
-    pub fn is_served(&self) -> bool {
-        self.served.load(Ordering::SeqCst)
-    }
-
-    /// Clients that may write, and clients of instants.
-    pub fn count(&self) -> (u64, u64) {
-        let uses = self.lock();
-        (uses.writers, uses.readers)
-    }
-
-    /// Lets no client in that may write, for as long as the answer lives.
-    ///
-    /// # Errors
-    /// How many there are, if there are any that are not dropped or do not leave.
-    pub fn shut_out(&self, disconnect: bool) -> Result<ShutOut<'_>, u64> {
-        let mut uses = self.lock();
-        uses.shut = true;
-        // From here on it is taken back, whatever happens.
-        let shut_out = ShutOut(self);
-        if uses.writers > 0 && disconnect {
-            if let Some(dropper) = &uses.dropper {
-                dropper();
-            }
-            let are_there = |uses: &mut Uses| uses.writers > 0;
-            let waited = self.changed.wait_timeout_while(uses, LEAVING, are_there);
-            uses = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        match uses.writers {
-            0 => Ok(shut_out),
-            writers => {
-                drop(uses);
-                Err(writers)
-            }
-        }
-    }
-}
-
-/// While it lives no client that may write is let in.
-pub struct ShutOut<'a>(&'a Clients);
-
-impl Drop for ShutOut<'_> {
-    fn drop(&mut self) {
-        self.0.lock().shut = false;
-    }
-}
-
-/// A client's use of an export.
-struct Use {
-    clients: Arc<Clients>,
-    writes: bool,
-}
-
-impl Use {
-    fn begin(clients: &Arc<Clients>, writes: bool) -> Option<Self> {
-        let mut uses = clients.lock();
-        if writes && uses.shut {
-            return None;
-        }
-        *(if writes {
-            &mut uses.writers
-        } else {
-            &mut uses.readers
-        }) += 1;
-        Some(Use {
-            clients: Arc::clone(clients),
-            writes,
-        })
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        let mut uses = self.clients.lock();
-        *(if self.writes {
-            &mut uses.writers
-        } else {
-            &mut uses.readers
-        }) -= 1;
-        drop(uses);
-        self.clients.changed.notify_all();
-    }
-}
-
 /// A device as an export.
 struct Served {
     device: Arc<dyn BlockDevice>,
@@ -277,7 +159,11 @@ impl Exports {
         };
         info.canonical_name = Some(self.service.home().name());
         info.contexts.push(STORED.to_owned());
-        let begun = Use::begin(self.service.clients(), !self.read_only);
+        let access = match self.read_only {
+            true => Access::Read,
+            false => Access::Write { droppable: true },
+        };
+        let begun = Use::begin(self.service.clients(), access);
         let begun = begun.ok_or_else(|| {
             Refusal::Policy("the volume is just going back in time, try again".to_owned())
         })?;
@@ -289,7 +175,7 @@ impl Exports {
         let device = self.service.instant(text).map_err(unknown)?;
         let mut info = ExportInfo::read_only(device.size());
         info.description = format!("as it was at {}", Time(device.instant()));
-        let begun = Use::begin(self.service.clients(), false);
+        let begun = Use::begin(self.service.clients(), Access::Read);
         let begun = begun.ok_or(Refusal::Shutdown)?;
         Ok((info, self.served(Arc::new(device), false, begun)))
     }

@@ -8,12 +8,14 @@
 //! | [`service`] | an open volume and what is done with it |
 //! | [`request`] | what can be asked of a service, and its answers, as data |
 //! | [`control`] | the control socket: requests to a served volume |
+//! | [`clients`] | who uses a volume, counted |
 //! | [`exports`] | the volume and its instants as exports over NBD |
 //! | [`error`] | what can go wrong |
 //!
 //! A command does the same whether the volume is served or not: it sends its request through the control socket if
 //! somebody answers there, and else opens the volume and carries the request out itself ([`control::ask`]).
 
+pub mod clients;
 pub mod control;
 pub mod error;
 pub mod exports;

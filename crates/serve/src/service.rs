@@ -11,8 +11,8 @@ use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice};
 use flashlore_volume::{Encoding, Finding, HistoryStatus, Identity, Policy, Volume, VolumeError};
 
+use crate::clients::{Clients, Writers};
 use crate::error::ServeError;
-use crate::exports::Clients;
 use crate::home::Home;
 use crate::moment::{Moment, Time, is_name};
 use crate::names::{Named, Names};
@@ -383,15 +383,8 @@ impl Service {
                 before: newest,
             });
         }
-        let _nobody = self.clients.shut_out(disconnect).map_err(|writers| {
-            ServeError::Refused(format!(
-                "{writers} client{} may write; what they have cached would be wrong. Unmount first, drop them with \
-                 --disconnect, or look at that instant read-only: it is served as {}@{}",
-                if writers == 1 { "" } else { "s" },
-                self.home.name(),
-                Time(instant)
-            ))
-        })?;
+        let refused = |writers| ServeError::Refused(self.not_while(&writers, disconnect, instant));
+        let _nobody = self.clients.shut_out(disconnect).map_err(refused)?;
         let before = self.history()?.newest;
         let now = self.disk.now();
         let changed = self.disk.with(|volume| volume.return_to(now, instant))??;
@@ -401,6 +394,30 @@ impl Service {
             changed,
             before,
         })
+    }
+
+    /// Why the volume does not go back to an instant now, and what can be done instead.
+    fn not_while(&self, writers: &Writers, disconnect: bool, instant: u64) -> String {
+        let Writers { count, fixed } = *writers;
+        let s = if count == 1 { "" } else { "s" };
+        let first = match fixed {
+            0 if disconnect => "They did not leave: try again".to_owned(),
+            0 => "Unmount first, drop them with --disconnect".to_owned(),
+            _ => format!(
+                "{fixed} of them opened the mounted file, which --disconnect cannot drop: unmount what is on it and \
+                 close it first"
+            ),
+        };
+        let name = self.home.name();
+        let instant = Time(instant);
+        let place = match self.clients.mounted() {
+            Some(at) => format!("it is {}/at/{instant}", at.display()),
+            None => format!("it is served as {name}@{instant}"),
+        };
+        format!(
+            "{count} client{s} may write; what they have cached would be wrong. {first}, or look at that instant \
+             read-only: {place}"
+        )
     }
 
     fn diff(&self, from: &str, to: &str) -> Result<Answer, ServeError> {

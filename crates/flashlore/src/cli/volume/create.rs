@@ -1,4 +1,4 @@
-//! Flags of `create` and `serve`.
+//! Flags of `create`, `serve` and `mount`.
 
 use std::path::PathBuf;
 
@@ -149,4 +149,23 @@ pub struct ServeArgs {
         help_heading = "Filters, for tests of clients"
     )]
     pub seed: u64,
+}
+
+/// Flags of `mount`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  mkdir mnt\n  flashlore mount disk mnt &\n  \
+                        losetup --find --show --direct-io=on mnt/disk\n\n\
+                        Runs until somebody unmounts it, or SIGTERM or SIGINT; then takes a checkpoint and ends.\n\
+                        Files: the volume by its directory's name; at/SNAPSHOT, and any other instant by its name,\n\
+                        such as \"at/10min ago\", read-only. A loop device needs a mount made by root.")]
+pub struct MountArgs {
+    /// The volume
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// The directory to mount on
+    #[arg(value_name = "MOUNTPOINT")]
+    pub point: PathBuf,
+    /// Nobody may write
+    #[arg(long)]
+    pub read_only: bool,
 }

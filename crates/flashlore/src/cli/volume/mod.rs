@@ -2,7 +2,7 @@
 //!
 //! | module | commands |
 //! |---|---|
-//! | [`create`] | `create`, `serve` |
+//! | [`create`] | `create`, `serve`, `mount` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
 //! Here: what all share, and the commands that look at a volume.
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 mod create;
 mod history;
 
-pub use create::{CreateArgs, OnPressure, ServeArgs, VolumeSystem};
+pub use create::{CreateArgs, MountArgs, OnPressure, ServeArgs, VolumeSystem};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,

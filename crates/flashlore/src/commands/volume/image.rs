@@ -36,7 +36,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     let home = home(&args.volume);
     if Remote::connect(&home).is_some() {
         return Err(CliError::Differs(format!(
-            "{} is served: copy the image in over NBD, as with nbdcopy",
+            "{} is served: copy the image in over NBD, as with nbdcopy, or onto the mounted file",
             directory.display()
         )));
     }

@@ -4,17 +4,20 @@
 //! |---|---|
 //! | [`mod@create`] | `create` |
 //! | [`mod@serve`] | `serve` |
+//! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
 //! | [`state`] | `info` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `diff`, `purge` |
 //! | [`inspect`] | `check`, `scrub`, `dump` |
 //!
-//! Commands that the control socket knows work on a served volume and on one that is not alike.
+//! Here and in [`running`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
 
 mod create;
 mod history;
 mod image;
 mod inspect;
+mod mount;
+mod running;
 mod serve;
 mod state;
 
@@ -30,6 +33,7 @@ pub use create::create;
 pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
 pub use inspect::{check, dump, scrub};
+pub use mount::mount;
 pub use serve::serve;
 pub use state::info;
 

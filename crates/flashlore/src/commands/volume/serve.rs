@@ -7,16 +7,13 @@ use std::time::Duration;
 
 use flashlore_medium::FileMedium;
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
-use flashlore_serve::control::Control;
+use flashlore_serve::Home;
 use flashlore_serve::exports::Exports;
-use flashlore_serve::{Home, Service};
 use flashlore_sim::config::{Nanos, Share};
 use flashlore_volume::disk::filters::{Delay, Fault, Filtered};
 use flashlore_volume::disk::{BlockDevice, Disk};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
-use super::{clock, home, mode};
+use super::running::Running;
 use crate::cli::ServeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -107,51 +104,30 @@ fn uri(address: &Address, name: &str, tls: bool) -> String {
 
 /// Serves a volume until SIGTERM or SIGINT.
 pub fn serve(args: &ServeArgs) -> Result<(), CliError> {
-    let directory = &args.volume.directory;
-    let failed = |source| CliError::serve(directory, source);
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| CliError::File {
-        action: "handle signals for",
-        path: directory.clone(),
-        source,
-    })?;
-    let home = home(&args.volume);
-    let (volume, recovery) = home.open(mode(&args.volume)).map_err(failed)?;
-    if recovery.events > 0 {
-        tell(&format!(
-            "recovered {} events from {} units in {} blocks",
-            recovery.events, recovery.units, recovery.blocks
-        ));
-    }
-    let service = Service::new(home.clone(), volume, clock()).map_err(failed)?;
-    let service = Arc::new(service);
+    let mut running = Running::open(&args.volume)?;
+    let service = Arc::clone(running.service());
     let live = filtered(args, Arc::clone(service.disk()));
     let exports = Exports::new(Arc::clone(&service), live, args.read_only);
-    let server = Arc::new(listen(args, &home, exports)?);
+    let server = Arc::new(listen(args, service.home(), exports)?);
     let dropper = Arc::downgrade(&server);
     service.clients().serve(Box::new(move || {
         if let Some(server) = dropper.upgrade() {
             server.disconnect();
         }
     }));
-    let control = Control::start(Arc::clone(&service)).map_err(failed)?;
+    let control = running.control()?;
     for address in server.addresses() {
         let encrypted = args.tls_certificate.is_some();
-        tell(&format!(
-            "serving {}",
-            uri(address, &home.name(), encrypted)
-        ));
+        let name = service.home().name();
+        tell(&format!("serving {}", uri(address, &name, encrypted)));
     }
     // Nothing else ends it.
-    signals.forever().next();
+    running.signalled();
     tell("draining");
     drop(control);
     let drained = server.drain(duration(args.drain));
-    service.close().map_err(|error| failed(error.into()))?;
-    match drained {
-        true => Ok(()),
-        false => Err(CliError::Differs(format!(
-            "{}: some clients did not take their answers and were cut off; everything acknowledged is safe",
-            directory.display()
-        ))),
-    }
+    running.close(match drained {
+        true => None,
+        false => Some("some clients did not take their answers and were"),
+    })
 }

@@ -1,0 +1,43 @@
+//! `mount`: a volume as a file, until it is unmounted or a signal ends it.
+
+use std::sync::Arc;
+
+use flashlore_fuse::{MountPoint, Mounted};
+use flashlore_volume::disk::BlockDevice;
+
+use super::running::Running;
+use crate::cli::MountArgs;
+use crate::error::CliError;
+use crate::output::tell;
+
+/// Mounts a volume until somebody unmounts it, or SIGTERM or SIGINT.
+pub fn mount(args: &MountArgs) -> Result<(), CliError> {
+    let point = MountPoint::new(&args.point)?;
+    let mut running = Running::open(&args.volume)?;
+    let live = Arc::clone(running.service().disk()) as Arc<dyn BlockDevice>;
+    let waits = running.handle();
+    let ended = move || waits.close();
+    let mut mounted = flashlore_fuse::mount(running.service(), live, args.read_only, point, ended)?;
+    let control = running.control()?;
+    tell(&format!("mounted {}", mounted.file().display()));
+    if running.signalled() && !ends(&mut mounted, &mut running)? {
+        drop(control);
+        return running.close(Some("programs that still used the mounted files were"));
+    }
+    drop(control);
+    mounted.join()?;
+    running.close(None)
+}
+
+/// Unmounts and waits until nobody uses it, or for another signal; whether it has ended.
+fn ends(mounted: &mut Mounted, running: &mut Running) -> Result<bool, CliError> {
+    tell("unmounting");
+    if mounted.unmount()? {
+        let open = mounted.open_files();
+        tell(&format!(
+            "it is still used, {open} file{} open: waiting for the end of that; another signal cuts it off",
+            if open == 1 { " is" } else { "s are" }
+        ));
+    }
+    Ok(!running.signalled())
+}

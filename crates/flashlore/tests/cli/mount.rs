@@ -1,0 +1,310 @@
+//! A mounted volume, alone and with a file system on it. Where nothing can be mounted these tests say so and end.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use crate::program::{Place, Ran};
+
+/// Standard error of a success without output.
+fn quiet(ran: Ran) -> String {
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    ran.stderr
+}
+
+/// A mount that runs.
+struct Mount {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    point: PathBuf,
+}
+
+impl Mount {
+    /// Nothing, and a word about it, where nothing can be mounted.
+    fn start(place: &Place, more: &[&str]) -> Option<Mount> {
+        let point = place.path("mnt");
+        fs::create_dir_all(&point).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
+            .args(["mount", "disk", "mnt"])
+            .args(more)
+            .current_dir(place.path(""))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("mounted ") {
+            if stderr.read_line(&mut said).unwrap() == 0 {
+                assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+                let lacks = said.contains("/dev/fuse");
+                assert!(lacks, "{said}");
+                eprintln!("skipped: {said}");
+                return None;
+            }
+        }
+        Some(Mount {
+            child,
+            stderr,
+            point,
+        })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.point.join("disk")
+    }
+
+    fn signal(&self) {
+        run("kill", &["-TERM", &self.child.id().to_string()]);
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Its exit code and what it still said.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            // A test that failed leaves neither a process nor a mount behind.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            let _ = Command::new("umount").arg("-l").arg(&self.point).output();
+        }
+    }
+}
+
+fn output(program: &str, args: &[&str]) -> Output {
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap());
+    Command::new(program)
+        .args(args)
+        .env("PATH", path)
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"))
+}
+
+/// Runs a program that has to succeed; what it printed.
+fn run(program: &str, args: &[&str]) -> String {
+    let output = output(program, args);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {args:?}: {complaint}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_mounted_volume_is_steered_and_shows_its_past() {
+    let place = Place::new();
+    quiet(place.run(&["create", "disk", "--size", "1MiB"]));
+    let Some(mut mount) = Mount::start(&place, &[]) else {
+        return;
+    };
+    let file = OpenOptions::new().read(true).write(true).open(mount.file());
+    let file = file.unwrap();
+    file.write_all_at(b"old", 5).unwrap();
+    quiet(place.run(&["snapshot", "create", "disk", "first"]));
+    file.write_all_at(b"new", 5).unwrap();
+    let old = fs::read(mount.point.join("at/first")).unwrap();
+    assert_eq!((&old[5..8], old.len()), (&b"old"[..], 1 << 20));
+    let json = place.run(&["info", "disk", "--json"]).json();
+    assert_eq!(json["clients"][0], 1);
+    let recover = ["recover", "disk", "--to", "first", "--disconnect"];
+    let message = place.run(&recover).fails(1);
+    assert!(message.contains("--disconnect cannot drop"), "{message}");
+    for (args, why) in [
+        (
+            ["mount", "disk", "mnt"],
+            "something is mounted there already",
+        ),
+        (["mount", "disk", "disk"], "in use"),
+        (["mount", "disk", "nowhere"], "No such file"),
+    ] {
+        let message = place.run(&args).fails(1);
+        assert!(message.contains(why), "{message}");
+    }
+
+    mount.signal();
+    assert_eq!(mount.line(), "unmounting\n");
+    let waits = mount.line();
+    assert!(waits.contains("still used, 1 file is open"), "{waits}");
+    file.write_all_at(b"yes", 5).unwrap();
+    drop(file);
+    assert_eq!(mount.ended(), (Some(0), String::new()));
+    assert!(!place.path("disk/control.sock").exists());
+    let report = place.run(&["check", "disk"]).ok();
+    assert!(report.contains("; 0 events to replay"), "{report}");
+    quiet(place.run(&recover));
+    let read = place.run(&["read", "disk", "--offset", "5", "--length", "3"]);
+    assert_eq!(read.ok(), "old");
+}
+
+#[test]
+fn a_mount_ends_when_it_is_unmounted_and_a_second_signal_cuts_it_off() {
+    let place = Place::new();
+    quiet(place.run(&["create", "disk", "--size", "1MiB"]));
+    let Some(mount) = Mount::start(&place, &["--read-only"]) else {
+        return;
+    };
+    let written = OpenOptions::new().write(true).open(mount.file());
+    assert!(written.is_err());
+    // Root or not, one of them does it.
+    let point = mount.point.to_str().unwrap();
+    if !output("umount", &[point]).status.success() {
+        run("fusermount3", &["-u", point]);
+    }
+    assert_eq!(mount.ended(), (Some(0), String::new()));
+
+    let mut mount = Mount::start(&place, &[]).unwrap();
+    let file = OpenOptions::new().write(true).open(mount.file()).unwrap();
+    file.write_all_at(b"kept", 0).unwrap();
+    file.sync_all().unwrap();
+    mount.signal();
+    mount.line();
+    mount.line();
+    mount.signal();
+    let (code, said) = mount.ended();
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("cut off; everything acknowledged is safe"),
+        "{said}"
+    );
+    assert!(file.write_all_at(b"lost", 0).is_err());
+    let report = place.run(&["check", "disk"]).ok();
+    assert!(report.contains("; 0 events to replay"), "{report}");
+    let read = place.run(&["read", "disk", "--length", "4"]);
+    assert_eq!(read.ok(), "kept");
+}
+
+/// A loop device, detached at the end.
+struct Loop(String);
+
+impl Loop {
+    /// Nothing, and a word about it, where there are none to be had.
+    fn over(file: &Path, more: &[&str]) -> Option<Loop> {
+        let args = [more, &["-f", "--show", file.to_str().unwrap()]].concat();
+        let made = output("losetup", &args);
+        if !made.status.success() {
+            eprintln!("skipped: {}", String::from_utf8_lossy(&made.stderr));
+            return None;
+        }
+        Some(Loop(
+            String::from_utf8(made.stdout).unwrap().trim().to_owned(),
+        ))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = output("losetup", &["-d", &self.0]);
+    }
+}
+
+/// A file system that is mounted, unmounted at the end.
+struct MountedFs(PathBuf);
+
+impl MountedFs {
+    fn new(device: &Loop, options: &str, at: PathBuf) -> Self {
+        fs::create_dir_all(&at).unwrap();
+        run("mount", &["-o", options, &device.0, at.to_str().unwrap()]);
+        MountedFs(at)
+    }
+}
+
+impl Drop for MountedFs {
+    fn drop(&mut self) {
+        run("umount", &[self.0.to_str().unwrap()]);
+    }
+}
+
+/// Whether a file system can be made on a loop device here.
+fn tools_are_here() -> bool {
+    let here = |program: &&str| {
+        ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
+            .iter()
+            .any(|d| Path::new(d).join(program).exists())
+    };
+    let missing = ["losetup", "mkfs.ext4", "e2fsck", "fstrim", "mount"]
+        .into_iter()
+        .find(|p| !here(p));
+    let root = run("id", &["-u"]).trim() == "0";
+    if let Some(missing) = missing {
+        eprintln!("skipped: {missing} is not installed");
+    } else if !root {
+        eprintln!("skipped: a loop device takes root");
+    }
+    root && missing.is_none()
+}
+
+#[test]
+fn ext4_on_a_loop_device_outlives_remounts_and_its_past_can_be_mounted() {
+    if !tools_are_here() {
+        return;
+    }
+    let place = Place::new();
+    quiet(place.run(&["create", "disk", "--size", "64MiB"]));
+    let Some(mount) = Mount::start(&place, &[]) else {
+        return;
+    };
+    let Some(device) = Loop::over(&mount.file(), &["--direct-io=on"]) else {
+        return;
+    };
+    run("mkfs.ext4", &["-q", &device.0]);
+    let content: Vec<u8> = (0..4_000_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    {
+        let ext4 = MountedFs::new(&device, "rw", place.path("fs"));
+        fs::write(ext4.0.join("a"), &content).unwrap();
+        run("sync", &["-f", ext4.0.to_str().unwrap()]);
+        quiet(place.run(&["snapshot", "create", "disk", "with-a"]));
+        fs::remove_file(ext4.0.join("a")).unwrap();
+        fs::write(ext4.0.join("b"), &content[..3_000_000]).unwrap();
+        run("fstrim", &[ext4.0.to_str().unwrap()]);
+    }
+    run("e2fsck", &["-fn", &device.0]);
+    {
+        let ext4 = MountedFs::new(&device, "rw", place.path("fs"));
+        assert!(!ext4.0.join("a").exists());
+        assert!(fs::read(ext4.0.join("b")).unwrap() == content[..3_000_000]);
+    }
+    // The past, while the present goes on. Its journal is not replayed: nothing can be written there.
+    let old = Loop::over(&mount.point.join("at/with-a"), &["-r"]).unwrap();
+    {
+        let past = MountedFs::new(&old, "ro,noload", place.path("past"));
+        assert!(fs::read(past.0.join("a")).unwrap() == content);
+    }
+    drop((old, device));
+    mount.signal();
+    let (code, said) = mount.ended();
+    assert_eq!(code, Some(0), "{said}");
+
+    // Mounted anew, with a loop device that does not go around the page cache.
+    let mount = Mount::start(&place, &[]).unwrap();
+    let device = Loop::over(&mount.file(), &[]).unwrap();
+    run("e2fsck", &["-fn", &device.0]);
+    {
+        let ext4 = MountedFs::new(&device, "rw", place.path("fs"));
+        assert!(fs::read(ext4.0.join("b")).unwrap() == content[..3_000_000]);
+        fs::write(ext4.0.join("c"), &content).unwrap();
+    }
+    run("e2fsck", &["-fn", &device.0]);
+    drop(device);
+    mount.signal();
+    let (code, said) = mount.ended();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        place
+            .run(&["check", "disk"])
+            .ok()
+            .contains("0 events to replay")
+    );
+}

@@ -1,0 +1,30 @@
+//! A volume as a file that FUSE mounts, so that a loop device or any program uses it without an NBD tool.
+//!
+//! | path | what it is |
+//! |---|---|
+//! | `NAME` | the live volume; its directory's name, or `volume` if that is `at` |
+//! | `at/` | the snapshots, by name |
+//! | `at/INSTANT` | any other instant that can be named, such as `at/10min ago`; not listed |
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`mounted`] | mounting, unmounting, the end of a mount |
+//! | `filesystem` | what the kernel asks, answered |
+//! | `node` | numbers of files, and their attributes |
+//! | `file` | an open file: reads, writes, holes |
+//! | `later` | requests that take long, off the threads that serve |
+//! | `errno` | errors as the kernel knows them |
+//!
+//! Invariants: the kernel caches no bytes of the volume (every file is opened for direct I/O), so that a return to an
+//! instant or a purge is seen by the next read; a file that was opened goes on to show the same instant, whatever its
+//! name means later; while the live file is open for writing the volume does not go back in time.
+
+pub mod mounted;
+
+mod errno;
+mod file;
+mod filesystem;
+mod later;
+mod node;
+
+pub use mounted::{MountError, MountPoint, Mounted, mount};

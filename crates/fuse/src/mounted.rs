@@ -1,0 +1,235 @@
+//! Mounting, unmounting, the end of a mount.
+//!
+//! Root mounts by the system call, others through `fusermount3`. Whoever mounted may use the files, and nobody else:
+//! for a loop device, mount as root.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use flashlore_serve::Service;
+use flashlore_volume::disk::BlockDevice;
+use fuser::{Config, MountOption, Session, SessionUnmounter};
+use nix::errno::Errno;
+use nix::mount::{MntFlags, umount2};
+
+use crate::filesystem::{OpenFiles, VolumeFiles, live_name};
+
+const DEVICE: &str = "/dev/fuse";
+/// Requests that are served at once.
+const THREADS: usize = 8;
+
+/// Why a volume is not mounted, or not unmounted.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The kernel has no FUSE, or this place must not use it.
+    #[error("{DEVICE} is missing: load the module fuse, or let this container have the device")]
+    NoDevice,
+    /// A directory that cannot be mounted on.
+    #[error("cannot mount at {}: {why}", point.display())]
+    Point {
+        /// The directory.
+        point: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The kernel or `fusermount3` refused.
+    #[error("cannot mount at {}: {source}; without root it takes fusermount3 and {DEVICE}", point.display())]
+    Refused {
+        /// The directory.
+        point: PathBuf,
+        /// What they said.
+        source: io::Error,
+    },
+    /// It cannot be unmounted.
+    #[error("cannot unmount {}: {source}", point.display())]
+    Unmount {
+        /// The directory.
+        point: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel's requests cannot be served any more.
+    #[error("the mount at {} broke: {source}", point.display())]
+    Broke {
+        /// The directory.
+        point: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+/// A directory on which a volume can be mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountPoint(PathBuf);
+
+impl MountPoint {
+    /// Looks at a directory, and whether there is FUSE at all.
+    ///
+    /// # Errors
+    /// There is no such directory, something is mounted there already, or there is no FUSE.
+    pub fn new(path: &Path) -> Result<Self, MountError> {
+        let fail = |why: String| MountError::Point {
+            point: path.to_path_buf(),
+            why,
+        };
+        let told = |error: io::Error| match error.raw_os_error() {
+            Some(libc::ENOTCONN) => fail(format!(
+                "what was mounted there ended without unmounting; fusermount3 -u {} removes it",
+                path.display()
+            )),
+            _ => fail(error.to_string()),
+        };
+        let own = path.metadata().map_err(told)?;
+        if !own.is_dir() {
+            return Err(fail("it is not a directory".to_owned()));
+        }
+        let full = path.canonicalize().map_err(told)?;
+        let above = full.parent().unwrap_or(&full).metadata().map_err(told)?;
+        if above.dev() != own.dev() || full.parent().is_none() {
+            return Err(fail("something is mounted there already".to_owned()));
+        }
+        match Path::new(DEVICE).try_exists() {
+            Ok(true) => Ok(MountPoint(full)),
+            _ => Err(MountError::NoDevice),
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// A mounted volume. Dropping it unmounts it as soon as nobody uses it.
+pub struct Mounted {
+    point: MountPoint,
+    file: PathBuf,
+    open: Arc<OpenFiles>,
+    unmounter: SessionUnmounter,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// Mounts a volume. `live` is its present, perhaps with filters around it. `ended` is called when the mount has ended,
+/// however that came.
+///
+/// # Errors
+/// It cannot be mounted there.
+pub fn mount(
+    service: &Arc<Service>,
+    live: Arc<dyn BlockDevice>,
+    read_only: bool,
+    point: MountPoint,
+    ended: impl FnOnce() + Send + 'static,
+) -> Result<Mounted, MountError> {
+    let refused = |source| MountError::Refused {
+        point: point.0.clone(),
+        source,
+    };
+    let open = Arc::new(OpenFiles::default());
+    let files = VolumeFiles::new(Arc::clone(service), live, read_only, Arc::clone(&open));
+    let files = files.map_err(refused)?;
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("flashlore".to_owned()),
+        MountOption::Subtype("flashlore".to_owned()),
+        MountOption::DefaultPermissions,
+        MountOption::NoAtime,
+    ];
+    if read_only {
+        config.mount_options.push(MountOption::RO);
+    }
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    let mut session = Session::new(files, &point.0, &config).map_err(refused)?;
+    let unmounter = session.unmount_callable();
+    let run = move || {
+        let result = match session.run() {
+            // The last request was on its way when the mount ended.
+            Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
+            other => other,
+        };
+        ended();
+        result
+    };
+    let thread = thread::Builder::new().name("fuse".into()).spawn(run);
+    let thread = thread.map_err(refused)?;
+    service.clients().mount(point.0.clone());
+    Ok(Mounted {
+        file: point.0.join(live_name(service)),
+        point,
+        open,
+        unmounter,
+        thread: Some(thread),
+    })
+}
+
+impl Mounted {
+    /// The file of the live volume.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Files that are open.
+    pub fn open_files(&self) -> usize {
+        self.open.count()
+    }
+
+    /// Takes the mount away: nobody finds it any more. It ends when the last one who uses it has left; whether somebody
+    /// does.
+    ///
+    /// # Errors
+    /// The kernel does not let it go.
+    pub fn unmount(&mut self) -> Result<bool, MountError> {
+        let error = match self.unmounter.unmount() {
+            // Without root it is taken away like this even while it is used.
+            Ok(()) => return Ok(self.open_files() > 0),
+            Err(error) => error,
+        };
+        match error.raw_os_error() {
+            // Somebody unmounted it already.
+            Some(libc::EINVAL) => return Ok(self.open_files() > 0),
+            Some(libc::EBUSY) => {}
+            _ => return Err(self.not_unmounted(error)),
+        }
+        match umount2(&self.point.0, MntFlags::MNT_DETACH) {
+            Ok(()) | Err(Errno::EINVAL) => Ok(true),
+            Err(errno) => Err(self.not_unmounted(errno.into())),
+        }
+    }
+
+    fn not_unmounted(&self, source: io::Error) -> MountError {
+        MountError::Unmount {
+            point: self.point.0.clone(),
+            source,
+        }
+    }
+
+    /// Waits for the end of the mount.
+    ///
+    /// # Errors
+    /// It ended because the kernel's requests could not be served any more.
+    pub fn join(mut self) -> Result<(), MountError> {
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
+        let ended = thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+        ended.map_err(|source| MountError::Broke {
+            point: self.point.0.clone(),
+            source,
+        })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            // Best effort: there is nobody to tell.
+            let _ = self.unmount();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Who uses a volume, and how those who may write are kept out while it goes back in time.
+//!
+//! Invariant: while a [`ShutOut`] lives, nobody may write.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long clients that are dropped may take to leave.
+const LEAVING: Duration = Duration::from_secs(30);
+
+type Dropper = Box<dyn Fn() + Send>;
+
+#[derive(Default)]
+struct Uses {
+    /// Clients that may write and can be dropped.
+    writers: u64,
+    /// Clients that may write and leave by themselves alone.
+    fixed: u64,
+    readers: u64,
+    /// No client that may write is let in.
+    shut: bool,
+    /// Clients can come.
+    served: bool,
+    dropper: Option<Dropper>,
+    /// Where the volume is mounted.
+    mounted: Option<PathBuf>,
+}
+
+impl Uses {
+    fn of(&mut self, access: Access) -> &mut u64 {
+        match access {
+            Access::Read => &mut self.readers,
+            Access::Write { droppable: true } => &mut self.writers,
+            Access::Write { droppable: false } => &mut self.fixed,
+        }
+    }
+}
+
+/// Who uses a volume.
+#[derive(Default)]
+pub struct Clients {
+    uses: Mutex<Uses>,
+    changed: Condvar,
+}
+
+/// Clients that may write and are still there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writers {
+    /// All of them.
+    pub count: u64,
+    /// Those that cannot be dropped.
+    pub fixed: u64,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The volume is served; `dropper` ends all connections.
+    pub fn serve(&self, dropper: Dropper) {
+        let mut uses = self.lock();
+        uses.served = true;
+        uses.dropper = Some(dropper);
+    }
+
+    /// The volume is served as files at a mount point.
+    pub fn mount(&self, at: PathBuf) {
+        let mut uses = self.lock();
+        uses.served = true;
+        uses.mounted = Some(at);
+    }
+
+    /// Whether the volume is served.
+    pub fn is_served(&self) -> bool {
+        self.lock().served
+    }
+
+    /// Where the volume is mounted.
+    pub fn mounted(&self) -> Option<PathBuf> {
+        self.lock().mounted.clone()
+    }
+
+    /// Clients that may write, and clients that only read.
+    pub fn count(&self) -> (u64, u64) {
+        let uses = self.lock();
+        (uses.writers + uses.fixed, uses.readers)
+    }
+
+    /// Lets no client in that may write, for as long as the answer lives.
+    ///
+    /// # Errors
+    /// Who may write and is not dropped, cannot be dropped or does not leave. If one cannot be dropped, none is.
+    pub fn shut_out(&self, disconnect: bool) -> Result<ShutOut<'_>, Writers> {
+        let mut uses = self.lock();
+        uses.shut = true;
+        // From here on it is taken back, whatever happens.
+        let shut_out = ShutOut(self);
+        if uses.writers > 0 && uses.fixed == 0 && disconnect {
+            if let Some(dropper) = &uses.dropper {
+                dropper();
+            }
+            let are_there = |uses: &mut Uses| uses.writers > 0;
+            let waited = self.changed.wait_timeout_while(uses, LEAVING, are_there);
+            uses = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let writers = Writers {
+            count: uses.writers + uses.fixed,
+            fixed: uses.fixed,
+        };
+        // Taking it back needs the lock.
+        drop(uses);
+        match writers.count {
+            0 => Ok(shut_out),
+            _ => Err(writers),
+        }
+    }
+}
+
+/// While it lives no client that may write is let in.
+pub struct ShutOut<'a>(&'a Clients);
+
+impl Drop for ShutOut<'_> {
+    fn drop(&mut self) {
+        self.0.lock().shut = false;
+    }
+}
+
+/// What a client may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It only reads.
+    Read,
+    /// It may write.
+    Write {
+        /// Whether its connection can be ended from here.
+        droppable: bool,
+    },
+}
+
+/// A client's use of a volume or an instant of it, until it is dropped.
+pub struct Use {
+    clients: Arc<Clients>,
+    access: Access,
+}
+
+impl Use {
+    /// Counts a client; nothing if it may write and none such is let in now.
+    pub fn begin(clients: &Arc<Clients>, access: Access) -> Option<Self> {
+        let mut uses = clients.lock();
+        if access != Access::Read && uses.shut {
+            return None;
+        }
+        *uses.of(access) += 1;
+        Some(Use {
+            clients: Arc::clone(clients),
+            access,
+        })
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        *self.clients.lock().of(self.access) -= 1;
+        self.clients.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn nobody_who_may_write_comes_in_while_they_are_shut_out() {
+        let clients = Arc::new(Clients::default());
+        let write = Access::Write { droppable: true };
+        let reader = Use::begin(&clients, Access::Read);
+        let shut_out = clients.shut_out(false).ok();
+        assert!(reader.is_some() && shut_out.is_some());
+        assert!(Use::begin(&clients, write).is_none());
+        assert!(Use::begin(&clients, Access::Read).is_some());
+        drop(shut_out);
+        let writer = Use::begin(&clients, write);
+        assert_eq!(clients.count(), (1, 1));
+        let refused = clients.shut_out(false).err();
+        assert_eq!(refused, Some(Writers { count: 1, fixed: 0 }));
+        assert!(Use::begin(&clients, write).is_some(), "it was taken back");
+        drop(writer);
+        assert_eq!(clients.count(), (0, 1));
+    }
+
+    #[test]
+    fn who_cannot_be_dropped_stays_and_so_do_the_others() {
+        let clients = Arc::new(Clients::default());
+        let dropped = Arc::new(AtomicU64::new(0));
+        let leaving = Arc::new(Mutex::new(None));
+        let (count, leaves) = (Arc::clone(&dropped), Arc::clone(&leaving));
+        clients.serve(Box::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            // A client leaves while another thread waits for it.
+            let client: Option<Use> = leaves.lock().unwrap().take();
+            std::thread::spawn(move || drop(client));
+        }));
+        let droppable = Access::Write { droppable: true };
+        *leaving.lock().unwrap() = Use::begin(&clients, droppable);
+        let fixed = Use::begin(&clients, Access::Write { droppable: false });
+        let refused = clients.shut_out(true).err();
+        assert_eq!(refused, Some(Writers { count: 2, fixed: 1 }));
+        assert_eq!(dropped.load(Ordering::SeqCst), 0);
+        drop(fixed);
+        assert!(clients.shut_out(true).is_ok());
+        assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    }
+}
