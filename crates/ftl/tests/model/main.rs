@@ -133,6 +133,15 @@ fn background_collection_that_gains_nothing_ends() {
     assert!(tally.is_ok(), "{name}, seed 1, did not end well: {tally:?}");
 }
 
+/// What the long form found: pages packed anew held live differences beyond what may be, because what they were
+/// emptied of held none.
+#[test]
+fn packing_anew_keeps_the_limit_of_packed_pages() {
+    let found = Combination::all().find(|c| c.to_string() == "delta None DChoices(3)");
+    let combination = found.expect("there is such a combination");
+    drive(&combination, 2026, 50_000, 4);
+}
+
 #[test]
 #[ignore = "ten million operations"]
 fn ten_million_operations_reach_every_conflict() {

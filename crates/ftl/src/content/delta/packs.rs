@@ -466,6 +466,11 @@ impl<E: Clone> Packs<E> {
         }
     }
 
+    /// Whether all that is named of a page fits into one that is being filled.
+    pub fn fits_into(&self, filler: Filler, pack: u32) -> bool {
+        self.fits(filler, self.packs[pack as usize].named_bytes, None)
+    }
+
     /// Of the next few pages on flash with live slots the one with the fewest named bytes, if two like it share one
     /// page: packed anew, what it holds is never alone in a page that would be asked for again.
     pub fn emptiest(&mut self) -> Option<u32> {

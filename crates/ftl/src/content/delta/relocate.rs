@@ -118,7 +118,14 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        // One page is programmed before the values of the next have left it, and one is the host's.
+        // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
+        // may hold live differences that came into RAM long ago, and what is emptied none: it needs room of its own.
+        let has_room = |store: &Self, core: &Core<F, K>, pack: u32| {
+            let fits = |d: &Delta<E::Encoded>| {
+                d.packs.fits_into(Filler::Gc, pack) || d.packs.live() < store.most_packs(core, d)
+            };
+            store.delta.as_ref().is_some_and(fits)
+        };
         let near = |store: &Self, core: &Core<F, K>| {
             let at_most = |d: &Delta<E::Encoded>| d.packs.live() + 2 >= store.most_packs(core, d);
             let similar = store.delta.as_ref().filter(|d| d.similar.is_some());
@@ -129,6 +136,12 @@ where
                 return Ok(());
             };
             let Some(pack) = delta.packs.emptiest().filter(|_| !delta.evicting) else {
+                return Ok(());
+            };
+            if !has_room(self, core, pack) {
+                return Ok(());
+            }
+            let Some(delta) = &mut self.delta else {
                 return Ok(());
             };
             delta.evicting = true;
