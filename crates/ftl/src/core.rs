@@ -458,13 +458,19 @@ where
         group: usize,
         stream: Stream,
     ) -> Result<PlaneId, FtlError<F::Error>> {
-        for _ in 0..self.layout.groups()[group].len() {
-            let lane = self.cursors(stream)[group];
-            let plane = self.layout.groups()[group][lane as usize];
-            if self.prepare_lane(map, at, plane, stream)? {
-                return Ok(plane);
+        let groups = self.layout.groups().len();
+        // A page of a group may need a unit more while others need its units: bases, packed pages of several groups.
+        // Then it lies elsewhere, for all groups together have room.
+        let tried = if self.options.log { groups } else { 1 };
+        for group in (group..groups).chain(0..group).take(tried) {
+            for _ in 0..self.layout.groups()[group].len() {
+                let lane = self.cursors(stream)[group];
+                let plane = self.layout.groups()[group][lane as usize];
+                if self.prepare_lane(map, at, plane, stream)? {
+                    return Ok(plane);
+                }
+                self.next_lane(group, stream);
             }
-            self.next_lane(group, stream);
         }
         Err(self.full())
     }

@@ -142,6 +142,14 @@ fn packing_anew_keeps_the_limit_of_packed_pages() {
     drive(&combination, 2026, 50_000, 4);
 }
 
+/// What the long form found: the pages of one die needed more units than it has, while others had room.
+#[test]
+fn a_page_that_finds_no_room_in_its_die_lies_in_another() {
+    let found = Combination::all().find(|c| c.to_string() == "delta+history None Greedy");
+    let combination = found.expect("there is such a combination");
+    drive(&combination, 2026, 100_000, 4);
+}
+
 #[test]
 #[ignore = "ten million operations"]
 fn ten_million_operations_reach_every_conflict() {
