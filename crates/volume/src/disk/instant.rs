@@ -6,14 +6,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use flashlore_content::PAGE_BYTES;
 use flashlore_medium::Medium;
 
 use super::device::{About, BlockDevice, DiskError, HOLE, check_range};
-use super::live::{Disk, tell};
-
-/// Pages that are read under one hold of the lock.
-const BATCH: u32 = 64;
+use super::live::{Disk, When, tell};
 
 /// One instant of a volume.
 pub struct InstantDevice<M: Medium> {
@@ -36,24 +32,6 @@ impl<M: Medium + 'static> InstantDevice<M> {
         self.instant
     }
 
-    fn read_pages(&self, pages: Range<u32>, bytes: &mut [u8]) -> Result<(), DiskError> {
-        let batches = bytes.chunks_mut(BATCH as usize * PAGE_BYTES);
-        for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
-            let count = (bytes.len() / PAGE_BYTES) as u32;
-            let mut held = self.disk.hold()?;
-            let volume = held.volume()?;
-            let plans: Result<Vec<_>, _> = (first..first + count)
-                .map(|lpn| volume.plan_read_at(self.instant, lpn))
-                .collect();
-            drop(held);
-            self.disk
-                .fetch(first, &plans?, bytes, |volume, lpn, page| {
-                    volume.read_at(self.instant, lpn, page)
-                })?;
-        }
-        Ok(())
-    }
-
     fn flags(&self, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
         let mut held = self.disk.hold()?;
         let volume = held.volume()?;
@@ -68,19 +46,7 @@ impl<M: Medium + 'static> BlockDevice for InstantDevice<M> {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
-        let length = buffer.len() as u64;
-        check_range(self.size(), offset, length)?;
-        let page = PAGE_BYTES as u64;
-        if (offset | length).is_multiple_of(page) {
-            let first = (offset / page) as u32;
-            return self.read_pages(first..first + (length / page) as u32, buffer);
-        }
-        let pages = offset / page..(offset + length).div_ceil(page);
-        let mut whole = vec![0; (pages.end - pages.start) as usize * PAGE_BYTES];
-        self.read_pages(pages.start as u32..pages.end as u32, &mut whole)?;
-        let start = (offset % page) as usize;
-        buffer.copy_from_slice(&whole[start..start + buffer.len()]);
-        Ok(())
+        self.disk.read_bytes(When::At(self.instant), offset, buffer)
     }
 
     fn write(&self, _offset: u64, _data: &[u8]) -> Result<(), DiskError> {

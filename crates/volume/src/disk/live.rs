@@ -60,6 +60,34 @@ impl<M: Medium> Held<'_, M> {
     }
 }
 
+/// What is read: the present of a volume, or an instant of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum When {
+    Now,
+    At(u64),
+}
+
+impl When {
+    fn plan<M: Medium>(self, volume: &mut Volume<M>, lpn: u32) -> Result<ReadPlan, VolumeError> {
+        match self {
+            When::Now => volume.plan_read(lpn),
+            When::At(instant) => volume.plan_read_at(instant, lpn),
+        }
+    }
+
+    fn read<M: Medium>(
+        self,
+        volume: &mut Volume<M>,
+        lpn: u32,
+        page: &mut PageBytes,
+    ) -> Result<(), VolumeError> {
+        match self {
+            When::Now => volume.read(lpn, page),
+            When::At(instant) => volume.read_at(instant, lpn, page),
+        }
+    }
+}
+
 impl<M: Medium + 'static> Disk<M> {
     /// A volume for many threads. `clock` tells the time of changes.
     pub fn new(volume: Volume<Arc<M>>, clock: Clock) -> Self {
@@ -101,13 +129,13 @@ impl<M: Medium + 'static> Disk<M> {
         Ok(volume.ok_or(DiskError::Closed)?.close()?)
     }
 
-    /// Fetches planned pages; what is not where it was planned the volume reads itself, by `again`.
-    pub(crate) fn fetch(
+    /// Fetches planned pages; what is not where it was planned the volume reads itself.
+    fn fetch(
         &self,
+        when: When,
         first: u32,
         plans: &[ReadPlan],
         bytes: &mut [u8],
-        again: impl Fn(&mut Volume<Arc<M>>, u32, &mut PageBytes) -> Result<(), VolumeError>,
     ) -> Result<(), DiskError> {
         let mut from = 0;
         while from < plans.len() {
@@ -120,35 +148,53 @@ impl<M: Medium + 'static> Disk<M> {
             from += missed;
             let page = &mut bytes[from * PAGE_BYTES..(from + 1) * PAGE_BYTES];
             if let Some(page) = page.first_chunk_mut() {
-                again(self.hold()?.volume()?, first + from as u32, page)?;
+                when.read(self.hold()?.volume()?, first + from as u32, page)?;
             }
             from += 1;
         }
         Ok(())
     }
 
-    fn read_pages(&self, pages: Range<u32>, bytes: &mut [u8]) -> Result<(), DiskError> {
+    fn read_pages(&self, when: When, pages: Range<u32>, bytes: &mut [u8]) -> Result<(), DiskError> {
         let batches = bytes.chunks_mut(BATCH as usize * PAGE_BYTES);
         for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
             let count = (bytes.len() / PAGE_BYTES) as u32;
             let mut held = self.hold()?;
             let volume = held.volume()?;
             let plans: Result<Vec<_>, _> = (first..first + count)
-                .map(|lpn| volume.plan_read(lpn))
+                .map(|lpn| when.plan(volume, lpn))
                 .collect();
             drop(held);
-            self.fetch(first, &plans?, bytes, |volume, lpn, page| {
-                volume.read(lpn, page)
-            })?;
+            self.fetch(when, first, &plans?, bytes)?;
         }
         Ok(())
     }
 
-    fn read_part(&self, part: &Part, bytes: &mut [u8]) -> Result<(), DiskError> {
+    fn read_part(&self, when: When, part: &Part, bytes: &mut [u8]) -> Result<(), DiskError> {
         let mut page = [0; PAGE_BYTES];
-        self.read_pages(part.lpn..part.lpn + 1, &mut page)?;
+        self.read_pages(when, part.lpn..part.lpn + 1, &mut page)?;
         bytes.copy_from_slice(&page[part.within.clone()]);
         Ok(())
+    }
+
+    /// Reads bytes as they are, or were.
+    pub(crate) fn read_bytes(
+        &self,
+        when: When,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), DiskError> {
+        check_range(self.size(), offset, buffer.len() as u64)?;
+        let pages = Pages::of(offset, buffer.len() as u64);
+        let (front, rest) = buffer.split_at_mut(pages.front_bytes());
+        let (whole, back) = rest.split_at_mut(pages.whole_bytes());
+        if let Some(part) = &pages.front {
+            self.read_part(when, part, front)?;
+        }
+        self.read_pages(when, pages.whole, whole)?;
+        pages
+            .back
+            .map_or(Ok(()), |part| self.read_part(when, &part, back))
     }
 
     fn write_pages(&self, pages: Range<u32>, bytes: &[u8]) -> Result<(), DiskError> {
@@ -283,17 +329,7 @@ impl<M: Medium + 'static> BlockDevice for Disk<M> {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
-        check_range(self.size(), offset, buffer.len() as u64)?;
-        let pages = Pages::of(offset, buffer.len() as u64);
-        let (front, rest) = buffer.split_at_mut(pages.front_bytes());
-        let (whole, back) = rest.split_at_mut(pages.whole_bytes());
-        if let Some(part) = &pages.front {
-            self.read_part(part, front)?;
-        }
-        self.read_pages(pages.whole, whole)?;
-        pages
-            .back
-            .map_or(Ok(()), |part| self.read_part(&part, back))
+        self.read_bytes(When::Now, offset, buffer)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
