@@ -26,6 +26,7 @@ use crate::format::packed;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
 use crate::journal::{Journal, JournalError, Position};
+use crate::policies::watermarks;
 use crate::unit::{Units, read_slot};
 
 /// Numbers of an epoch: its events and openings begin at `epoch << EPOCH_SHIFT`, so none is used twice.
@@ -97,8 +98,8 @@ pub(crate) struct BlockLife {
     pub taken: u32,
 }
 
-/// Erased blocks whose space is kept for the blocks opened next, instead of going back to the file
-/// system and coming again.
+/// Erased blocks whose space is kept for the blocks opened next, beyond those that collection keeps free: a write to
+/// space that comes anew from the file system waits for its journal.
 const KEPT_BLOCKS: usize = 8;
 /// Of those beyond, as many are given back by one barrier.
 const MOST_DISCARDS: usize = 8;
@@ -398,14 +399,18 @@ impl<M: Medium> Nand<M> {
         Ok(())
     }
 
+    fn most_kept(&self) -> usize {
+        watermarks(self.id.blocks).high as usize + KEPT_BLOCKS
+    }
+
     /// Whether more blocks keep their space than should.
     pub(crate) fn keeps_too_many(&self) -> bool {
-        self.kept.len() > KEPT_BLOCKS
+        self.kept.len() > self.most_kept()
     }
 
     /// Discards up to so many of the blocks that are kept beyond a few; whether there are more.
     pub(crate) fn discard_kept(&mut self, most: usize) -> Result<bool, NandError> {
-        let beyond = self.kept.len().saturating_sub(KEPT_BLOCKS);
+        let beyond = self.kept.len().saturating_sub(self.most_kept());
         // The oldest ones are opened next.
         for _ in 0..most.min(beyond) {
             if let Some(&block) = self.kept.last() {

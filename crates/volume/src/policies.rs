@@ -30,9 +30,9 @@ pub fn ftl_options(id: &Identity) -> FtlOptions {
 const URGENT_BLOCKS: u32 = 2;
 /// One block in so many is kept free, so that collection is ahead of the host and the medium is synced for several
 /// blocks at a time.
-const KEPT_SHARE: u32 = 64;
+const KEPT_SHARE: u32 = 32;
 /// More than that are kept free on no volume.
-const MOST_KEPT: u32 = 16;
+const MOST_KEPT: u32 = 32;
 
 /// When collection starts and stops, on a volume of so many blocks.
 pub(crate) fn watermarks(blocks: u32) -> Watermarks {

@@ -27,6 +27,9 @@ use crate::layer::{Layer, Written};
 use crate::nand::{self, NandError, Place, StoredUnit};
 use crate::tables::TableStore;
 
+/// With so few blocks that can be written before a flush, it is waited for.
+const WAITING_BLOCKS: usize = 2;
+
 /// The state of a volume in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
@@ -462,12 +465,26 @@ impl<M: Medium> Volume<M> {
         }
     }
 
+    /// How far the host has come in using up the blocks that can be written before the next flush, from 0 to 1: nothing
+    /// as long as half of those are left that collection keeps free.
+    pub fn write_pressure(&self) -> f64 {
+        let core = self.layer.core();
+        let unsettled = core.unsettled_blocks();
+        if unsettled == 0 {
+            return 0.0;
+        }
+        let kept = core.options().collect.watermarks.low as usize;
+        let left = (core.free_blocks() as usize).saturating_sub(unsettled + WAITING_BLOCKS);
+        let enough = (kept / 2).max(1);
+        1.0 - left.min(enough) as f64 / enough as f64
+    }
+
     /// Whether the next block to be written may need a flush first: whoever can do that without holding others up,
     /// should.
     pub fn needs_flush(&self) -> bool {
         let core = self.layer.core();
         let unsettled = core.unsettled_blocks();
-        unsettled > 0 && unsettled + 2 >= core.free_blocks() as usize
+        unsettled > 0 && unsettled + WAITING_BLOCKS >= core.free_blocks() as usize
     }
 
     /// Programs everything that waits.

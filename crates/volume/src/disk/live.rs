@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_medium::Medium;
@@ -28,6 +29,9 @@ use crate::volume::Volume;
 const BATCH: u32 = 64;
 /// Pages that are trimmed or asked about under one hold of the lock.
 const LIGHT_BATCH: u32 = 1024;
+
+/// How long a write is delayed while the medium is synced, at most.
+const LONGEST_DELAY: Duration = Duration::from_millis(8);
 
 /// What tells the time, in nanoseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -117,9 +121,16 @@ impl<M: Medium + 'static> Disk<M> {
     }
 
     /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
-    /// others may use the volume.
+    /// others may use the volume. Before it comes to that all writes take a little longer, instead of a few as long
+    /// as the flush.
     fn hold_to_write(&self) -> Result<Held<'_, M>, DiskError> {
         let mut held = self.hold()?;
+        let pressure = held.volume()?.write_pressure();
+        if pressure > 0.0 && self.wake.is_heard() {
+            drop(held);
+            std::thread::sleep(LONGEST_DELAY.mul_f64(pressure));
+            held = self.hold()?;
+        }
         if held.volume()?.needs_flush() {
             drop(held);
             self.flush()?;

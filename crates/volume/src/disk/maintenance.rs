@@ -7,7 +7,7 @@
 //!
 //! Invariant: one thread a volume; it ends with its [`Maintainer`], or once the volume is closed or broken.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -40,6 +40,8 @@ pub(super) struct Wake {
     changed: Condvar,
     /// Changes so far.
     changes: AtomicU64,
+    /// Whether a thread listens.
+    heard: AtomicBool,
 }
 
 impl Wake {
@@ -55,7 +57,13 @@ impl Wake {
         }
     }
 
+    /// Whether somebody does what is to be done.
+    pub fn is_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+
     fn stop(&self) {
+        self.heard.store(false, Ordering::Relaxed);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.stopped = true;
         self.changed.notify_all();
@@ -98,10 +106,14 @@ impl Maintainer {
     /// There can be no more threads.
     pub fn start<M: Medium + 'static>(disk: &Arc<Disk<M>>) -> std::io::Result<Maintainer> {
         let (worked, stopped) = (Arc::clone(disk), Arc::clone(disk));
+        disk.wake.heard.store(true, Ordering::Relaxed);
         let thread = std::thread::Builder::new()
             .name("maintenance".to_owned())
             // Whoever uses a volume that failed is told so.
-            .spawn(move || while let Ok(true) = worked.maintain() {})?;
+            .spawn(move || {
+                while let Ok(true) = worked.maintain() {}
+                worked.wake.heard.store(false, Ordering::Relaxed);
+            })?;
         Ok(Maintainer {
             stop: Box::new(move || stopped.wake.stop()),
             thread: Some(thread),
