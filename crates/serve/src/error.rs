@@ -43,6 +43,9 @@ pub enum ServeError {
     /// The volume as a device.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// A trace that cannot be written.
+    #[error(transparent)]
+    Trace(#[from] flashlore_trace::Error),
     /// Sizes no volume can have.
     #[error(transparent)]
     Size(#[from] SizeError),

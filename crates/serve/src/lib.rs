@@ -10,6 +10,7 @@
 //! | [`control`] | the control socket: requests to a served volume |
 //! | [`clients`] | who uses a volume, counted |
 //! | [`exports`] | the volume and its instants as exports over NBD |
+//! | [`recording`] | what clients do, written down as a trace |
 //! | [`error`] | what can go wrong |
 //!
 //! A command does the same whether the volume is served or not: it sends its request through the control socket if
@@ -22,6 +23,7 @@ pub mod exports;
 pub mod home;
 pub mod moment;
 pub mod names;
+pub mod recording;
 pub mod request;
 pub mod service;
 

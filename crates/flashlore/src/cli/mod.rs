@@ -15,8 +15,8 @@ pub use trace::{
 };
 pub use volume::{
     CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, ImportArgs, InfoVolumeArgs,
-    LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RecoverArgs, ScrubArgs,
-    ServeArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs,
+    ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -77,6 +77,8 @@ pub enum Command {
     Create(CreateArgs),
     /// Serve a volume over NBD
     Serve(ServeArgs),
+    /// Serve a volume and record what clients do as a trace
+    Record(RecordArgs),
     /// Mount a volume as a file, with its instants beside it
     Mount(MountArgs),
     /// Show the state of a volume

@@ -5,7 +5,7 @@
 //! | [`device`] | `trait BlockDevice`, its errors, what a range may be asked about |
 //! | [`live`] | the present of a volume, writable |
 //! | [`instant`] | one instant of it, read-only |
-//! | [`filters`] | devices around a device: counting, delaying, failing |
+//! | [`filters`] | devices around a device: counting, delaying, failing, recording |
 //!
 //! Inside: `range` cuts ranges of bytes into pages, `commit` lets flushes that come together share one.
 

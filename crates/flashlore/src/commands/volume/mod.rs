@@ -3,7 +3,7 @@
 //! | module | commands |
 //! |---|---|
 //! | [`mod@create`] | `create` |
-//! | [`mod@serve`] | `serve` |
+//! | [`mod@serve`] | `serve`, `record` |
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
 //! | [`state`] | `info` |
@@ -34,7 +34,7 @@ pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
 pub use inspect::{check, dump, scrub};
 pub use mount::mount;
-pub use serve::serve;
+pub use serve::{record, serve};
 pub use state::info;
 
 use crate::cli::VolumeArgs;
