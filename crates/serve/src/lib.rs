@@ -11,6 +11,7 @@
 //! | [`clients`] | who uses a volume, counted |
 //! | [`exports`] | the volume and its instants as exports over NBD |
 //! | [`recording`] | what clients do, written down as a trace |
+//! | [`metrics`] | metrics and health over HTTP |
 //! | [`error`] | what can go wrong |
 //!
 //! A command does the same whether the volume is served or not: it sends its request through the control socket if
@@ -21,6 +22,7 @@ pub mod control;
 pub mod error;
 pub mod exports;
 pub mod home;
+pub mod metrics;
 pub mod moment;
 pub mod names;
 pub mod recording;

@@ -10,7 +10,7 @@ use super::VolumeArgs;
 /// Flags of `serve`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  flashlore serve disk\n  \
-                        flashlore serve disk --listen 127.0.0.1:10809\n  \
+                        flashlore serve disk --listen 127.0.0.1:10809 --metrics 9100\n  \
                         flashlore serve disk --listen 0.0.0.0:10809 --tls-certificate cert.pem --tls-key key.pem\n\n\
                         Runs until SIGTERM or SIGINT, then answers what was asked, takes a checkpoint and ends.\n\
                         Exports: the volume by its directory's name (or no name), and NAME@INSTANT read-only,\n\
@@ -70,6 +70,9 @@ pub struct ServingArgs {
     /// Allow addresses that other machines can reach without encryption
     #[arg(long)]
     pub insecure: bool,
+    /// Answer GET /metrics (Prometheus) and GET /health at HOST:PORT, or at PORT of this machine alone
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<String>,
     /// The most clients at once
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub connections: usize,

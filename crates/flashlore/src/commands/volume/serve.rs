@@ -9,9 +9,10 @@ use flashlore_medium::FileMedium;
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
 use flashlore_serve::Home;
 use flashlore_serve::exports::Exports;
+use flashlore_serve::metrics::Metrics;
 use flashlore_serve::recording::{Options, Recording};
 use flashlore_sim::config::{Nanos, Share};
-use flashlore_volume::disk::filters::{Delay, Fault, Filtered, Recorded};
+use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered, Recorded};
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk};
 
@@ -36,6 +37,29 @@ fn address(text: &str) -> Result<Address, CliError> {
             "expected HOST:PORT or a path of a Unix socket, found {text:?}"
         ))
     })
+}
+
+/// Where metrics are answered: a port alone is one of this machine.
+fn metrics_address(text: &str, insecure: bool) -> Result<SocketAddr, CliError> {
+    let local = || {
+        Some(SocketAddr::from((
+            [127, 0, 0, 1],
+            text.parse::<u16>().ok()?,
+        )))
+    };
+    let resolved = || text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    let address = local().or_else(resolved).ok_or_else(|| {
+        CliError::Usage(format!(
+            "--metrics: expected HOST:PORT or a port, found {text:?}"
+        ))
+    })?;
+    match insecure || address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(CliError::Usage(format!(
+            "--metrics: {address} can be reached from other machines, and metrics are not encrypted: \
+             allow it with --insecure"
+        ))),
+    }
 }
 
 fn tls(args: &ServingArgs) -> Result<TlsPolicy, CliError> {
@@ -183,6 +207,15 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     if let Some(recording) = &recording {
         live = Arc::new(Recorded::new(live, Arc::clone(recording)));
     }
+    let mut metrics = None;
+    if let Some(text) = &args.metrics {
+        let address = metrics_address(text, args.insecure)?;
+        let count = Count::default();
+        live = Arc::new(Filtered::new(live, count.clone()));
+        let answers = Metrics::new(Arc::clone(&service), count, args.read_only);
+        let endpoint = answers.listen(address);
+        metrics = Some(endpoint.map_err(|source| CliError::serve(&args.volume.directory, source))?);
+    }
     let exports = Exports::new(Arc::clone(&service), live, args.read_only);
     let server = Arc::new(listen(args, service.home(), exports)?);
     let dropper = Arc::downgrade(&server);
@@ -192,6 +225,9 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
         }
     }));
     let control = running.control()?;
+    if let Some(metrics) = &metrics {
+        tell(&format!("metrics at http://{}/metrics", metrics.address()));
+    }
     for address in server.addresses() {
         let encrypted = args.tls_certificate.is_some();
         let name = service.home().name();
@@ -203,6 +239,7 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     drop(control);
     let drained = server.drain(duration(args.drain));
     let finished = recording.map_or(Ok(()), |recording| finish(&recording));
+    drop(metrics);
     let closed = running.close(match drained {
         true => None,
         false => Some("some clients did not take their answers and were"),
