@@ -1,5 +1,6 @@
 //! The command line as clap derives it. What a flag means to users stands here and nowhere else.
 
+mod definition;
 mod reproduce;
 mod run;
 mod trace;
@@ -8,6 +9,7 @@ mod volume;
 use clap::{Parser, Subcommand};
 use flashlore_trace::Format;
 
+pub use definition::{CompletionShell, CompletionsArgs, ManArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{
@@ -108,6 +110,10 @@ pub enum Command {
     Scrub(ScrubArgs),
     /// Show what lies on the medium of a volume, in words
     Dump(DumpArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(ManArgs),
 }
 
 /// Flags of `systems` and `devices`.

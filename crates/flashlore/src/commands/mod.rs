@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod characterize;
+mod definition;
 mod demo;
 mod fit;
 mod list;
@@ -49,6 +50,8 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Check(args) => volume::check(&args),
         Command::Scrub(args) => volume::scrub(&args),
         Command::Dump(args) => volume::dump(&args),
+        Command::Completions(args) => definition::completions(&args),
+        Command::Man(args) => definition::man(&args),
         Command::Rerun(args) => rerun::rerun(&args),
     }
 }

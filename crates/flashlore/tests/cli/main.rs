@@ -3,6 +3,7 @@
 
 mod characterize;
 mod compare;
+mod definition;
 mod demo;
 mod errors;
 mod fit;
