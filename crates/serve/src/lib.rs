@@ -11,6 +11,7 @@
 //! | [`clients`] | who uses a volume, counted |
 //! | [`exports`] | the volume and its instants as exports over NBD |
 //! | [`recording`] | what clients do, written down as a trace |
+//! | [`load`] | a load on a device, to see how fast it is |
 //! | [`metrics`] | metrics and health over HTTP |
 //! | [`error`] | what can go wrong |
 //!
@@ -22,6 +23,7 @@ pub mod control;
 pub mod error;
 pub mod exports;
 pub mod home;
+pub mod load;
 pub mod metrics;
 pub mod moment;
 pub mod names;

@@ -118,7 +118,9 @@ impl Samples {
 
 fn exchange(address: SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     stream.write_all(request).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -154,10 +156,16 @@ fn counters_equal_the_truth_after_a_known_sequence() {
         ("flashlore_requests_total{kind=\"zero\"}", 1.0),
         ("flashlore_requests_total{kind=\"flush\"}", 1.0),
         ("flashlore_request_bytes_total{kind=\"write\"}", 6.0 * page),
-        ("flashlore_request_bytes_total{kind=\"read\"}", 3.0 * page + 10.0),
+        (
+            "flashlore_request_bytes_total{kind=\"read\"}",
+            3.0 * page + 10.0,
+        ),
         ("flashlore_request_errors_total{kind=\"read\"}", 1.0),
         ("flashlore_request_seconds_count{kind=\"write\"}", 6.0),
-        ("flashlore_request_seconds_bucket{kind=\"write\",le=\"+Inf\"}", 6.0),
+        (
+            "flashlore_request_seconds_bucket{kind=\"write\",le=\"+Inf\"}",
+            6.0,
+        ),
         ("flashlore_size_bytes", 256.0 * page),
         // Pages 0 to 2 hold two values; the values of pages 3 and 4 are old versions' alone, but for that of page 4.
         ("flashlore_logical_bytes", 3.0 * page),

@@ -16,9 +16,10 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, ImportArgs, InfoVolumeArgs,
-    LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs,
-    ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    BenchArgs, BenchPattern, CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs,
+    ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs,
+    RecordArgs, RecoverArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand, SnapshotListArgs,
+    VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -110,6 +111,8 @@ pub enum Command {
     Scrub(ScrubArgs),
     /// Show what lies on the medium of a volume, in words
     Dump(DumpArgs),
+    /// Measure how fast a volume is under a load
+    Bench(BenchArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command

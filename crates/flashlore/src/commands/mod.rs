@@ -50,6 +50,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Check(args) => volume::check(&args),
         Command::Scrub(args) => volume::scrub(&args),
         Command::Dump(args) => volume::dump(&args),
+        Command::Bench(args) => volume::bench(&args),
         Command::Completions(args) => definition::completions(&args),
         Command::Man(args) => definition::man(&args),
         Command::Rerun(args) => rerun::rerun(&args),

@@ -47,8 +47,14 @@ fn a_served_volume_tells_what_its_clients_do() {
 fn metrics_are_for_this_machine_unless_told_otherwise() {
     let place = place();
     for (address, expected) in [
-        ("0.0.0.0:9100", "0.0.0.0:9100 can be reached from other machines"),
-        ("somewhere", "expected HOST:PORT or a port, found \"somewhere\""),
+        (
+            "0.0.0.0:9100",
+            "0.0.0.0:9100 can be reached from other machines",
+        ),
+        (
+            "somewhere",
+            "expected HOST:PORT or a port, found \"somewhere\"",
+        ),
         ("70000", "expected HOST:PORT or a port, found \"70000\""),
     ] {
         let message = place.run(&["serve", "disk", "--metrics", address]).fails(2);

@@ -2,6 +2,7 @@
 //!
 //! | module | commands |
 //! |---|---|
+//! | [`mod@bench`] | `bench` |
 //! | [`create`] | `create`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
@@ -12,10 +13,12 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+mod bench;
 mod create;
 mod history;
 mod serve;
 
+pub use bench::{BenchArgs, BenchPattern};
 pub use create::{CreateArgs, MountArgs, OnPressure, VolumeSystem};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
