@@ -45,7 +45,7 @@ pub enum ServeError {
     Disk(#[from] DiskError),
     /// A trace that cannot be written.
     #[error(transparent)]
-    Trace(#[from] flashlore_trace::Error),
+    Trace(Box<flashlore_trace::Error>),
     /// Sizes no volume can have.
     #[error(transparent)]
     Size(#[from] SizeError),
@@ -57,6 +57,12 @@ pub enum ServeError {
         /// Whether another request would help.
         usage: bool,
     },
+}
+
+impl From<flashlore_trace::Error> for ServeError {
+    fn from(error: flashlore_trace::Error) -> Self {
+        ServeError::Trace(Box::new(error))
+    }
 }
 
 impl ServeError {

@@ -70,7 +70,7 @@ impl Load {
         let places = (size / self.bytes as u64).max(1);
         let drawn = draws.next_u64();
         let place = match self.pattern.random {
-            true => (u128::from(drawn) * u128::from(places) >> 64) as u64,
+            true => ((u128::from(drawn) * u128::from(places)) >> 64) as u64,
             false => number % places,
         };
         Request {

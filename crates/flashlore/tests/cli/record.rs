@@ -146,3 +146,40 @@ fn pages_elsewhere_are_pointed_out_and_one_file_cannot_be_both() {
     let message = place.run(&["record", "disk", "nowhere/c.parquet"]).fails(1);
     assert!(message.contains("nowhere/c.parquet"), "{message}");
 }
+
+/// No file of the program may be longer than 32 MiB: the volume's is not, but the pages' would be.
+#[test]
+fn a_recording_that_cannot_be_written_ends_and_the_volume_goes_on() {
+    let place = place();
+    let limited = "trap '' XFSZ; ulimit -f 65536; exec \"$0\" \"$@\"";
+    let program = env!("CARGO_BIN_EXE_flashlore");
+    let record = [
+        "record",
+        "disk",
+        "full.parquet",
+        "--content",
+        "full.pages.zst",
+    ];
+    let shell = ["-c", limited, program];
+    let server = Server::spawn(&place, "sh", &[&shell[..], &record].concat());
+    let mut client = server.open("disk");
+    let mut state = 1_u64;
+    let mut bytes = vec![0; 1 << 20];
+    for _ in 0..40 {
+        for byte in &mut bytes {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *byte = state as u8;
+        }
+        assert_eq!(client.write(0, &bytes).unwrap(), 0);
+    }
+    let (code, said) = server.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot write"), "{said}");
+    assert!(said.contains("full.pages.zst"), "{said}");
+    let left = fs::read_dir(place.path("")).unwrap().count();
+    assert_eq!(left, 1, "the volume alone");
+    assert_eq!(place.run(&["export", "disk", "out.raw"]).code, 0);
+    assert!(fs::read(place.path("out.raw")).unwrap() == bytes);
+}

@@ -24,7 +24,12 @@ impl Server {
 
     /// A command that serves the volume `disk`.
     pub fn run(place: &Place, args: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
+        Server::spawn(place, env!("CARGO_BIN_EXE_flashlore"), args)
+    }
+
+    /// A program that does that.
+    pub fn spawn(place: &Place, program: &str, args: &[&str]) -> Server {
+        let mut child = Command::new(program)
             .args(args)
             .current_dir(place.path(""))
             .stderr(Stdio::piped())

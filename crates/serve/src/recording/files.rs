@@ -28,6 +28,9 @@ pub(super) enum Message {
     },
 }
 
+/// The thread that writes; it answers the number of records.
+pub(super) type Writer = JoinHandle<Result<u64, ServeError>>;
+
 /// The files of a recording. They have names once they are complete.
 pub(super) struct Files {
     trace: NativeFile,
@@ -53,9 +56,8 @@ impl Files {
         })
     }
 
-    /// Starts the thread. It ends when the sender is dropped, or at the first failure; it answers the number of
-    /// records.
-    pub fn start(self) -> io::Result<(SyncSender<Message>, JoinHandle<Result<u64, ServeError>>)> {
+    /// Starts the thread. It ends when the sender is dropped, or at the first failure.
+    pub fn start(self) -> io::Result<(SyncSender<Message>, Writer)> {
         let (sender, receiver) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new().name("recording".into());
         let writer = thread.spawn(move || self.run(&receiver))?;

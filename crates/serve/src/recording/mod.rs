@@ -31,7 +31,7 @@ use flashlore_volume::disk::filters::record::{Done, Log};
 use flashlore_volume::disk::live::Clock;
 
 use crate::error::ServeError;
-use files::{Files, Message};
+use files::{Files, Message, Writer};
 use order::{Content, Entry, Order};
 
 /// Bytes of requests that ended before an earlier one, at most: then new ones wait.
@@ -82,7 +82,7 @@ pub struct Recording {
     state: Mutex<State>,
     /// Something that was held was written down.
     written: Condvar,
-    writer: Mutex<Option<JoinHandle<Result<u64, ServeError>>>>,
+    writer: Mutex<Option<Writer>>,
 }
 
 /// What was recorded.
