@@ -2,8 +2,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`order`] | requests that have begun, brought back into the order in which they did |
-//! | [`files`] | the thread that writes the files |
+//! | `order` | requests that have begun, brought back into the order in which they did |
+//! | `files` | the thread that writes the files |
 //!
 //! The device tells a [`Recording`] what happened ([`flashlore_volume::disk::filters::record`]). Pages are hashed by
 //! whoever asked; a digest becomes a value number when its request is written down, so that values are numbered in the
@@ -12,8 +12,8 @@
 //! Invariants: records stand in the order in which requests began, with the times of that; each request that was
 //! answered before the end is in the trace, or the end says how many are not. The files appear when they are complete.
 //!
-//! Memory: [`MOST_HELD`] bytes of requests that wait for one before them, [`files::QUEUE`] messages of at most
-//! [`PIECE`] pages, one row group, and 16 bytes and a place in a table for each distinct page, of which there are at
+//! Memory: `MOST_HELD` bytes of requests that wait for one before them, `files::QUEUE` messages of at most
+//! `PIECE` pages, one row group, and 16 bytes and a place in a table for each distinct page, of which there are at
 //! most [`Options::most_values`]: then the recording ends, and the volume goes on without it.
 
 mod files;
