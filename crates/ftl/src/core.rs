@@ -70,6 +70,8 @@ pub struct Core<F: Flash, K = Resident> {
     /// Where victims are to be sealed before the window of old versions.
     pub(crate) seal_times: Option<SealTimes>,
     pub(crate) jobs: Vec<Job>,
+    /// Units that collection owes for what the host wrote, in 256ths.
+    pub(crate) owed: u32,
     /// Background erases that are not over, with their pools.
     pub(crate) erasing: Vec<(BlockId, usize)>,
     pub(crate) counters: Counters,
@@ -181,6 +183,7 @@ where
             pools,
             low_pools: 0,
             jobs: Vec::new(),
+            owed: 0,
             erasing: Vec::new(),
             present: 0,
             finished: Vec::new(),
@@ -236,6 +239,11 @@ where
     /// Whether a unit waits in a page buffer.
     pub fn is_buffered(&self, ppn: Ppn) -> bool {
         self.buffered(ppn).is_some()
+    }
+
+    /// Blocks of the device that were freed since the last barrier: they are free, and written only after one.
+    pub fn unsettled_blocks(&self) -> usize {
+        self.unsettled.len()
     }
 
     /// The stream that has a block open.
@@ -315,7 +323,7 @@ where
         self.flash.advance(until, &mut self.finished);
         self.present = until;
         // Of a block that the host took while its erase ran, the end is reported all the same.
-        if !self.finished.is_empty() && self.options.collect.mode == Mode::Background {
+        if !self.finished.is_empty() && self.options.collect.mode.has_jobs() {
             self.take_erased();
         }
         Ok(())
@@ -514,8 +522,7 @@ where
         if self.options.collect.trigger == Trigger::Allocation {
             self.collect_pool(map, at, pool)?;
         }
-        let background = self.options.collect.mode == Mode::Background;
-        if background && !self.is_open(plane, stream) && !self.may_open(plane) {
+        if !self.is_open(plane, stream) && self.is_urgent(plane) {
             self.collect_urgently(map, at, pool)?;
         }
         if self.is_open(plane, stream) {
@@ -537,6 +544,17 @@ where
     pub(crate) fn may_open(&self, plane: PlaneId) -> bool {
         let pool = self.layout.pool_of(plane);
         !self.planes[plane.index()].free.is_empty() && self.pools[pool].free >= 2
+    }
+
+    /// Whether collection that is a job has not kept pace: the host has to wait for it.
+    pub(crate) fn is_urgent(&self, plane: PlaneId) -> bool {
+        match self.options.collect.mode {
+            Mode::Foreground => false,
+            Mode::Background => !self.may_open(plane),
+            Mode::Stepped { urgent } => {
+                !self.may_open(plane) || self.pools[self.layout.pool_of(plane)].free <= urgent
+            }
+        }
     }
 
     /// Before an operation is handed to a die: collects the pools of that die that are low.
@@ -617,7 +635,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn barrier(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
-        self.flush_all(at)?;
+        self.flush_news(at)?;
         self.flash.barrier()?;
         self.unsettled.clear();
         self.barriers += 1;
@@ -631,7 +649,7 @@ where
     /// # Errors
     /// A failure of the device.
     pub fn begin_barrier(&mut self, at: Time) -> Result<OpenBarrier, FtlError<F::Error>> {
-        self.flush_all(at)?;
+        self.flush_news(at)?;
         Ok(OpenBarrier {
             barriers: self.barriers,
             freed: self.unsettled.len(),
@@ -672,7 +690,7 @@ where
                 self.low_pools - 1
             };
         }
-        if self.options.collect.mode == Mode::Background {
+        if self.options.collect.mode.has_jobs() {
             let record = &mut self.pools[pool];
             record.filling = low || (record.filling && record.free <= marks.high);
             if record.filling {
@@ -765,6 +783,9 @@ where
         page: PageId,
         asker: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
+        if !waits(stream) {
+            self.drop_stale_copies(plane, stream, page);
+        }
         let buffer = &mut self.planes[plane.index()].buffers[stream as usize];
         let cause = cause_of(stream);
         self.partial_pages -= u32::from(waits(stream));
@@ -787,6 +808,19 @@ where
         buffer.units.clear();
         buffer.tags.clear();
         Ok(done)
+    }
+
+    /// A copy that waited for more of its victim may have lost its referrer since: its owner may name something
+    /// else by now. The unit that fills the page has just been moved.
+    fn drop_stale_copies(&mut self, plane: PlaneId, stream: Stream, page: PageId) {
+        let first = self.geometry.first_unit_of_page(page).0;
+        let units = &mut self.planes[plane.index()].buffers[stream as usize].units;
+        let waited = units.len() - 1;
+        for (ppn, unit) in (first..).zip(&mut units[..waited]) {
+            if matches!(unit, Unit::Copy { .. }) && !self.blocks.is_valid(Ppn(ppn)) {
+                *unit = Unit::Pad;
+            }
+        }
     }
 
     /// Programs the partly filled page of a stream, padded.
@@ -842,15 +876,33 @@ where
         Ok(())
     }
 
-    /// The same, and what collection wrote in another form: it is no copy of anything that is still there.
+    /// The same for collection: then nothing waits in a page buffer any more.
     ///
     /// # Errors
     /// A failure of the device.
     pub fn flush_all(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.flush_with(at, |_| true)
+    }
+
+    /// The same for what collection wrote in another form: it is no copy of anything that is still there, as the
+    /// rest of what waits for more of a victim.
+    fn flush_news(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+        self.flush_with(at, |unit| matches!(unit, Unit::New { .. }))
+    }
+
+    fn flush_with(
+        &mut self,
+        at: Time,
+        due: impl Fn(&Unit<F::Page>) -> bool,
+    ) -> Result<(), FtlError<F::Error>> {
         self.flush(at)?;
         for stream in [Stream::Gc, Stream::LogGc] {
             for lane in 0..self.layout.lanes().len() {
-                self.pad(self.layout.lanes()[lane], stream, at)?;
+                let plane = self.layout.lanes()[lane];
+                let waiting = &self.planes[plane.index()].buffers[stream as usize].units;
+                if waiting.iter().any(&due) {
+                    self.pad(plane, stream, at)?;
+                }
             }
         }
         Ok(())
@@ -1036,7 +1088,7 @@ fn from_buffer(ready: Ready) -> Completion {
 
 /// Whether background collection fills the blocks that the host fills, a step now and then.
 fn fills_with_copies(options: &FtlOptions) -> bool {
-    options.collect.mode == Mode::Background && options.streams == Streams::Shared
+    options.collect.mode.has_jobs() && options.streams == Streams::Shared
 }
 
 /// Whether somebody waits for what is in a page buffer of the stream, so that it is flushed in time.

@@ -18,6 +18,19 @@ pub enum Mode {
     Foreground,
     /// In idle gaps, one page at a time; in the host's way only when nothing else is left.
     Background,
+    /// One page at a time, whenever the caller says so ([`crate::core::Core::collect_step`]): for a device that
+    /// has no idle gaps of its own. In the host's way while so few blocks of a pool are free, or fewer.
+    Stepped {
+        /// Free blocks.
+        urgent: u32,
+    },
+}
+
+impl Mode {
+    /// Whether a collection is a job that goes on page by page.
+    pub fn has_jobs(self) -> bool {
+        self != Mode::Foreground
+    }
 }
 
 /// When a foreground collection looks at the watermark.

@@ -14,7 +14,6 @@ use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Relocate;
-use crate::options::Mode;
 
 /// A search follows after so many erases, as a share of the pool's blocks.
 const BLOCKS_PER_SEARCH: u32 = 16;
@@ -52,7 +51,7 @@ where
         if !uneven || self.pools[pool].free < 2 {
             return Ok(());
         }
-        if self.options.collect.mode == Mode::Background {
+        if self.options.collect.mode.has_jobs() {
             self.begin_wear_job(pool, coldest);
             return Ok(());
         }

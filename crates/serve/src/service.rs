@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::FileMedium;
 use flashlore_volume::disk::live::Clock;
-use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice};
+use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice, Maintainer};
 use flashlore_volume::{
     Encoding, Finding, HistoryStatus, Identity, Policy, Survey, Volume, VolumeError,
 };
@@ -25,8 +25,10 @@ use crate::request::{
 const PAGE: u64 = 4096;
 /// Changes further apart than this, in nanoseconds, are told as two.
 const STRETCH: u64 = 1_000_000_000;
-/// Addresses of one step of a scrub.
-const SCRUB_STEP: u32 = 1024;
+/// Addresses of one step of a scrub, which others wait for.
+const SCRUB_STEP: u32 = 32;
+/// Steps for one request.
+const SCRUB_STEPS: u32 = 64;
 
 /// An open volume with its names.
 pub struct Service {
@@ -36,6 +38,8 @@ pub struct Service {
     clients: Arc<Clients>,
     /// Findings so far.
     findings: Mutex<Vec<Finding>>,
+    /// Until it is closed.
+    maintainer: Mutex<Option<Maintainer>>,
 }
 
 /// The name of the system that a volume is.
@@ -86,16 +90,21 @@ impl Service {
     /// A service of an open volume.
     ///
     /// # Errors
-    /// The names cannot be read.
+    /// The names cannot be read, or there can be no more threads.
     pub fn new(
         home: Home,
         volume: Volume<Arc<FileMedium>>,
         clock: Clock,
     ) -> Result<Self, ServeError> {
         let names = Mutex::new(home.load_names()?);
+        let disk = Arc::new(Disk::new(volume, clock));
+        let maintainer = Maintainer::start(&disk);
+        let maintainer =
+            maintainer.map_err(|error| ServeError::Refused(format!("no thread: {error}")))?;
         Ok(Service {
             home,
-            disk: Arc::new(Disk::new(volume, clock)),
+            disk,
+            maintainer: Mutex::new(Some(maintainer)),
             names,
             clients: Arc::default(),
             findings: Mutex::default(),
@@ -530,11 +539,19 @@ impl Service {
     }
 
     fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
-        let step = self.disk.with(|volume| volume.scrub(from, SCRUB_STEP))?;
+        let (mut next, mut read) = (Some(from), 0);
+        for _ in 0..SCRUB_STEPS {
+            let Some(from) = next else {
+                break;
+            };
+            let step = self.disk.with(|volume| volume.scrub(from, SCRUB_STEP))?;
+            next = step.next;
+            read += u64::from(step.read);
+        }
         let findings = self.note_findings()?;
         Ok(Answer::Scrubbed {
-            next: step.next,
-            read: u64::from(step.read),
+            next,
+            read,
             findings: findings.iter().map(unreadable).collect(),
         })
     }
@@ -544,6 +561,8 @@ impl Service {
     /// # Errors
     /// The store failed, or it was closed before.
     pub fn close(&self) -> Result<(), DiskError> {
+        let maintainer = self.maintainer.lock();
+        drop(maintainer.unwrap_or_else(PoisonError::into_inner).take());
         self.disk.close()
     }
 }

@@ -75,12 +75,15 @@ impl Journal {
         }
     }
 
-    /// Goes on at the start of the segment that follows a checkpoint. What was not written belongs to
-    /// events the checkpoint holds.
-    pub fn restart(&mut self, checkpoint: u64) {
+    /// A checkpoint holds all that has gathered.
+    pub fn forget(&mut self) {
         self.entries.clear();
         self.values.clear();
         self.value_bytes = 0;
+    }
+
+    /// Goes on at the start of the segment that follows a checkpoint.
+    pub fn restart(&mut self, checkpoint: u64) {
         self.position = Position::start(checkpoint);
     }
 
@@ -111,10 +114,10 @@ impl Journal {
         self.entries.is_empty() && self.values.is_empty()
     }
 
-    /// Whether half of the segment is in use: what one call may add must always fit.
-    pub fn is_half_full(&self) -> bool {
+    /// Whether one part in so many of the segment is in use. Half is left free: what one call may add must always fit.
+    pub fn is_full_to(&self, part: u64) -> bool {
         let waiting = Batch::bytes(self.entries.len(), self.value_bytes, self.alignment) as u64;
-        (self.position.offset + waiting) * 2 > self.capacity
+        (self.position.offset + waiting) * part > self.capacity
     }
 
     /// Writes what has gathered, or an empty batch that only says how much is durable.

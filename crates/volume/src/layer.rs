@@ -104,6 +104,10 @@ pub(crate) trait Layer<M: Medium>: Send {
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
     /// Erases the blocks in which nothing is needed.
     fn reclaim_empty(&mut self) -> Result<(), LayerError>;
+    /// Before each write: the steps that collection owes.
+    fn keep_pace(&mut self) -> Result<(), LayerError>;
+    /// One step of collection; whether there was anything to do.
+    fn collect_step(&mut self) -> Result<bool, LayerError>;
     /// Pages stored.
     fn stored(&self) -> u64;
     /// What deduplication counted.
@@ -231,6 +235,14 @@ impl<M: Medium> Layer<M> for Plain<M> {
 
     fn reclaim_empty(&mut self) -> Result<(), LayerError> {
         self.ftl.reclaim_empty(0)
+    }
+
+    fn keep_pace(&mut self) -> Result<(), LayerError> {
+        self.ftl.keep_pace()
+    }
+
+    fn collect_step(&mut self) -> Result<bool, LayerError> {
+        self.ftl.collect_step()
     }
 
     fn stored(&self) -> u64 {
@@ -505,6 +517,14 @@ where
 
     fn reclaim_empty(&mut self) -> Result<(), LayerError> {
         self.ftl.reclaim_empty(0)
+    }
+
+    fn keep_pace(&mut self) -> Result<(), LayerError> {
+        self.ftl.keep_pace()
+    }
+
+    fn collect_step(&mut self) -> Result<bool, LayerError> {
+        self.ftl.collect_step()
     }
 
     fn stored(&self) -> u64 {

@@ -61,4 +61,4 @@ pub use history::HistoryStatus;
 pub use memory::memory_needed;
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
-pub use volume::{OpenFlush, Status, StoredAs, Survey, Volume};
+pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, StoredAs, Survey, Volume};

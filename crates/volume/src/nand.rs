@@ -24,7 +24,7 @@ use crate::dirty::DirtyPages;
 use crate::encoder::{PackedValue, SharedWaiting};
 use crate::format::packed;
 use crate::format::record::RECORD_BYTES;
-use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Slot};
+use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
 use crate::journal::{Journal, JournalError, Position};
 use crate::unit::{Units, read_slot};
 
@@ -100,6 +100,8 @@ pub(crate) struct BlockLife {
 /// Erased blocks whose space is kept for the blocks opened next, instead of going back to the file
 /// system and coming again.
 const KEPT_BLOCKS: usize = 8;
+/// Of those beyond, as many are given back by one barrier.
+const MOST_DISCARDS: usize = 8;
 
 /// A write since the checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,21 @@ pub(crate) struct OpenBarrier {
     sequence: u64,
     /// Blocks that may be erased after it.
     erased: usize,
+}
+
+/// A checkpoint whose tables are written and whose root is not durable yet.
+struct OpenCheckpoint {
+    /// Its number.
+    checkpoint: u64,
+    /// Its root.
+    root: AlignedBuf,
+    /// Whether the root is written; before that the tables must be durable.
+    is_written: bool,
+    /// The last event it holds, and how many were young then.
+    sequence: u64,
+    young_count: u64,
+    /// The start of the window in its root.
+    window: u64,
 }
 
 /// Flash on a medium.
@@ -175,6 +192,7 @@ pub struct Nand<M> {
     /// or the checkpoint, says it.
     window: u64,
     window_noted: u64,
+    open_checkpoint: Option<OpenCheckpoint>,
     failed: Option<String>,
 }
 
@@ -236,6 +254,7 @@ impl<M: Medium> Nand<M> {
             bad: HashSet::new(),
             window: found.window,
             window_noted: found.window_noted,
+            open_checkpoint: None,
             failed: None,
         }
     }
@@ -300,6 +319,7 @@ impl<M: Medium> Nand<M> {
 
     pub(crate) fn write_journal(&mut self) -> Result<(), NandError> {
         self.writable()?;
+        self.finish_checkpoint()?;
         if self.window > self.window_noted {
             self.window_noted = self.window;
             self.journal.push(Entry::Window {
@@ -342,6 +362,8 @@ impl<M: Medium> Nand<M> {
     /// The first half of a barrier: everything up to the last event leaves for the medium. Once the medium has
     /// been synced, [`Nand::end_barrier`] takes what this answers.
     pub(crate) fn begin_barrier(&mut self) -> Result<OpenBarrier, NandError> {
+        // What its tables hold is not in the journal.
+        self.finish_checkpoint()?;
         self.note_waiting();
         if !self.journal.is_empty() || self.window > self.window_noted {
             self.write_journal()?;
@@ -371,15 +393,26 @@ impl<M: Medium> Nand<M> {
 
     /// What was erased before a barrier goes back to the medium, but for a few blocks.
     fn erase_pending(&mut self, count: usize) -> Result<(), NandError> {
-        let erased: Vec<BlockId> = self.pending.drain(..count).collect();
-        for block in erased {
-            if self.kept.len() < KEPT_BLOCKS {
-                self.kept.push(block);
-            } else {
+        self.kept.extend(self.pending.drain(..count));
+        self.discard_kept(MOST_DISCARDS)?;
+        Ok(())
+    }
+
+    /// Whether more blocks keep their space than should.
+    pub(crate) fn keeps_too_many(&self) -> bool {
+        self.kept.len() > KEPT_BLOCKS
+    }
+
+    /// Discards up to so many of the blocks that are kept beyond a few; whether there are more.
+    pub(crate) fn discard_kept(&mut self, most: usize) -> Result<bool, NandError> {
+        let beyond = self.kept.len().saturating_sub(KEPT_BLOCKS);
+        // The oldest ones are opened next.
+        for _ in 0..most.min(beyond) {
+            if let Some(&block) = self.kept.last() {
                 self.discard(block)?;
             }
         }
-        Ok(())
+        Ok(self.keeps_too_many())
     }
 
     /// What a free block held before goes back to the medium; after a barrier.
@@ -402,16 +435,82 @@ impl<M: Medium> Nand<M> {
         discarded.map_err(|error| self.failed_with(error))
     }
 
-    /// A checkpoint holds everything: nothing is young any more, and the journal starts anew.
-    pub(crate) fn after_checkpoint(&mut self, checkpoint: u64) -> Result<(), NandError> {
-        self.since = self.sequence;
-        self.durable = self.sequence;
-        self.young.clear();
-        self.young_count = 0;
-        self.dead.clear();
-        self.window_noted = self.window;
+    /// The number of the last checkpoint.
+    pub(crate) fn checkpoint(&self) -> u64 {
+        self.journal.segment()
+    }
+
+    /// The checkpoint that has begun and not ended.
+    pub(crate) fn open_checkpoint(&self) -> Option<u64> {
+        self.open_checkpoint.as_ref().map(|open| open.checkpoint)
+    }
+
+    /// All tables of a checkpoint are written: they hold everything up to the last event. The medium is to be
+    /// synced, then the root is written ([`Nand::write_root`]), the medium synced again, and the checkpoint ended
+    /// ([`Nand::end_checkpoint`]). In between the volume may be used. Until the end nothing is written to the journal:
+    /// whoever has to finishes the checkpoint first.
+    pub(crate) fn begin_checkpoint(&mut self, root: &Root) {
+        let mut bytes = AlignedBuf::zeroed(self.areas.root_bytes as usize);
+        root.encode(&self.id.key, self.areas.root(root.checkpoint), &mut bytes);
+        // The tables hold what has gathered.
+        self.journal.forget();
+        self.open_checkpoint = Some(OpenCheckpoint {
+            checkpoint: root.checkpoint,
+            root: bytes,
+            is_written: false,
+            sequence: root.sequence,
+            young_count: self.young_count,
+            window: self.window,
+        });
+    }
+
+    /// The tables of a checkpoint are durable: its root is written, unless the checkpoint has been finished
+    /// since, or its root has.
+    pub(crate) fn write_root(&mut self, checkpoint: u64) -> Result<(), NandError> {
+        let at = self.areas.root(checkpoint);
+        let Some(open) = &mut self.open_checkpoint else {
+            return Ok(());
+        };
+        if open.checkpoint != checkpoint || open.is_written {
+            return Ok(());
+        }
+        open.is_written = true;
+        let root = std::mem::take(&mut open.root);
+        self.put(at, &root)
+    }
+
+    /// The root of a checkpoint is durable, unless it has been finished since: nothing up to its last event is young
+    /// any more, and the journal starts anew.
+    pub(crate) fn end_checkpoint(&mut self, checkpoint: u64) -> Result<(), NandError> {
+        let ended = |open: &mut OpenCheckpoint| open.checkpoint == checkpoint && open.is_written;
+        let Some(open) = self.open_checkpoint.take_if(ended) else {
+            return Ok(());
+        };
+        self.since = open.sequence;
+        self.durable = self.durable.max(open.sequence);
+        self.young.retain(|_, births| {
+            births.retain(|young| young.birth > open.sequence);
+            !births.is_empty()
+        });
+        self.young_count -= open.young_count;
+        self.dead.retain(|&birth| birth > open.sequence);
+        self.window_noted = open.window;
         self.journal.restart(checkpoint);
         self.write_journal()
+    }
+
+    /// Ends the open checkpoint, if there is one, at once.
+    pub(crate) fn finish_checkpoint(&mut self) -> Result<(), NandError> {
+        let Some(open) = &self.open_checkpoint else {
+            return Ok(());
+        };
+        let checkpoint = open.checkpoint;
+        if !open.is_written {
+            self.sync()?;
+            self.write_root(checkpoint)?;
+        }
+        self.sync()?;
+        self.end_checkpoint(checkpoint)
     }
 
     fn open(&mut self, block: BlockId, stream: Stream) -> Result<(), NandError> {

@@ -3,6 +3,7 @@
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 
 use crate::format::{Encoding, HistoryIdentity, Identity, Policy};
+use crate::policies::watermarks;
 
 /// What a user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +56,9 @@ const MOST_PAGES_PER_BLOCK: u64 = 64;
 const BLOCKS_OF_A_SMALL_VOLUME: u64 = 128;
 /// Physical pages over those that can be stored, in tenths.
 const SPARE_TENTHS: u64 = 11;
-/// Free blocks collection keeps, and the open blocks of two streams; and of two more, where values are encoded.
-const KEPT_BLOCKS: u64 = 6;
+/// The open blocks of two streams, one block more than is kept free, and one over; and the open blocks of two more
+/// streams, where values are encoded.
+const OPEN_BLOCKS: u64 = 4;
 const LOG_BLOCKS: u64 = 2;
 
 impl CreateOptions {
@@ -73,6 +75,7 @@ impl CreateOptions {
             .next_power_of_two();
         let block_units = pages_per_block * unit;
         let data = (u64::from(stored) * SPARE_TENTHS / 10).div_ceil(block_units);
+        let log = if self.encoding.is_on() { LOG_BLOCKS } else { 0 };
         let mut uuid = [0; 16];
         let mut key = [0; 32];
         uuid.copy_from_slice(&self.seed[..16]);
@@ -91,8 +94,7 @@ impl CreateOptions {
             key: VolumeKey(key),
             created: self.now,
             exported,
-            blocks: (data + KEPT_BLOCKS + if self.encoding.is_on() { LOG_BLOCKS } else { 0 })
-                as u32,
+            blocks: with_kept(data + OPEN_BLOCKS + log) as u32,
             pages_per_block: pages_per_block as u32,
             units_per_page: UNITS_PER_PAGE,
             alignment: 4096,
@@ -103,6 +105,12 @@ impl CreateOptions {
                 .next_multiple_of(4096),
         })
     }
+}
+
+/// So many blocks and those that collection keeps free of all together.
+fn with_kept(blocks: u64) -> u64 {
+    let kept = |all: u64| u64::from(watermarks(all as u32).high);
+    blocks + kept(blocks + kept(blocks))
 }
 
 fn pages(what: &'static str, found: u64) -> Result<u32, SizeError> {

@@ -6,7 +6,7 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
-use flashlore_ftl::options::{FtlOptions, Watermarks};
+use flashlore_ftl::options::{FtlOptions, Mode, Watermarks};
 
 use crate::format::{Encoding, Identity, Policy};
 
@@ -19,8 +19,28 @@ pub fn ftl_options(id: &Identity) -> FtlOptions {
     options.thin = true;
     options.barriers = true;
     // One block more than collection needs: a power loss in the middle of one may cost a block.
-    options.collect.watermarks = Watermarks { low: 2, high: 2 };
+    options.collect.mode = Mode::Stepped {
+        urgent: URGENT_BLOCKS,
+    };
+    options.collect.watermarks = watermarks(id.blocks);
     options
+}
+
+/// With so few free blocks a write waits for collection.
+const URGENT_BLOCKS: u32 = 2;
+/// One block in so many is kept free, so that collection is ahead of the host and the medium is synced for several
+/// blocks at a time.
+const KEPT_SHARE: u32 = 64;
+/// More than that are kept free on no volume.
+const MOST_KEPT: u32 = 16;
+
+/// When collection starts and stops, on a volume of so many blocks.
+pub(crate) fn watermarks(blocks: u32) -> Watermarks {
+    let low = (blocks / KEPT_SHARE).clamp(URGENT_BLOCKS, MOST_KEPT);
+    Watermarks {
+        low,
+        high: low + low / 4,
+    }
 }
 
 /// How a deduplicating volume looks for duplicates.

@@ -1,6 +1,10 @@
 //! Writing the checkpoint tables: dirty pages go to free slots, the root last.
 //!
-//! Invariants: no slot that the last durable root reaches is written; `free` holds every other slot.
+//! Most pages are written before the checkpoint begins, a few at a time ([`TableStore::clean`]): one that changes again
+//! is written again. What is left when it begins is written at once, so that the tables hold the state after one event.
+//!
+//! Invariants: no slot that the last durable root reaches is written; `free` holds every other slot, but for those
+//! the tables use now. A page has at most two slots: where the last root has it, and where it was written since.
 
 use std::collections::HashMap;
 
@@ -13,16 +17,22 @@ use crate::format::cursor::Writer;
 use crate::format::tables::{NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, encode_page};
 use crate::format::{HistoryRoot, Identity, Root, Table};
 use crate::layer::Layer;
-use crate::nand::NandError;
+use crate::nand::{Nand, NandError};
 
 /// Where the tables lie, and what of them has changed.
 pub(crate) struct TableStore {
-    /// Number of the last checkpoint.
-    pub checkpoint: u64,
+    /// Number of the checkpoint for which pages are being written.
+    next: u64,
     /// Slot of every table page.
     slots: Vec<u32>,
     directories: Vec<u32>,
     free: Vec<u32>,
+    /// Slots that the last root reaches and the next one does not.
+    given_up: Vec<u32>,
+    /// By table page, and behind these by directory page: whether it has been written for the next checkpoint.
+    written_now: DirtyPages,
+    /// The table and page at which cleaning goes on.
+    cursor: (usize, u32),
     /// Map rows that changed.
     pub mapped: DirtyPages,
     /// Where the history lies in its ring.
@@ -31,6 +41,9 @@ pub(crate) struct TableStore {
     written: HashMap<u32, u64>,
     buffer: AlignedBuf,
 }
+
+/// The tables of which pages are written before a checkpoint begins.
+const CLEANED: [Table; 4] = [Table::Map, Table::Objects, Table::Packs, Table::Blocks];
 
 /// The ring of history rows: the entry with this number has this row.
 #[derive(Debug, Clone, Copy)]
@@ -72,10 +85,14 @@ impl TableStore {
             }
         }
         let free = (0..slot_count).rev().filter(|&s| !used[s as usize]);
+        let pages = slots.len() + root.directories.len();
         TableStore {
-            checkpoint: root.checkpoint,
+            next: root.checkpoint + 1,
             directories: root.directories.clone(),
             free: free.collect(),
+            given_up: Vec::new(),
+            written_now: DirtyPages::new(pages as u32, 1),
+            cursor: (0, 0),
             slots,
             mapped,
             ring: Ring {
@@ -119,66 +136,92 @@ impl TableStore {
         }
     }
 
-    /// Writes what has changed, then a root that holds the state after the last event. Everything is
-    /// durable when it returns.
-    pub fn write<M: Medium>(
+    /// Once the checkpoint before is durable, what only the root before that reached is free.
+    fn settle<M: Medium>(&mut self, nand: &mut Nand<M>) -> Result<(), NandError> {
+        nand.finish_checkpoint()?;
+        if nand.checkpoint() == self.next {
+            self.next += 1;
+            self.free.append(&mut self.given_up);
+            self.written_now.clear_all();
+        }
+        Ok(())
+    }
+
+    /// Writes up to so many pages that have changed; how many it wrote. Where there are fewer it has been once
+    /// around.
+    pub fn clean<M: Medium>(
+        &mut self,
+        layer: &mut dyn Layer<M>,
+        most: u32,
+    ) -> Result<u32, NandError> {
+        if layer.core().flash().open_checkpoint().is_some() {
+            return Ok(0);
+        }
+        self.settle(layer.core_mut().flash_mut())?;
+        let id = layer.core().flash().id.clone();
+        let mut wrote = 0;
+        let mut turns = 0;
+        while wrote < most && turns <= CLEANED.len() {
+            let (table, from) = self.cursor;
+            let Some(page) = self.next_dirty(layer, &id, CLEANED[table], from) else {
+                self.cursor = ((table + 1) % CLEANED.len(), 0);
+                turns += 1;
+                continue;
+            };
+            self.write_page(layer, &id, CLEANED[table], page)?;
+            self.cursor = (table, page + 1);
+            wrote += 1;
+        }
+        Ok(wrote)
+    }
+
+    /// Pages that have changed, but for those of the history.
+    pub fn dirty_pages<M: Medium>(&self, layer: &dyn Layer<M>) -> u32 {
+        let nand = layer.core().flash();
+        let dirty = [&self.mapped, &nand.located, &nand.packed, &nand.programmed];
+        dirty.into_iter().map(DirtyPages::count).sum()
+    }
+
+    /// Writes what has changed, and hands over a root that holds the state after the last event
+    /// ([`Nand::begin_checkpoint`]). Answers the number of the checkpoint.
+    pub fn begin<M: Medium>(
         &mut self,
         layer: &mut dyn Layer<M>,
         stamp: u64,
-    ) -> Result<(), NandError> {
+    ) -> Result<u64, NandError> {
+        self.settle(layer.core_mut().flash_mut())?;
         let id = layer.core().flash().id.clone();
-        let checkpoint = self.checkpoint + 1;
         let history = self.history(layer);
         layer.core_mut().flash_mut().mark_touched();
-        let mut given_up = Vec::new();
-        let mut touched = vec![false; self.directories.len()];
-        for table in Table::ALL {
+        for table in CLEANED {
+            let mut from = 0;
+            while let Some(page) = self.next_dirty(layer, &id, table, from) {
+                self.write_page(layer, &id, table, page)?;
+                from = page + 1;
+            }
+        }
+        for table in [Table::Versions, Table::Pins, Table::Kept] {
             for page in 0..table.pages(&id) {
-                if self.is_dirty(layer, &history, table, page) {
-                    let number = table.first_page(&id) + page;
+                if history.is_dirty(&id, table, page) {
                     let mut rows = [0; PAYLOAD];
-                    match table {
-                        Table::Map | Table::Objects | Table::Packs | Table::Blocks => {
-                            fill(layer, &id, table, page, &mut rows);
-                        }
-                        _ => history.fill(&self.ring, layer, &id, table, page, &mut rows),
+                    history.fill(&self.ring, layer, &id, table, page, &mut rows);
+                    let number = table.first_page(&id) + page;
+                    if !self.is_as_written(&id, table, number, &rows) {
+                        self.put_page(layer, &id, number, &rows)?;
                     }
-                    if self.is_as_written(&id, table, number, &rows) {
-                        continue;
-                    }
-                    let slot = self.take_slot(&mut given_up, number, false)?;
-                    touched[(number / SLOTS_PER_DIRECTORY) as usize] = true;
-                    let payload = |out: &mut [u8]| out.copy_from_slice(&rows);
-                    encode_page(&id.key, slot, number, checkpoint, payload, &mut self.buffer);
-                    self.put(layer, slot)?;
                 }
             }
         }
-        for directory in (0..self.directories.len()).filter(|&d| touched[d]) {
-            self.write_directory(layer, &id, directory, checkpoint, &mut given_up)?;
-        }
+        self.write_directories(layer, &id)?;
         let nand = layer.core_mut().flash_mut();
-        nand.sync()?;
-        let root = Root {
-            checkpoint,
+        nand.begin_checkpoint(&Root {
+            checkpoint: self.next,
             epoch: nand.epoch,
             sequence: nand.sequence,
             stamp,
             history: history.root,
             directories: self.directories.clone(),
-        };
-        let at = nand.areas.root(checkpoint);
-        let mut bytes = AlignedBuf::zeroed(nand.areas.root_bytes as usize);
-        root.encode(&id.key, at, &mut bytes);
-        nand.put(at, &bytes)?;
-        nand.sync()?;
-        self.checkpoint = checkpoint;
-        self.free.append(&mut given_up);
-        self.mapped.clear();
-        nand.located.clear();
-        nand.packed.clear();
-        nand.programmed.clear();
-        nand.after_checkpoint(checkpoint)?;
+        });
         if let Some(versions) = layer.history() {
             let (first, ..) = versions.numbers();
             self.ring.row = history.root.first;
@@ -187,39 +230,66 @@ impl TableStore {
         if let Some(versioned) = layer.versioned() {
             versioned.note_stored();
         }
-        Ok(())
+        Ok(self.next)
     }
 
-    fn is_dirty<M: Medium>(
+    /// The first page of a table from one on that has changed.
+    fn next_dirty<M: Medium>(
         &self,
         layer: &dyn Layer<M>,
-        history: &HistoryRows,
+        id: &Identity,
+        table: Table,
+        from: u32,
+    ) -> Option<u32> {
+        let nand = layer.core().flash();
+        match table {
+            Table::Map if id.has_objects() => self.mapped.next(from),
+            Table::Map => {
+                let (mapped, located) = (self.mapped.next(from), nand.located.next(from));
+                mapped.into_iter().chain(located).min()
+            }
+            Table::Objects => nand.located.next(from).filter(|_| id.has_objects()),
+            Table::Packs => nand.packed.next(from),
+            _ => nand.programmed.next(from),
+        }
+    }
+
+    /// Writes a page of a table as it is now.
+    fn write_page<M: Medium>(
+        &mut self,
+        layer: &mut dyn Layer<M>,
+        id: &Identity,
         table: Table,
         page: u32,
-    ) -> bool {
-        let nand = layer.core().flash();
-        let per_page = table.rows_per_page(&nand.id);
+    ) -> Result<(), NandError> {
+        let mut rows = [0; PAYLOAD];
+        fill(layer, id, table, page, &mut rows);
+        let nand = layer.core_mut().flash_mut();
         match table {
-            Table::Map if !nand.id.has_objects() => {
-                nand.located.is_dirty(page) || self.mapped.is_dirty(page)
+            Table::Map => {
+                self.mapped.clear(page);
+                if !id.has_objects() {
+                    nand.located.clear(page);
+                }
             }
-            Table::Map => self.mapped.is_dirty(page),
-            Table::Objects => nand.located.is_dirty(page),
-            Table::Packs => nand.packed.is_dirty(page),
-            Table::Blocks => nand.programmed.is_dirty(page),
-            Table::Versions => {
-                let (first, count) = history.changed;
-                let rows = table.rows(&nand.id);
-                let at = page * per_page;
-                let before_it = u64::from(at) + u64::from(rows) - u64::from(first);
-                // The first row of the page is among those changed, or the first changed is in the page.
-                count > 0
-                    && (before_it % u64::from(rows) < u64::from(count)
-                        || (at..at + per_page).contains(&first))
-            }
-            Table::Pins => page * per_page < history.root.pins,
-            Table::Kept => (page as usize * per_page as usize) < history.kept.len(),
+            Table::Objects => nand.located.clear(page),
+            Table::Packs => nand.packed.clear(page),
+            _ => nand.programmed.clear(page),
         }
+        self.put_page(layer, id, table.first_page(id) + page, &rows)
+    }
+
+    fn put_page<M: Medium>(
+        &mut self,
+        layer: &mut dyn Layer<M>,
+        id: &Identity,
+        number: u32,
+        rows: &[u8],
+    ) -> Result<(), NandError> {
+        let slot = self.take_slot(number);
+        let payload = |out: &mut [u8]| out.copy_from_slice(rows);
+        encode_page(&id.key, slot, number, self.next, payload, &mut self.buffer);
+        self.put(layer, slot)
     }
 
     /// Whether a page of pinned instants, or of what they keep, lies there as it is. Most of them do not
@@ -232,54 +302,54 @@ impl TableStore {
         self.written.insert(number, check) == Some(check)
     }
 
-    /// A free slot for a page; the one it had is given up once the new root is durable.
-    fn take_slot(
-        &mut self,
-        given_up: &mut Vec<u32>,
-        number: u32,
-        directory: bool,
-    ) -> Result<u32, NandError> {
+    /// The slot that a page, or behind those a directory, is written to: the one it was written to since the last root,
+    /// or a free one; then the one it had is given up once the next root is durable.
+    fn take_slot(&mut self, number: u32) -> u32 {
+        let pages = self.slots.len();
+        let place = match (number as usize).checked_sub(pages) {
+            Some(directory) => &mut self.directories[directory],
+            None => &mut self.slots[number as usize],
+        };
+        if self.written_now.is_dirty(number) {
+            return *place;
+        }
         let Some(slot) = self.free.pop() else {
             unreachable!("there are two slots for every page")
         };
-        let place = if directory {
-            &mut self.directories[number as usize]
-        } else {
-            &mut self.slots[number as usize]
-        };
         let before = std::mem::replace(place, slot);
         if before != NO_SLOT {
-            given_up.push(before);
+            self.given_up.push(before);
         }
-        Ok(slot)
+        self.written_now.mark(number);
+        slot
     }
 
-    fn write_directory<M: Medium>(
+    /// Writes the directories of the pages that have been written.
+    fn write_directories<M: Medium>(
         &mut self,
         layer: &mut dyn Layer<M>,
         id: &Identity,
-        directory: usize,
-        checkpoint: u64,
-        given_up: &mut Vec<u32>,
     ) -> Result<(), NandError> {
-        let slot = self.take_slot(given_up, directory as u32, true)?;
-        let first = directory * SLOTS_PER_DIRECTORY as usize;
-        let last = (first + SLOTS_PER_DIRECTORY as usize).min(self.slots.len());
-        let listed = &self.slots[first..last];
-        encode_page(
-            &id.key,
-            slot,
-            (self.slots.len() + directory) as u32,
-            checkpoint,
-            |rows| {
+        let pages = self.slots.len() as u32;
+        let mut from = 0;
+        while let Some(page) = self.written_now.next(from).filter(|&page| page < pages) {
+            let directory = page / SLOTS_PER_DIRECTORY;
+            let first = directory * SLOTS_PER_DIRECTORY;
+            let last = (first + SLOTS_PER_DIRECTORY).min(pages);
+            let slot = self.take_slot(pages + directory);
+            let listed = &self.slots[first as usize..last as usize];
+            let rows = |rows: &mut [u8]| {
                 let mut out = Writer::new(rows);
                 for &slot in listed {
                     out.u32(slot);
                 }
-            },
-            &mut self.buffer,
-        );
-        self.put(layer, slot)
+            };
+            let (number, buffer) = (pages + directory, &mut self.buffer);
+            encode_page(&id.key, slot, number, self.next, rows, buffer);
+            self.put(layer, slot)?;
+            from = last;
+        }
+        Ok(())
     }
 
     fn put<M: Medium>(&self, layer: &mut dyn Layer<M>, slot: u32) -> Result<(), NandError> {
@@ -323,6 +393,25 @@ fn fill<M: Medium>(layer: &dyn Layer<M>, id: &Identity, table: Table, page: u32,
 }
 
 impl HistoryRows {
+    /// Whether a page of the history's tables may have changed.
+    fn is_dirty(&self, id: &Identity, table: Table, page: u32) -> bool {
+        let per_page = table.rows_per_page(id);
+        match table {
+            Table::Pins => page * per_page < self.root.pins,
+            Table::Kept => (page as usize * per_page as usize) < self.kept.len(),
+            _ => {
+                let (first, count) = self.changed;
+                let rows = table.rows(id);
+                let at = page * per_page;
+                let before_it = u64::from(at) + u64::from(rows) - u64::from(first);
+                // The first row of the page is among those changed, or the first changed is in the page.
+                count > 0
+                    && (before_it % u64::from(rows) < u64::from(count)
+                        || (at..at + per_page).contains(&first))
+            }
+        }
+    }
+
     /// The rows of a page of the history's tables.
     fn fill<M: Medium>(
         &self,

@@ -4,7 +4,7 @@
 //! flush that was acknowledged. docs/durability.md says it in plain words and names the tests.
 //!
 //! A write, a share or a trim is one event with one sequence number. A flush programs what waits in
-//! page buffers, writes the journal and is one barrier. Once so much has been written since the last
+//! page buffers, writes the journal and is one barrier. Collection goes on a page at a time with each write. Once so much has been written since the last
 //! checkpoint that a recovery would take long, or the journal is half full, the next operation takes a
 //! checkpoint first.
 
@@ -80,6 +80,31 @@ pub struct OpenFlush {
     barrier: nand::OpenBarrier,
 }
 
+/// A checkpoint of which the first part is done.
+#[derive(Debug)]
+#[must_use = "it counts only once it ends"]
+pub struct OpenCheckpoint(u64);
+
+/// What is to be done soon, and can be done in small steps while the volume is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Chores {
+    /// [`Volume::collect_step`].
+    pub collection: bool,
+    /// A flush: then blocks that have become free may be written.
+    pub flush: bool,
+    /// [`Volume::clean_tables`], then [`Volume::begin_checkpoint`].
+    pub checkpoint: bool,
+    /// [`Volume::discard_step`].
+    pub discard: bool,
+}
+
+impl Chores {
+    /// Whether there is anything to do.
+    pub fn any(self) -> bool {
+        self.collection || self.flush || self.checkpoint || self.discard
+    }
+}
+
 /// An open volume.
 pub struct Volume<M: Medium> {
     pub(crate) layer: Box<dyn Layer<M>>,
@@ -133,7 +158,7 @@ impl<M: Medium> Volume<M> {
             epoch: nand.epoch,
             sequence: nand.sequence,
             durable: nand.durable,
-            checkpoint: self.tables.checkpoint,
+            checkpoint: nand.checkpoint(),
         }
     }
 
@@ -193,6 +218,8 @@ impl<M: Medium> Volume<M> {
     ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
         self.begin_change(now)?;
+        let paid = self.layer.keep_pace();
+        paid.map_err(|error| VolumeError::of(error, lpn))?;
         let unit = self.unit(lpn, page);
         let stored = self.layer.stored();
         let most = self.layer.core().most_live();
@@ -337,14 +364,120 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// As [`Volume::flush`].
     pub fn checkpoint(&mut self) -> Result<(), VolumeError> {
+        self.gather()?;
+        self.tables.begin(self.layer.as_mut(), self.stamp)?;
+        Ok(self.layer.core_mut().flash_mut().finish_checkpoint()?)
+    }
+
+    /// The first part of [`Volume::checkpoint`]. The caller then syncs the medium, says so to
+    /// [`Volume::write_root`], syncs it again, and ends with [`Volume::end_checkpoint`]. In between the volume may be
+    /// used; a flush ends the checkpoint by itself.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn begin_checkpoint(&mut self) -> Result<OpenCheckpoint, VolumeError> {
+        self.gather()?;
+        Ok(OpenCheckpoint(
+            self.tables.begin(self.layer.as_mut(), self.stamp)?,
+        ))
+    }
+
+    /// The medium was synced since the first part, or could not be.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn write_root(
+        &mut self,
+        open: &OpenCheckpoint,
+        synced: Result<(), MediumError>,
+    ) -> Result<(), VolumeError> {
+        let nand = self.layer.core_mut().flash_mut();
+        synced.map_err(|error| nand.failed_with(error))?;
+        Ok(nand.write_root(open.0)?)
+    }
+
+    /// The medium was synced once more, or could not be: everything before the first part is durable.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn end_checkpoint(
+        &mut self,
+        open: OpenCheckpoint,
+        synced: Result<(), MediumError>,
+    ) -> Result<(), VolumeError> {
+        let nand = self.layer.core_mut().flash_mut();
+        synced.map_err(|error| nand.failed_with(error))?;
+        Ok(nand.end_checkpoint(open.0)?)
+    }
+
+    /// Writes up to so many pages of the tables that have changed, so that a checkpoint has less to write; how many
+    /// it wrote. They count with the next checkpoint.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn clean_tables(&mut self, most: u32) -> Result<u32, VolumeError> {
+        self.layer.core().flash().writable()?;
+        Ok(self.tables.clean(self.layer.as_mut(), most)?)
+    }
+
+    /// Pages of the tables that have changed since they were written.
+    pub fn dirty_table_pages(&self) -> u32 {
+        self.tables.dirty_pages(self.layer.as_ref())
+    }
+
+    /// One step of collection: at most a flash page is copied, or a block erased. Whether there was anything to do.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn collect_step(&mut self) -> Result<bool, VolumeError> {
+        self.layer.core().flash().writable()?;
+        match self.layer.collect_step() {
+            Ok(stepped) => Ok(stepped),
+            // A write tells whether there is room.
+            Err(FtlError::Full { .. }) => Ok(false),
+            Err(error) => Err(VolumeError::of(error, 0)),
+        }
+    }
+
+    /// Gives the space of up to so many free blocks back to the medium, beyond those that are kept; whether there
+    /// are more.
+    ///
+    /// # Errors
+    /// As [`Volume::flush`].
+    pub fn discard_step(&mut self, most: usize) -> Result<bool, VolumeError> {
+        Ok(self.layer.core_mut().flash_mut().discard_kept(most)?)
+    }
+
+    /// What is to be done soon.
+    pub fn chores(&self) -> Chores {
+        let core = self.layer.core();
+        let nand = core.flash();
+        let unsettled = core.unsettled_blocks();
+        Chores {
+            collection: core.has_steps(),
+            flush: unsettled > 0 && 2 * unsettled + 2 >= core.free_blocks() as usize,
+            checkpoint: nand.young_count() >= self.checkpoint_after / 2
+                || nand.journal.is_full_to(4),
+            discard: nand.keeps_too_many(),
+        }
+    }
+
+    /// Whether the next block to be written may need a flush first: whoever can do that without holding others up,
+    /// should.
+    pub fn needs_flush(&self) -> bool {
+        let core = self.layer.core();
+        let unsettled = core.unsettled_blocks();
+        unsettled > 0 && unsettled + 2 >= core.free_blocks() as usize
+    }
+
+    /// Programs everything that waits.
+    fn gather(&mut self) -> Result<(), VolumeError> {
         self.layer.core().flash().writable()?;
         let packed = self.layer.flush_packs();
         packed.map_err(|error| VolumeError::of(error, 0))?;
         let core = self.layer.core_mut();
-        core.flush_all(0)
-            .map_err(|error| VolumeError::of(error, 0))?;
-        self.tables.write(self.layer.as_mut(), self.stamp)?;
-        Ok(())
+        let flushed = core.flush_all(0);
+        flushed.map_err(|error| VolumeError::of(error, 0))
     }
 
     /// Ends the use of a volume with a checkpoint; answers the medium's handle.
@@ -353,7 +486,9 @@ impl<M: Medium> Volume<M> {
     /// As [`Volume::flush`].
     pub fn close(mut self) -> Result<(), VolumeError> {
         self.checkpoint()?;
-        self.flush()
+        self.flush()?;
+        self.discard_step(usize::MAX)?;
+        Ok(())
     }
 
     /// As [`Volume::begin_release`], and refuses changes while there is no room for one more old version.
@@ -362,14 +497,22 @@ impl<M: Medium> Volume<M> {
         self.begin_release(now)
     }
 
+    fn is_checkpoint_due(&self) -> bool {
+        let nand = self.layer.core().flash();
+        nand.young_count() >= self.checkpoint_after || nand.journal.is_full_to(2)
+    }
+
     /// Refuses changes once the store has failed; takes a checkpoint if one is due. What happens next happens
     /// at `now`, or a moment after what was before, whatever the clock does.
     pub(crate) fn begin_release(&mut self, now: u64) -> Result<(), VolumeError> {
         let nand = self.layer.core().flash();
         nand.writable()?;
-        let long = nand.young_count() >= self.checkpoint_after;
-        if long || nand.journal.is_half_full() {
-            self.checkpoint()?;
+        if self.is_checkpoint_due() {
+            // One that has begun may be enough.
+            self.layer.core_mut().flash_mut().finish_checkpoint()?;
+            if self.is_checkpoint_due() {
+                self.checkpoint()?;
+            }
         }
         self.stamp = now.max(self.stamp.saturating_add(1));
         let stamp = self.stamp;

@@ -52,6 +52,7 @@ fn assert_covers(report: &Report) {
     assert!(work.similar * 10 > histories, "few bases found: {report}");
     assert!(work.compressed > histories, "little compressed: {report}");
     assert!(work.merged > 0 && work.repacked > 0, "{report}");
+    assert!(work.steps > 0, "collection never stepped: {report}");
 }
 
 #[test]

@@ -59,6 +59,13 @@ impl Twin {
         }
     }
 
+    fn keep_pace(&mut self) {
+        match self {
+            Twin::Plain(ftl) => ftl.keep_pace().unwrap(),
+            Twin::Dedup(ftl) => ftl.keep_pace().unwrap(),
+        }
+    }
+
     fn flush(&mut self) {
         match self {
             Twin::Plain(ftl) => {
@@ -74,8 +81,8 @@ impl Twin {
 
     fn checkpoint(&mut self) {
         match self {
-            Twin::Plain(ftl) => ftl.core_mut().flush(0).unwrap(),
-            Twin::Dedup(ftl) => ftl.core_mut().flush(0).unwrap(),
+            Twin::Plain(ftl) => ftl.core_mut().flush_all(0).unwrap(),
+            Twin::Dedup(ftl) => ftl.core_mut().flush_all(0).unwrap(),
         }
     }
 
@@ -131,6 +138,7 @@ impl Pair {
 
     fn write(&mut self, lpn: u32, bytes: &PageBytes) {
         let content = self.volume.identity().key.digest(bytes);
+        self.twin.keep_pace();
         match self.volume.write(7, lpn, bytes) {
             Ok(()) => self.twin.write(lpn, content),
             // Who exports more than fits says no before the translation layer is asked.

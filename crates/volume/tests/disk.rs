@@ -12,7 +12,9 @@ use flashlore_medium::{CrashMedium, MemoryMedium, Style};
 use flashlore_volume::disk::device::{CHANGED, COMPRESSED, DELTA, HOLE, SHARED, UNIQUE};
 use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered};
 use flashlore_volume::disk::live::Clock;
-use flashlore_volume::disk::{About, BlockDevice, Disk, DiskError, ErrorKind, InstantDevice};
+use flashlore_volume::disk::{
+    About, BlockDevice, Disk, DiskError, ErrorKind, InstantDevice, Maintainer,
+};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
 };
@@ -275,7 +277,13 @@ fn pages_are_registers_for_many_threads() {
         let begun: Vec<AtomicU32> = (0..PAGES * WRITERS).map(|_| AtomicU32::new(0)).collect();
         let at = |lpn: u32, writer: u32| (lpn * WRITERS + writer) as usize;
         let over = AtomicBool::new(false);
+        let _maintainer = Maintainer::start(&disk).unwrap();
         std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    disk.checkpoint().unwrap();
+                }
+            });
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
                     let (disk, begun, finished) = (&disk, &begun, &finished);
@@ -337,7 +345,8 @@ fn what_threads_flushed_survives_a_power_cut() {
             let medium = Arc::new(CrashMedium::new(bytes_needed(&id).unwrap() as usize));
             create(&medium, &id).unwrap();
             let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-            let disk = Disk::new(volume, ticks());
+            let disk = Arc::new(Disk::new(volume, ticks()));
+            let _maintainer = Maintainer::start(&disk).unwrap();
             medium.cut_at(medium.calls() + cut);
             // Each thread has pages of its own: the last round written to each, and the last flushed.
             let threads = std::thread::scope(|scope| {
@@ -346,6 +355,7 @@ fn what_threads_flushed_survives_a_power_cut() {
                     scope.spawn(move || write_until_the_cut(disk, thread, cut))
                 };
                 let threads: Vec<_> = (0..THREADS).map(run).collect();
+                scope.spawn(|| while disk.checkpoint().is_ok() {});
                 let done = threads.into_iter().map(|t| t.join().unwrap());
                 done.collect::<Vec<_>>()
             });
@@ -396,6 +406,46 @@ fn what_threads_flushed_survives_a_power_cut() {
         }
         pages
     }
+}
+
+/// Whether something comes about while nobody does anything.
+fn comes_about(mut what: impl FnMut() -> bool) -> bool {
+    (0..2_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        what()
+    })
+}
+
+#[test]
+fn what_is_to_be_done_is_done_while_nobody_uses_the_volume() {
+    let id = identity(96, Policy::Dedup, Encoding::default(), false);
+    let disk = disk(&id);
+    let mut draw = Draw::new(3);
+    let mut value = 0;
+    let chores = || disk.with(|volume| volume.chores()).unwrap();
+    while !chores().collection {
+        value += 1;
+        let lpn = u64::from(draw.below(96));
+        disk.write(lpn * PAGE, &page(value)).unwrap();
+    }
+    while !chores().checkpoint {
+        disk.flush().unwrap();
+        disk.write(0, &page(value + 1)).unwrap();
+        value += 1;
+    }
+    let checkpoint = || disk.with(|volume| volume.status().checkpoint).unwrap();
+    let before = checkpoint();
+    let maintainer = Maintainer::start(&disk).unwrap();
+    // It learns of it with the next change.
+    disk.write(0, &page(value + 1)).unwrap();
+    assert!(comes_about(|| checkpoint() > before));
+    assert!(comes_about(|| !chores().collection));
+    disk.trim(0, 96 * PAGE).unwrap();
+    disk.flush().unwrap();
+    assert!(comes_about(|| !chores().discard));
+    disk.with(|volume| volume.check()).unwrap().unwrap();
+    drop(maintainer);
+    disk.close().unwrap();
 }
 
 /// Rounds of a page.

@@ -325,6 +325,8 @@ impl Filled {
                 self.volume.flush().unwrap();
             }
             if self.volume.location(spared[0]) != Some(unit) {
+                // Its copy is programmed with the rest of the victim at the latest.
+                while self.volume.collect_step().unwrap() {}
                 self.volume.flush().unwrap();
                 return;
             }

@@ -305,6 +305,107 @@ fn files_that_were_deleted_are_seen_again() {
     disk.end("TERM");
 }
 
+/// What a file system does at random, from a seed.
+const SOME_FILES: &str = r#"
+RANDOM=SEED
+for _ in $(seq 40); do
+  file=mnt/d$((RANDOM % 4))/f$((RANDOM % 12)); other=mnt/d$((RANDOM % 4))/f$((RANDOM % 12))
+  mkdir -p ${file%/*} ${other%/*}
+  case $((RANDOM % 7)) in
+    0) rm -f $file;;
+    1) head -c $((RANDOM * 3)) /dev/urandom > $file;;
+    2) [ ! -e $other ] || cp $other $file 2>/dev/null || true;;
+    3) echo $RANDOM >> $file;;
+    4) [ ! -e $file ] || printf %s $RANDOM | dd of=$file conv=notrunc bs=1 seek=$((RANDOM % 9000)) status=none;;
+    5) [ ! -e $other ] || mv $other $file 2>/dev/null || true;;
+    6) yes $RANDOM | head -c $((RANDOM * 2)) > $file || true;;
+  esac
+done
+sync -f mnt"#;
+
+/// The pages in which two images differ, as ranges: the first page and the one behind the last.
+fn differing(a: &[u8], b: &[u8]) -> Vec<(u64, u64)> {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for (number, (a, b)) in (0..).zip(a.chunks(4096).zip(b.chunks(4096))) {
+        if a == b {
+            continue;
+        }
+        match ranges.last_mut() {
+            Some((_, end)) if *end == number => *end = number + 1,
+            _ => ranges.push((number, number + 1)),
+        }
+    }
+    ranges
+}
+
+#[test]
+fn instants_of_a_random_file_system_are_exact_while_it_is_used() {
+    const INSTANTS: u32 = 20;
+    let programs = [
+        "nbdfuse",
+        "mkfs.ext4",
+        "e2fsck",
+        "losetup",
+        "fusermount3",
+        "fsfreeze",
+        "nbdcopy",
+    ];
+    if !can_run(&programs, true) {
+        return;
+    }
+    let mut disk = Disk::create("--size 48MiB --capacity 256MiB");
+    disk.serve();
+    let device = disk.attach();
+    disk.shell(&format!("mkfs.ext4 -q {device}; mount {device} mnt"));
+    let uri = "'nbd+unix:///disk?socket=disk/nbd.sock'";
+    let mut moments = Vec::new();
+    for round in 0..INSTANTS {
+        disk.shell(&SOME_FILES.replace("SEED", &(round + 1).to_string()));
+        let moment = disk.shell(&format!(
+            "fsfreeze -f mnt; nbdcopy {uri} truth{round}; sleep .02; date -u +%FT%T.%NZ; sleep .02; fsfreeze -u mnt"
+        ));
+        moments.push(moment.trim().to_owned());
+    }
+    let mut writer = Command::new("bash")
+        .args([
+            "-c",
+            "until [ -e stop ]; do head -c 300000 /dev/urandom > mnt/busy; sync -f mnt; sleep .05; done",
+        ])
+        .current_dir(disk.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let truth = |round: usize| fs::read(disk.path().join(format!("truth{round}"))).unwrap();
+    for (round, moment) in moments.iter().enumerate() {
+        disk.flashlore(&format!("export disk at.raw --at {moment}"));
+        disk.shell(&format!(
+            "cmp at.raw truth{round}; e2fsck -fn at.raw; rm at.raw"
+        ));
+        let Some(next) = moments.get(round + 1) else {
+            break;
+        };
+        let told = disk.flashlore(&format!("diff disk {moment} {next} --json"));
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let ranges = told["ranges"].as_array().unwrap().iter();
+        let range = |range: &serde_json::Value| {
+            let (first, bytes) = (range[0].as_u64()?, range[1].as_u64()?);
+            Some((first / 4096, (first + bytes) / 4096))
+        };
+        let told: Option<Vec<(u64, u64)>> = ranges.map(range).collect();
+        let expected = differing(&truth(round), &truth(round + 1));
+        assert_eq!(told.unwrap(), expected, "{moment} and {next}");
+    }
+    disk.shell("touch stop");
+    writer.wait().unwrap();
+    disk.unmount(&device);
+    for round in [13, 4, 19] {
+        disk.flashlore(&format!("recover disk --to {}", moments[round]));
+        disk.shell(&format!("nbdcopy {uri} now; cmp now truth{round}; rm now"));
+    }
+    disk.end("TERM");
+    disk.flashlore("check disk");
+}
+
 #[test]
 fn clients_copy_compare_and_verify() {
     if !can_run(&["nbdcopy", "qemu-img", "fio"], false) {

@@ -270,6 +270,22 @@ where
         self.core.reclaim_empty(&mut self.store, at)
     }
 
+    /// Before each write of the host, where collection goes in steps: as many of them as it owes.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn keep_pace(&mut self) -> Result<(), FtlError<F::Error>> {
+        self.core.keep_pace(&mut self.store, 0)
+    }
+
+    /// One step of collection; whether there was anything to do.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn collect_step(&mut self) -> Result<bool, FtlError<F::Error>> {
+        self.core.collect_step(&mut self.store, 0)
+    }
+
     /// Writes a logical page whose content is that of the candidate `object`.
     ///
     /// # Errors

@@ -22,6 +22,10 @@ use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Relocate;
+use crate::options::Mode;
+
+/// Flash pages that one write moves for collection at most.
+const MOST_OWED: u32 = 16;
 
 /// The collection of one victim in the background.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +35,8 @@ pub struct Job {
     victim: BlockId,
     /// For its invalid units, or because it is cold.
     stream: Stream,
+    /// Units that were valid when it began.
+    units: u32,
     /// The unit to go on from.
     from: u32,
     /// Whether its units move as they are.
@@ -86,6 +92,7 @@ where
             plane: self.geometry.plane_of(victim),
             victim,
             stream,
+            units: u32::from(self.blocks.record(victim).valid),
             from: self.geometry.first_unit(victim).0,
             as_is: stream == Stream::Gc && self.moves_as_is,
             written: 0,
@@ -185,6 +192,69 @@ where
         Ok(())
     }
 
+    /// One step of collection, where the device is told when ([`crate::options::Mode::Stepped`]): at most a page is
+    /// copied, or a block erased. Whether there was anything to do.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn collect_step<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let Some((_, job)) = self.next_step() else {
+            return Ok(false);
+        };
+        self.step(map, at, job, Erase::Now)?;
+        self.wake_pools();
+        Ok(true)
+    }
+
+    /// How many units collection has to move for each that the host writes to keep pace, in 256ths: as many as the
+    /// victim at hand holds valid for each that it gains, and a quarter more; twice that where fewer blocks are
+    /// free than it began at. Nothing while nothing is collected.
+    fn pace(&self) -> u32 {
+        let Some(job) = self.jobs.first() else {
+            return 0;
+        };
+        let marks = self.watermarks(job.pool);
+        let gained = self.blocks.data_units().saturating_sub(job.units).max(1);
+        let behind = self.pools[job.pool].free < marks.low;
+        let units = job.units + self.units_per_page;
+        (units * 320 / gained) << u32::from(behind)
+    }
+
+    /// Before each write of the host, where collection goes in steps: as many of them as it owes.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn keep_pace<M: Relocate<F, K>>(
+        &mut self,
+        map: &mut M,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>> {
+        let page = self.units_per_page * 256;
+        self.owed = match self.pace() {
+            0 => 0,
+            pace => self.owed.saturating_add(pace).min(MOST_OWED * page),
+        };
+        while self.owed >= page {
+            self.owed -= page;
+            match self.collect_step(map, at) {
+                Ok(true) => {}
+                // The write tells whether there is room.
+                Ok(false) | Err(FtlError::Full { .. }) => self.owed = 0,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a job could go on.
+    pub fn has_steps(&self) -> bool {
+        self.next_step().is_some()
+    }
+
     /// Whether a job can go on at this instant.
     fn is_idle(&self, job: usize, at: Time) -> bool {
         let plane = self.jobs.get(job).map(|j| j.plane);
@@ -261,7 +331,11 @@ where
             let (block, _) = self.erasing.swap_remove(i);
             self.give_back(block);
         }
-        while self.pools[pool].free <= self.watermarks(pool).low {
+        let enough = match self.options.collect.mode {
+            Mode::Stepped { urgent } => urgent,
+            _ => self.watermarks(pool).low,
+        };
+        while self.pools[pool].free <= enough {
             let collects = |i: &usize| self.jobs[*i].collects(pool);
             let mut jobs = (0..self.jobs.len()).filter(collects);
             if let Some(job) = jobs.clone().find(|&i| self.may_step(i)) {

@@ -14,7 +14,7 @@ use crate::core::{Core, FIRST_PACK, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Relocate;
-use crate::options::{FtlOptions, Mode, Streams};
+use crate::options::{FtlOptions, Streams};
 
 /// A unit that is to leave its block.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ where
         at: Time,
         pool: usize,
     ) -> Result<(), FtlError<F::Error>> {
-        if !self.pools[pool].low || self.options.collect.mode == Mode::Background {
+        if !self.pools[pool].low || self.options.collect.mode.has_jobs() {
             return Ok(());
         }
         while let Some(victim) = self.next_victim(pool, false) {

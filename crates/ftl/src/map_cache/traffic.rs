@@ -19,7 +19,6 @@ use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::mapping::Relocate;
-use crate::options::Mode;
 
 impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
 where
@@ -265,10 +264,9 @@ where
             return Ok(true);
         }
         let pool = self.layout.pool_of(plane);
-        match self.options.collect.mode {
-            Mode::Foreground => self.collect_pool(map, at, pool)?,
-            Mode::Background if !self.may_open(plane) => self.collect_urgently(map, at, pool)?,
-            Mode::Background => {}
+        self.collect_pool(map, at, pool)?;
+        if self.is_urgent(plane) {
+            self.collect_urgently(map, at, pool)?;
         }
         // A collection may have opened one.
         if !self.has_map_block(plane) && self.may_open(plane) {

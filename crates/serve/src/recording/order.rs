@@ -220,8 +220,9 @@ mod tests {
         let expected = [(5, flush()), (7, flush()), (7, Vec::new())];
         assert_eq!(complete, expected);
         assert_eq!(order.held(), 0);
+        order.begin(8);
         let late = order.begin(9);
-        order.end_of(late, flush());
+        assert!(order.end_of(late, flush()).is_empty());
         assert_eq!(order.end(), (vec![(9, flush())], 1));
     }
 

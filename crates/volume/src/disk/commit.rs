@@ -44,6 +44,29 @@ impl Commit {
         if rounds.done >= needed {
             return Ok(());
         }
+        self.lead(rounds, flush)
+    }
+
+    /// Runs `flush`, which covers as much as any, while no other runs.
+    ///
+    /// # Errors
+    /// That of `flush`.
+    pub fn run_alone<E>(&self, flush: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let mut rounds = self.lock();
+        while rounds.running {
+            rounds = self
+                .changed
+                .wait(rounds)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        self.lead(rounds, flush)
+    }
+
+    fn lead<E>(
+        &self,
+        mut rounds: MutexGuard<'_, Rounds>,
+        flush: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         rounds.begun += 1;
         rounds.running = true;
         let round = rounds.begun;

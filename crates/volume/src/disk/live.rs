@@ -2,7 +2,8 @@
 //!
 //! The volume itself is one state machine behind one lock. What takes long happens outside of it: pages are hashed
 //! before it is asked, read after it has said where they lie, and the medium is synced between the two halves of a
-//! flush. Under the lock it changes its tables and appends.
+//! flush. Under the lock it changes its tables, appends, and moves what collection must to keep pace. What else a
+//! volume does by itself, [`super::maintenance`] does in steps.
 //!
 //! Invariants: a page of 4 KiB changes as a whole, also if only a part of it is written; a read answers what each page
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
@@ -17,6 +18,7 @@ use super::commit::Commit;
 use super::device::{
     About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE, check_range,
 };
+use super::maintenance::Wake;
 use super::range::{Pages, Part};
 use crate::error::VolumeError;
 use crate::fetch::{Prepared, Preparer, ReadPlan, Reader};
@@ -41,11 +43,12 @@ struct Changes {
 pub struct Disk<M: Medium> {
     /// Nothing once it is closed.
     volume: Mutex<Option<Volume<Arc<M>>>>,
-    medium: Arc<M>,
+    pub(super) medium: Arc<M>,
     reader: Reader<Arc<M>>,
     preparer: Preparer,
     clock: Clock,
-    commit: Commit,
+    pub(super) commit: Commit,
+    pub(super) wake: Wake,
     /// What was last told about changes: questions come in pieces.
     changes: Mutex<Option<Changes>>,
     pages: u32,
@@ -99,6 +102,7 @@ impl<M: Medium + 'static> Disk<M> {
             volume: Mutex::new(Some(volume)),
             clock,
             commit: Commit::default(),
+            wake: Wake::default(),
             changes: Mutex::new(None),
         }
     }
@@ -110,6 +114,18 @@ impl<M: Medium + 'static> Disk<M> {
 
     pub(crate) fn hold(&self) -> Result<Held<'_, M>, DiskError> {
         self.volume.lock().map(Held).map_err(|_| DiskError::Broken)
+    }
+
+    /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
+    /// others may use the volume.
+    fn hold_to_write(&self) -> Result<Held<'_, M>, DiskError> {
+        let mut held = self.hold()?;
+        if held.volume()?.needs_flush() {
+            drop(held);
+            self.flush()?;
+            held = self.hold()?;
+        }
+        Ok(held)
     }
 
     /// Does something with the volume while nobody else does.
@@ -202,11 +218,12 @@ impl<M: Medium + 'static> Disk<M> {
         for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
             let (units, _) = bytes.as_chunks::<PAGE_BYTES>();
             let prepared: Vec<Prepared> = units.iter().map(|u| self.preparer.prepare(u)).collect();
-            let mut held = self.hold()?;
+            let mut held = self.hold_to_write()?;
             let volume = held.volume()?;
             for (lpn, page) in (first..).zip(prepared) {
                 volume.write_prepared(self.now(), lpn, page)?;
             }
+            self.wake.after_change(volume.chores());
         }
         Ok(())
     }
@@ -214,12 +231,14 @@ impl<M: Medium + 'static> Disk<M> {
     /// Writes a part of a page, which stays as it is around it.
     fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
         let mut page = [0; PAGE_BYTES];
-        let mut held = self.hold()?;
+        let mut held = self.hold_to_write()?;
         let volume = held.volume()?;
         volume.read(part.lpn, &mut page)?;
         fill(&mut page[part.within.clone()]);
         let page = self.preparer.prepare(&page);
-        Ok(volume.write_prepared(self.now(), part.lpn, page)?)
+        volume.write_prepared(self.now(), part.lpn, page)?;
+        self.wake.after_change(volume.chores());
+        Ok(())
     }
 
     fn trim_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
@@ -229,6 +248,7 @@ impl<M: Medium + 'static> Disk<M> {
             for lpn in batch {
                 volume.trim(self.now(), lpn)?;
             }
+            self.wake.after_change(volume.chores());
         }
         Ok(())
     }
@@ -236,11 +256,12 @@ impl<M: Medium + 'static> Disk<M> {
     fn zero_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
         let zeros = self.preparer.prepare(&[0; PAGE_BYTES]);
         for first in pages.clone().step_by(BATCH as usize) {
-            let mut held = self.hold()?;
+            let mut held = self.hold_to_write()?;
             let volume = held.volume()?;
             for lpn in first..(first + BATCH).min(pages.end) {
                 volume.write_prepared(self.now(), lpn, zeros.clone())?;
             }
+            self.wake.after_change(volume.chores());
         }
         Ok(())
     }
@@ -368,7 +389,11 @@ impl<M: Medium + 'static> BlockDevice for Disk<M> {
         self.commit.run(|| {
             let open = self.hold()?.volume()?.begin_flush()?;
             let synced = self.medium.sync();
-            Ok(self.hold()?.volume()?.end_flush(open, synced)?)
+            let mut held = self.hold()?;
+            let volume = held.volume()?;
+            volume.end_flush(open, synced)?;
+            self.wake.after_change(volume.chores());
+            Ok(())
         })
     }
 

@@ -5,6 +5,7 @@
 //! | [`device`] | `trait BlockDevice`, its errors, what a range may be asked about |
 //! | [`live`] | the present of a volume, writable |
 //! | [`instant`] | one instant of it, read-only |
+//! | [`maintenance`] | what a volume does by itself, beside its users |
 //! | [`filters`] | devices around a device: counting, delaying, failing, recording |
 //!
 //! Inside: `range` cuts ranges of bytes into pages, `commit` lets flushes that come together share one.
@@ -13,6 +14,7 @@ pub mod device;
 pub mod filters;
 pub mod instant;
 pub mod live;
+pub mod maintenance;
 
 mod commit;
 mod range;
@@ -20,3 +22,4 @@ mod range;
 pub use device::{About, BlockDevice, DiskError, ErrorKind};
 pub use instant::InstantDevice;
 pub use live::Disk;
+pub use maintenance::Maintainer;

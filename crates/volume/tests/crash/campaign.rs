@@ -161,6 +161,7 @@ impl Report {
         total.work.compressed += work.compressed;
         total.work.merged += work.merged;
         total.work.repacked += work.repacked;
+        total.work.steps += work.steps;
         total.work.similar += work.similar;
     }
 }

@@ -71,6 +71,18 @@ pub enum Op {
         during: u32,
     },
     Checkpoint,
+    /// A checkpoint during each of whose two syncs so many more operations are done.
+    SlowCheckpoint {
+        during: u32,
+    },
+    /// So many pages of the tables are written.
+    Clean {
+        pages: u32,
+    },
+    /// Collection makes so many steps.
+    Collect {
+        steps: u32,
+    },
     /// The present instant is kept.
     Snapshot,
     /// The snapshot with this number among those there are, over again, is deleted.
@@ -210,6 +222,8 @@ struct Habits {
     fuas: u64,
     reads: u64,
     checkpoints: u64,
+    /// Slow checkpoints, tables cleaned, and steps of collection: of each so many.
+    steps: u64,
     reopens: u64,
     kills: u64,
     clock_goes_back: u64,
@@ -230,6 +244,7 @@ impl Habits {
             fuas: draw.pick(&[0, 3, 10]),
             reads: 4,
             checkpoints: draw.pick(&[0, 1, 3]),
+            steps: draw.pick(&[0, 2, 4]),
             reopens: draw.pick(&[0, 1, 2]),
             kills: draw.pick(&[0, 1, 2]),
             clock_goes_back: draw.pick(&[0, 10]),
@@ -290,6 +305,15 @@ impl Host {
             Op::Read { lpn }
         } else if falls(habits.checkpoints) {
             Op::Checkpoint
+        } else if falls(habits.steps) {
+            let during = draw.below(8) as u32;
+            Op::SlowCheckpoint { during }
+        } else if falls(habits.steps) {
+            let pages = 1 + draw.below(4) as u32;
+            Op::Clean { pages }
+        } else if falls(habits.steps) {
+            let steps = 1 + draw.below(4) as u32;
+            Op::Collect { steps }
         } else if falls(habits.reopens) {
             Op::Reopen
         } else if falls(habits.kills) {

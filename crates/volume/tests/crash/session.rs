@@ -9,7 +9,7 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_medium::{Cause, CrashMedium, Medium, Operation};
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{OpenFlush, Status, Volume, VolumeError};
+use flashlore_volume::{OpenCheckpoint, OpenFlush, Status, Volume, VolumeError};
 
 use crate::crash::history::Op;
 use crate::crash::oracle::{Mark, Oracle, Told};
@@ -39,6 +39,8 @@ pub struct Work {
     /// Values made whole, and packed anew by collection.
     pub merged: u64,
     pub repacked: u64,
+    /// Steps of collection between operations.
+    pub steps: u64,
 }
 
 /// What goes wrong with the medium of a session.
@@ -71,6 +73,19 @@ struct SlowFlush {
     mark: Mark,
 }
 
+/// A checkpoint whose syncs take long.
+struct SlowCheckpoint {
+    open: OpenCheckpoint,
+    /// Operations done during each sync.
+    during: u32,
+    /// Operations that are still done during this one.
+    left: u32,
+    /// Whether it is the second one.
+    has_root: bool,
+    /// What it makes sure.
+    mark: Mark,
+}
+
 /// A volume on a medium.
 pub struct Session {
     medium: Arc<CrashMedium>,
@@ -82,6 +97,7 @@ pub struct Session {
     /// How bases are chosen, if by similarity.
     similar: Option<SimilarOptions>,
     slow: Option<SlowFlush>,
+    slow_checkpoint: Option<SlowCheckpoint>,
     pub oracle: Oracle,
     /// The epoch of the last opening that was acknowledged.
     pub epoch: u32,
@@ -99,6 +115,7 @@ impl Session {
             now: 0,
             similar: None,
             slow: None,
+            slow_checkpoint: None,
             oracle,
             epoch,
             work: Work::default(),
@@ -152,7 +169,7 @@ impl Session {
     /// Another process opens what the first one left, the medium keeps its cache, and does
     /// operations.
     pub fn restart(&mut self, ops: &[Op]) -> Result<(), Stop> {
-        self.slow = None;
+        self.forget_slow();
         self.volume = None;
         self.run(ops)
     }
@@ -257,12 +274,35 @@ impl Session {
                     mark: self.oracle.mark(),
                 });
             }
+            Op::SlowCheckpoint { during } => {
+                while self.slow_checkpoint.is_some() {
+                    self.go_on_with_checkpoint()?;
+                }
+                let opened = guarded(|| self.volume().begin_checkpoint())?;
+                self.slow_checkpoint = Some(SlowCheckpoint {
+                    open: self.done(opened)?,
+                    during,
+                    left: during + 1,
+                    has_root: false,
+                    mark: self.oracle.mark(),
+                });
+            }
+            Op::Clean { pages } => {
+                let done = guarded(|| self.volume().clean_tables(pages))?;
+                self.done(done)?;
+            }
+            Op::Collect { steps } => {
+                for _ in 0..steps {
+                    let done = guarded(|| self.volume().collect_step())?;
+                    self.work.steps += u64::from(self.done(done)?);
+                }
+            }
             Op::Checkpoint => {
                 let done = guarded(|| self.volume().checkpoint())?;
                 self.acknowledged(done)?;
             }
             Op::Reopen => {
-                self.slow = None;
+                self.forget_slow();
                 self.count();
                 let volume = self.volume.take().expect("the volume is open");
                 let done = guarded(|| volume.close())?;
@@ -272,7 +312,7 @@ impl Session {
                 self.open()?;
             }
             Op::Kill => {
-                self.slow = None;
+                self.forget_slow();
                 self.count();
                 self.volume = None;
                 self.open()?;
@@ -284,7 +324,39 @@ impl Session {
             Some(_) => self.end_slow_flush()?,
             None => {}
         }
+        self.alive()?;
+        match &mut self.slow_checkpoint {
+            Some(slow) if slow.left > 1 => slow.left -= 1,
+            Some(_) => self.go_on_with_checkpoint()?,
+            None => {}
+        }
         self.alive()
+    }
+
+    /// The volume is closed, or its process has ended.
+    fn forget_slow(&mut self) {
+        self.slow = None;
+        self.slow_checkpoint = None;
+    }
+
+    /// A sync of a slow checkpoint, if one is open, and what comes after it.
+    fn go_on_with_checkpoint(&mut self) -> Result<(), Stop> {
+        let Some(mut slow) = self.slow_checkpoint.take() else {
+            return Ok(());
+        };
+        let synced = self.medium.sync();
+        if slow.has_root {
+            let done = guarded(|| self.volume().end_checkpoint(slow.open, synced))?;
+            self.done(done)?;
+            self.oracle.acknowledge_to(slow.mark);
+            return Ok(());
+        }
+        let done = guarded(|| self.volume().write_root(&slow.open, synced))?;
+        self.done(done)?;
+        slow.has_root = true;
+        slow.left = slow.during + 1;
+        self.slow_checkpoint = Some(slow);
+        Ok(())
     }
 
     /// The sync of a slow flush, if one is open, and its end.

@@ -11,7 +11,7 @@ use flashlore_serve::load::{Load, Pattern, Until};
 use flashlore_serve::{Home, ServeError};
 use flashlore_volume::disk::filters::count::Kind;
 use flashlore_volume::disk::filters::{Count, Filtered};
-use flashlore_volume::disk::{BlockDevice, Disk, DiskError};
+use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
@@ -47,8 +47,15 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     let disk_failed = |error: DiskError| failed(ServeError::Disk(error));
     let (volume, _) = home.open(mode(&args.volume)).map_err(failed)?;
     let disk = Arc::new(Disk::new(volume, clock()));
+    // As beside a served volume.
+    let maintainer = Maintainer::start(&disk).map_err(|source| CliError::File {
+        action: "start a thread for",
+        path: directory.clone(),
+        source,
+    })?;
     let measured = check(args, &load, &disk, made.is_some())
         .and_then(|()| measure(&load, &disk, made.is_some()).map_err(disk_failed));
+    drop(maintainer);
     let closed = disk.close().map_err(disk_failed);
     let (count, took) = measured?;
     closed?;

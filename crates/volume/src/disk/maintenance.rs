@@ -1,0 +1,185 @@
+//! What a volume does by itself, in small steps beside its users: it goes on with collections while nobody writes,
+//! syncs before the next block needs it, writes tables and takes checkpoints before one is due, gives the space of
+//! free blocks back.
+//!
+//! A step holds the lock for as long as a few pages take; the medium is synced without it. All of it could be left to
+//! the next write or flush, which would only have to wait for it.
+//!
+//! Invariant: one thread a volume; it ends with its [`Maintainer`], or once the volume is closed or broken.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flashlore_medium::Medium;
+
+use super::device::{BlockDevice, DiskError};
+use super::live::Disk;
+use crate::volume::Chores;
+
+/// Nobody has written for so long: collection goes on by itself.
+const IDLE: Duration = Duration::from_millis(20);
+/// Pages of tables that are written under one hold of the lock.
+const CLEANED_AT_ONCE: u32 = 16;
+/// With so few pages left to write a checkpoint may begin.
+const FEW_DIRTY: u32 = 32;
+/// Blocks whose space is given back under one hold of the lock.
+const DISCARDED_AT_ONCE: usize = 4;
+
+#[derive(Debug, Default)]
+struct State {
+    chores: Chores,
+    stopped: bool,
+}
+
+/// Tells the thread that there is something to do.
+#[derive(Debug, Default)]
+pub(super) struct Wake {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Changes so far.
+    changes: AtomicU64,
+}
+
+impl Wake {
+    /// The volume was changed, and has this to do now.
+    pub fn after_change(&self, chores: Chores) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        if chores.any() {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.chores != chores {
+                state.chores = chores;
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    fn stop(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until something is to be done: at once, or, if it is collection alone, after a while. `None` once
+    /// stopped.
+    fn wait(&self) -> Option<Chores> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while !state.stopped && !state.chores.any() {
+            let changed = self.changed.wait(state);
+            state = changed.unwrap_or_else(PoisonError::into_inner);
+        }
+        if is_collection_alone(state.chores) && !state.stopped {
+            let waited = self.changed.wait_timeout(state, IDLE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        (!state.stopped).then(|| std::mem::take(&mut state.chores))
+    }
+}
+
+fn is_collection_alone(chores: Chores) -> bool {
+    chores
+        == Chores {
+            collection: true,
+            ..Chores::default()
+        }
+}
+
+/// Does what a volume has to do, until it is dropped.
+pub struct Maintainer {
+    stop: Box<dyn Fn() + Send + Sync>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Maintainer {
+    /// Begins.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub fn start<M: Medium + 'static>(disk: &Arc<Disk<M>>) -> std::io::Result<Maintainer> {
+        let (worked, stopped) = (Arc::clone(disk), Arc::clone(disk));
+        let thread = std::thread::Builder::new()
+            .name("maintenance".to_owned())
+            // Whoever uses a volume that failed is told so.
+            .spawn(move || while let Ok(true) = worked.maintain() {})?;
+        Ok(Maintainer {
+            stop: Box::new(move || stopped.wake.stop()),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Maintainer {
+    fn drop(&mut self) {
+        (self.stop)();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, the lock of the volume tells everybody.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<M: Medium + 'static> Disk<M> {
+    /// Waits for something to do, and does it; false once stopped.
+    fn maintain(&self) -> Result<bool, DiskError> {
+        let before = self.wake.changes.load(Ordering::Relaxed);
+        let Some(due) = self.wake.wait() else {
+            return Ok(false);
+        };
+        if due.flush {
+            self.flush()?;
+        }
+        if due.checkpoint {
+            self.checkpoint()?;
+        }
+        if due.discard {
+            while self.with(|volume| volume.discard_step(DISCARDED_AT_ONCE))?? {}
+        }
+        if due.collection {
+            self.collect_while_idle(before)?;
+        }
+        let left = self.with(|volume| volume.chores())?;
+        let mut state = self
+            .wake
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.chores.collection |= left.collection;
+        Ok(!state.stopped)
+    }
+
+    /// Goes on with collections as long as nobody changes the volume. There were so many changes before.
+    fn collect_while_idle(&self, before: u64) -> Result<(), DiskError> {
+        while self.wake.changes.load(Ordering::Relaxed) == before
+            && self.with(|volume| volume.collect_step())??
+        {}
+        Ok(())
+    }
+
+    /// Takes a checkpoint while the volume is used: most of the tables are written before it begins.
+    ///
+    /// # Errors
+    /// The store failed: the volume is read-only from now on.
+    pub fn checkpoint(&self) -> Result<(), DiskError> {
+        // Who keeps changing pages faster than they are written does not keep it from beginning.
+        let mut most = 2 * self.with(|volume| volume.dirty_table_pages())?;
+        while most > 0 {
+            let wrote = self.with(|volume| match volume.dirty_table_pages() {
+                few if few <= FEW_DIRTY => Ok(0),
+                _ => volume.clean_tables(CLEANED_AT_ONCE),
+            })??;
+            most = if wrote == 0 {
+                0
+            } else {
+                most.saturating_sub(wrote)
+            };
+        }
+        self.commit.run_alone(|| {
+            let open = self.with(|volume| volume.begin_checkpoint())??;
+            let synced = self.medium.sync();
+            self.with(|volume| volume.write_root(&open, synced))??;
+            let synced = self.medium.sync();
+            Ok(self.with(|volume| volume.end_checkpoint(open, synced))??)
+        })
+    }
+}
