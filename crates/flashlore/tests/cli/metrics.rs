@@ -61,3 +61,40 @@ fn metrics_are_for_this_machine_unless_told_otherwise() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+#[test]
+fn a_volume_whose_disk_is_full_is_not_healthy() {
+    let place = place();
+    // The volume's file has 6 MiB; the server cannot write to the second half.
+    let serve = ["serve", "disk", "--metrics", "127.0.0.1:0"];
+    let server = Server::limited(&place, 6144, &serve);
+    let address = server.told.strip_prefix("metrics at http://").unwrap();
+    let address = address.split('/').next().unwrap().to_owned();
+    assert!(get(&address, "/health").starts_with("HTTP/1.1 200 OK"));
+    let mut client = server.open("disk");
+    let mut page = [0; 4096];
+    let failed = (0..4096u64).any(|number| {
+        page.fill_with({
+            let mut state = number + 1;
+            move || {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state as u8
+            }
+        });
+        client.write(number % 256 * 4096, &page).unwrap() != 0 || client.flush().unwrap() != 0
+    });
+    assert!(failed);
+    let health = get(&address, "/health");
+    assert!(health.starts_with("HTTP/1.1 503 "), "{health}");
+    assert!(
+        health.contains("\r\n\r\nthe volume is read-only: "),
+        "{health}"
+    );
+    let metrics = get(&address, "/metrics");
+    for line in ["flashlore_writable 0\n", "flashlore_failed 1\n"] {
+        assert!(metrics.contains(line), "{line}{metrics}");
+    }
+    assert_eq!(server.ended().0, Some(1));
+}

@@ -151,17 +151,9 @@ fn pages_elsewhere_are_pointed_out_and_one_file_cannot_be_both() {
 #[test]
 fn a_recording_that_cannot_be_written_ends_and_the_volume_goes_on() {
     let place = place();
-    let limited = "trap '' XFSZ; ulimit -f 65536; exec \"$0\" \"$@\"";
-    let program = env!("CARGO_BIN_EXE_flashlore");
-    let record = [
-        "record",
-        "disk",
-        "full.parquet",
-        "--content",
-        "full.pages.zst",
-    ];
-    let shell = ["-c", limited, program];
-    let server = Server::spawn(&place, "sh", &[&shell[..], &record].concat());
+    let record = ["record", "disk", "full.parquet"];
+    let content = ["--content", "full.pages.zst"];
+    let server = Server::limited(&place, 65536, &[&record[..], &content].concat());
     let mut client = server.open("disk");
     let mut state = 1_u64;
     let mut bytes = vec![0; 1 << 20];

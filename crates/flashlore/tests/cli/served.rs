@@ -27,8 +27,14 @@ impl Server {
         Server::spawn(place, env!("CARGO_BIN_EXE_flashlore"), args)
     }
 
-    /// A program that does that.
-    pub fn spawn(place: &Place, program: &str, args: &[&str]) -> Server {
+    /// The same where no file may be written behind so many blocks of 512 bytes, as if the disk were full there.
+    pub fn limited(place: &Place, blocks: u32, args: &[&str]) -> Server {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let shell = ["-c", &script, env!("CARGO_BIN_EXE_flashlore")];
+        Server::spawn(place, "sh", &[&shell[..], args].concat())
+    }
+
+    fn spawn(place: &Place, program: &str, args: &[&str]) -> Server {
         let mut child = Command::new(program)
             .args(args)
             .current_dir(place.path(""))
