@@ -63,6 +63,9 @@ pub enum CliError {
         /// What happened.
         source: flashlore_serve::ServeError,
     },
+    /// A recording that cannot begin or be completed; it names its file.
+    #[error(transparent)]
+    Recording(flashlore_serve::ServeError),
     /// A volume that cannot be mounted or unmounted.
     #[error(transparent)]
     Mount(#[from] flashlore_fuse::MountError),
@@ -130,12 +133,13 @@ impl CliError {
                 | RunError::WornOut { .. }
                 | RunError::Request { .. } => 1,
             },
-            Self::Volume { source, .. } if source.is_usage() => 2,
+            Self::Volume { source, .. } | Self::Recording(source) if source.is_usage() => 2,
             Self::Trace(_)
             | Self::Paper(_)
             | Self::Results(_)
             | Self::File { .. }
             | Self::Volume { .. }
+            | Self::Recording(_)
             | Self::Mount(_)
             | Self::Output(_)
             | Self::Differs(_) => 1,

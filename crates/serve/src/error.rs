@@ -43,6 +43,9 @@ pub enum ServeError {
     /// The volume as a device.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// A trace that cannot be written.
+    #[error(transparent)]
+    Trace(Box<flashlore_trace::Error>),
     /// Sizes no volume can have.
     #[error(transparent)]
     Size(#[from] SizeError),
@@ -54,6 +57,12 @@ pub enum ServeError {
         /// Whether another request would help.
         usage: bool,
     },
+}
+
+impl From<flashlore_trace::Error> for ServeError {
+    fn from(error: flashlore_trace::Error) -> Self {
+        ServeError::Trace(Box::new(error))
+    }
 }
 
 impl ServeError {

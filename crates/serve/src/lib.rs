@@ -10,6 +10,9 @@
 //! | [`control`] | the control socket: requests to a served volume |
 //! | [`clients`] | who uses a volume, counted |
 //! | [`exports`] | the volume and its instants as exports over NBD |
+//! | [`recording`] | what clients do, written down as a trace |
+//! | [`load`] | a load on a device, to see how fast it is |
+//! | [`metrics`] | metrics and health over HTTP |
 //! | [`error`] | what can go wrong |
 //!
 //! A command does the same whether the volume is served or not: it sends its request through the control socket if
@@ -20,8 +23,11 @@ pub mod control;
 pub mod error;
 pub mod exports;
 pub mod home;
+pub mod load;
+pub mod metrics;
 pub mod moment;
 pub mod names;
+pub mod recording;
 pub mod request;
 pub mod service;
 

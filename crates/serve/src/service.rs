@@ -9,7 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::FileMedium;
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice, Maintainer};
-use flashlore_volume::{Encoding, Finding, HistoryStatus, Identity, Policy, Volume, VolumeError};
+use flashlore_volume::{
+    Encoding, Finding, HistoryStatus, Identity, Policy, Survey, Volume, VolumeError,
+};
 
 use crate::clients::{Clients, Writers};
 use crate::error::ServeError;
@@ -65,6 +67,23 @@ pub fn system_of(id: &Identity) -> String {
         parts.push("plain");
     }
     parts.join(" + ")
+}
+
+/// Bytes that the values of a survey take, encoded ones what they are long.
+pub(crate) fn stored_bytes(survey: &Survey) -> u64 {
+    let encoded = survey.differences.0 + survey.compressed.0;
+    let whole = (survey.values + survey.kept).saturating_sub(encoded);
+    whole * PAGE + survey.differences.1 + survey.compressed.1
+}
+
+/// Bytes saved against storing each page whole.
+pub(crate) fn saved(survey: &Survey) -> Saved {
+    let shorter = |(count, bytes): (u64, u64)| (count * PAGE).saturating_sub(bytes);
+    Saved {
+        dedup: (survey.pages - survey.values) * PAGE,
+        delta: shorter(survey.differences),
+        compression: shorter(survey.compressed),
+    }
 }
 
 impl Service {
@@ -211,22 +230,15 @@ impl Service {
         let info = self.disk.with(|volume| {
             let (survey, status) = (volume.survey(), volume.status());
             let id = volume.identity();
-            let encoded = survey.differences.0 + survey.compressed.0;
-            let encoded_bytes = survey.differences.1 + survey.compressed.1;
-            let whole = (survey.values + survey.kept).saturating_sub(encoded);
             let history = volume.history_status().ok();
             let kept = id.history;
             Info {
                 system: system_of(id),
                 size: u64::from(status.exported) * PAGE,
                 logical: survey.pages * PAGE,
-                stored: whole * PAGE + encoded_bytes,
+                stored: stored_bytes(&survey),
                 capacity: status.most * PAGE,
-                saved: Saved {
-                    dedup: (survey.pages - survey.values) * PAGE,
-                    delta: (survey.differences.0 * PAGE).saturating_sub(survey.differences.1),
-                    compression: (survey.compressed.0 * PAGE).saturating_sub(survey.compressed.1),
-                },
+                saved: saved(&survey),
                 kept: survey.kept * PAGE,
                 history: history.map(|history| HistoryInfo {
                     oldest: history.oldest,
@@ -252,6 +264,13 @@ impl Service {
             clients: self.clients.is_served().then(|| self.clients.count()),
             ..info
         })))
+    }
+
+    /// How many stored pages are known to be unreadable.
+    pub(crate) fn unreadable(&self) -> Result<usize, ServeError> {
+        self.note_findings()?;
+        let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(findings.len())
     }
 
     fn note_findings(&self) -> Result<Vec<Finding>, ServeError> {

@@ -33,6 +33,7 @@ pub use convert::{ConvertOptions, ConvertReport, RateWrites, convert};
 pub use devices::DeviceNames;
 pub use error::{Error, Fault, Place, Result};
 pub use formats::Format;
+pub use formats::native::NativeFile;
 pub use info::Info;
 pub use input::Compression;
 pub use overlay::{ContentModel, DeltaModel, FULL_RATIO, MakeOverlay, NamedOverlay, Overlay};

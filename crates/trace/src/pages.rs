@@ -28,6 +28,9 @@ const WINDOW_LOG_MAX: u32 = 27;
 /// Level of compression when writing.
 const LEVEL: i32 = 9;
 
+/// Level when somebody waits for it.
+const QUICK_LEVEL: i32 = 1;
+
 /// How many bytes are asked for at once.
 const READ_BYTES: usize = 1 << 18;
 
@@ -213,10 +216,22 @@ impl PagesWriter {
     /// # Errors
     /// When nothing can be written there.
     pub fn create(path: impl AsRef<Path>) -> Result<PagesWriter> {
+        Self::with_level(path, LEVEL)
+    }
+
+    /// As [`PagesWriter::create`], for pages that must be taken as they come: quicker and less small.
+    ///
+    /// # Errors
+    /// As [`PagesWriter::create`].
+    pub fn create_quick(path: impl AsRef<Path>) -> Result<PagesWriter> {
+        Self::with_level(path, QUICK_LEVEL)
+    }
+
+    fn with_level(path: impl AsRef<Path>, level: i32) -> Result<PagesWriter> {
         let path = path.as_ref().to_path_buf();
         let begin = || {
             let file = BufWriter::new(output::beside(&path)?);
-            let mut encoder = zstd::Encoder::new(file, LEVEL)?;
+            let mut encoder = zstd::Encoder::new(file, level)?;
             encoder.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX))?;
             encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
             encoder.include_checksum(true)?;

@@ -117,7 +117,15 @@ pub(crate) trait Layer<M: Medium>: Send {
     /// Bases are chosen by similarity from now on.
     fn find_similar_bases(&mut self, options: SimilarOptions);
     /// What is stored, and what for.
-    fn survey(&self) -> Survey;
+    fn survey(&self) -> Survey {
+        let (mut survey, mut next) = (Survey::default(), Some(0));
+        while let Some(from) = next {
+            next = self.survey_step(from, u32::MAX, &mut survey);
+        }
+        survey
+    }
+    /// Adds at most `most` values, from the `from`-th place on, to a survey; where to go on, if any is left.
+    fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32>;
     /// How an address is stored, if it holds anything.
     fn stored_as(&self, lpn: u32) -> Option<StoredAs>;
     /// Where an address lies.
@@ -251,12 +259,11 @@ impl<M: Medium> Layer<M> for Plain<M> {
 
     fn find_similar_bases(&mut self, _options: SimilarOptions) {}
 
-    fn survey(&self) -> Survey {
-        Survey {
-            pages: self.stored,
-            values: self.stored,
-            ..Survey::default()
-        }
+    fn survey_step(&self, _from: u32, _most: u32, survey: &mut Survey) -> Option<u32> {
+        // All of it is known.
+        survey.pages = self.stored;
+        survey.values = self.stored;
+        None
     }
 
     fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
@@ -540,10 +547,10 @@ where
         self.ftl.find_similar_bases(options);
     }
 
-    fn survey(&self) -> Survey {
+    fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32> {
         let objects = self.ftl.objects();
-        let mut survey = Survey::default();
-        for handle in (0..objects.handles()).filter(|&handle| objects.is_alive(handle)) {
+        let end = from.saturating_add(most).min(objects.handles());
+        for handle in (from..end).filter(|&handle| objects.is_alive(handle)) {
             let references = objects.references(handle);
             survey.pages += u64::from(references);
             survey.values += u64::from(references > 0);
@@ -560,7 +567,7 @@ where
             };
             *kind = (kind.0 + 1, kind.1 + bytes);
         }
-        survey
+        (end < objects.handles()).then_some(end)
     }
 
     fn stored_as(&self, lpn: u32) -> Option<StoredAs> {

@@ -47,6 +47,10 @@ mod scan;
 mod tables;
 mod unit;
 
+pub use flashlore_content::dedup::DedupCounters;
+pub use flashlore_ftl::Counters;
+pub use flashlore_ftl::content::delta::DeltaCounters;
+
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::VolumeError;

@@ -565,6 +565,18 @@ impl<M: Medium> Volume<M> {
         self.layer.survey()
     }
 
+    /// A part of that, for those who share the volume: adds at most `most` values, from place `from` on, to a survey
+    /// that begins with nothing and place 0; where to go on, if anything is left. What changes in between may be
+    /// counted twice or not at all.
+    pub fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32> {
+        self.layer.survey_step(from, most, survey)
+    }
+
+    /// Blocks, and those of them that are free.
+    pub fn blocks(&self) -> (u32, u32) {
+        (self.identity().blocks, self.layer.core().free_blocks())
+    }
+
     /// Where a page lies.
     pub fn location(&self, lpn: u32) -> Option<Ppn> {
         self.layer.location(lpn)

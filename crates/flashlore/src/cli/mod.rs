@@ -1,5 +1,6 @@
 //! The command line as clap derives it. What a flag means to users stands here and nowhere else.
 
+mod definition;
 mod reproduce;
 mod run;
 mod trace;
@@ -8,15 +9,17 @@ mod volume;
 use clap::{Parser, Subcommand};
 use flashlore_trace::Format;
 
+pub use definition::{CompletionShell, CompletionsArgs, ManArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, ImportArgs, InfoVolumeArgs,
-    LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RecoverArgs, ScrubArgs,
-    ServeArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    BenchArgs, BenchPattern, CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs,
+    ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs,
+    RecordArgs, RecoverArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand, SnapshotListArgs,
+    VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -77,6 +80,8 @@ pub enum Command {
     Create(CreateArgs),
     /// Serve a volume over NBD
     Serve(ServeArgs),
+    /// Serve a volume and record what clients do as a trace
+    Record(RecordArgs),
     /// Mount a volume as a file, with its instants beside it
     Mount(MountArgs),
     /// Show the state of a volume
@@ -106,6 +111,12 @@ pub enum Command {
     Scrub(ScrubArgs),
     /// Show what lies on the medium of a volume, in words
     Dump(DumpArgs),
+    /// Measure how fast a volume is under a load
+    Bench(BenchArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(ManArgs),
 }
 
 /// Flags of `systems` and `devices`.

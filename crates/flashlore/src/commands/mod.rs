@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod characterize;
+mod definition;
 mod demo;
 mod fit;
 mod list;
@@ -34,6 +35,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Create(args) => volume::create(&args),
         Command::Serve(args) => volume::serve(&args),
+        Command::Record(args) => volume::record(&args),
         Command::Mount(args) => volume::mount(&args),
         Command::Info(args) => volume::info(&args),
         Command::Log(args) => volume::log(&args),
@@ -48,6 +50,9 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Check(args) => volume::check(&args),
         Command::Scrub(args) => volume::scrub(&args),
         Command::Dump(args) => volume::dump(&args),
+        Command::Bench(args) => volume::bench(&args),
+        Command::Completions(args) => definition::completions(&args),
+        Command::Man(args) => definition::man(&args),
         Command::Rerun(args) => rerun::rerun(&args),
     }
 }

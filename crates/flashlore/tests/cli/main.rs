@@ -1,19 +1,24 @@
 //! The command as a user meets it: the program is run, and its output, errors and exit codes are
 //! looked at.
 
+mod bench;
 mod characterize;
 mod compare;
+mod definition;
 mod demo;
 mod errors;
 mod fit;
 mod lengths;
 mod lists;
+mod metrics;
 mod mount;
 mod nbd_client;
 mod past;
 mod program;
+mod record;
 mod reproduce;
 mod rerun;
+mod served;
 mod synth;
 mod trace;
 mod volume;

@@ -1,12 +1,10 @@
 //! Volumes that go back in time, served and not.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use crate::nbd_client::Client;
 use crate::program::{Place, Ran};
+use crate::served::Server;
 
 const PAGE: usize = 4096;
 
@@ -176,61 +174,6 @@ fn instants_and_names_that_cannot_be_are_refused() {
     );
     fs::write(place.path("disk/names.json"), "{}").unwrap();
     refused(&["info", "disk"], 1, "names.json: expected names");
-}
-
-/// A volume that is served.
-struct Server {
-    child: Child,
-    socket: PathBuf,
-}
-
-impl Server {
-    fn start(place: &Place, more: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
-            .args(["serve", "disk"])
-            .args(more)
-            .current_dir(place.path(""))
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // It says so once clients can come.
-        let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
-        let serving = lines.any(|line| line.unwrap().starts_with("serving nbd+unix:///disk"));
-        assert!(serving, "it ended without serving");
-        Server {
-            child,
-            socket: place.path("disk/nbd.sock"),
-        }
-    }
-
-    fn open(&self, export: &str) -> Client {
-        Client::open(&self.socket, export).unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let killed = Command::new("kill")
-            .args([name, &self.child.id().to_string()])
-            .status();
-        assert!(killed.unwrap().success());
-    }
-
-    /// Ends it as an administrator would; what it said.
-    fn stop(mut self) -> String {
-        self.signal("-TERM");
-        let mut said = String::new();
-        let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{said}");
-        said
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // A test that failed leaves no process behind.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! | [`live`] | the present of a volume, writable |
 //! | [`instant`] | one instant of it, read-only |
 //! | [`maintenance`] | what a volume does by itself, beside its users |
-//! | [`filters`] | devices around a device: counting, delaying, failing |
+//! | [`filters`] | devices around a device: counting, delaying, failing, recording |
 //!
 //! Inside: `range` cuts ranges of bytes into pages, `commit` lets flushes that come together share one.
 

@@ -1,4 +1,4 @@
-//! Flags of `create`, `serve` and `mount`.
+//! Flags of `create` and `mount`.
 
 use std::path::PathBuf;
 
@@ -60,95 +60,6 @@ pub struct CreateArgs {
     /// What happens when that window does not fit
     #[arg(long, value_enum, default_value = "shrink", requires = "min_window")]
     pub on_pressure: OnPressure,
-}
-
-/// Flags of `serve`.
-#[derive(Args)]
-#[command(after_help = "Examples:\n  flashlore serve disk\n  \
-                        flashlore serve disk --listen 127.0.0.1:10809\n  \
-                        flashlore serve disk --listen 0.0.0.0:10809 --tls-certificate cert.pem --tls-key key.pem\n\n\
-                        Runs until SIGTERM or SIGINT, then answers what was asked, takes a checkpoint and ends.\n\
-                        Exports: the volume by its directory's name (or no name), and NAME@INSTANT read-only,\n\
-                        such as \"disk@10min ago\", disk@2026-01-01T12:00:00Z or disk@SNAPSHOT.")]
-pub struct ServeArgs {
-    /// The volume
-    #[command(flatten)]
-    pub volume: VolumeArgs,
-    /// Where to listen: a path of a Unix socket, or HOST:PORT; may be given several times [default:
-    /// nbd.sock in the directory]
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Vec<String>,
-    /// Nobody may write
-    #[arg(long)]
-    pub read_only: bool,
-    /// The server's certificate (PEM): connections must be encrypted
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub tls_certificate: Option<PathBuf>,
-    /// The key of the certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    pub tls_key: Option<PathBuf>,
-    /// The authority that clients' certificates must come from (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    pub tls_clients: Option<PathBuf>,
-    /// Allow addresses that other machines can reach without encryption
-    #[arg(long)]
-    pub insecure: bool,
-    /// The most clients at once
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub connections: usize,
-    /// How long a drain may take before connections are cut
-    #[arg(long, value_name = "DURATION", default_value = "30s")]
-    pub drain: Nanos,
-    /// Wait so long before each read
-    #[arg(
-        long,
-        value_name = "DURATION",
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub delay_reads: Option<Nanos>,
-    /// Wait so long before each write, trim or write of zeroes
-    #[arg(
-        long,
-        value_name = "DURATION",
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub delay_writes: Option<Nanos>,
-    /// Wait so long before each flush
-    #[arg(
-        long,
-        value_name = "DURATION",
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub delay_flushes: Option<Nanos>,
-    /// Let this share of reads fail, such as 1%
-    #[arg(
-        long,
-        value_name = "SHARE",
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub fail_reads: Option<flashlore_sim::config::Share>,
-    /// Let this share of writes, trims and writes of zeroes fail
-    #[arg(
-        long,
-        value_name = "SHARE",
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub fail_writes: Option<flashlore_sim::config::Share>,
-    /// Let this share of flushes fail
-    #[arg(
-        long,
-        value_name = "SHARE",
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub fail_flushes: Option<flashlore_sim::config::Share>,
-    /// Which requests fail
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        help_heading = "Filters, for tests of clients"
-    )]
-    pub seed: u64,
 }
 
 /// Flags of `mount`.

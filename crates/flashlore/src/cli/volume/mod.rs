@@ -2,7 +2,9 @@
 //!
 //! | module | commands |
 //! |---|---|
-//! | [`create`] | `create`, `serve`, `mount` |
+//! | [`mod@bench`] | `bench` |
+//! | [`create`] | `create`, `mount` |
+//! | [`mod@serve`] | `serve`, `record` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
 //! Here: what all share, and the commands that look at a volume.
@@ -11,14 +13,18 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+mod bench;
 mod create;
 mod history;
+mod serve;
 
-pub use create::{CreateArgs, MountArgs, OnPressure, ServeArgs, VolumeSystem};
+pub use bench::{BenchArgs, BenchPattern};
+pub use create::{CreateArgs, MountArgs, OnPressure, VolumeSystem};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,
 };
+pub use serve::{RecordArgs, ServeArgs, ServingArgs};
 
 /// The volume of a command.
 #[derive(Args)]

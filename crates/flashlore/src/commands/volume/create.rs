@@ -21,7 +21,8 @@ fn parts(system: VolumeSystem) -> (Policy, bool, bool, bool) {
     }
 }
 
-fn options(args: &CreateArgs) -> Result<CreateOptions, CliError> {
+/// What the flags ask for.
+pub(super) fn options(args: &CreateArgs) -> Result<CreateOptions, CliError> {
     let mut seed = [0; 48];
     getrandom::fill(&mut seed)
         .map_err(|e| CliError::Usage(format!("the system gives no random bytes: {e}")))?;

@@ -2,8 +2,9 @@
 //!
 //! | module | commands |
 //! |---|---|
+//! | [`mod@bench`] | `bench` |
 //! | [`mod@create`] | `create` |
-//! | [`mod@serve`] | `serve` |
+//! | [`mod@serve`] | `serve`, `record` |
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
 //! | [`state`] | `info` |
@@ -12,6 +13,7 @@
 //!
 //! Here and in [`running`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
 
+mod bench;
 mod create;
 mod history;
 mod image;
@@ -29,12 +31,13 @@ use flashlore_serve::control::{Reach, ask};
 use flashlore_serve::{Answer, Home, Request};
 use flashlore_volume::disk::live::Clock;
 
+pub use bench::bench;
 pub use create::create;
 pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
 pub use inspect::{check, dump, scrub};
 pub use mount::mount;
-pub use serve::serve;
+pub use serve::{record, serve};
 pub use state::info;
 
 use crate::cli::VolumeArgs;

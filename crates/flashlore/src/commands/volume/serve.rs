@@ -1,20 +1,24 @@
-//! `serve`: a volume over NBD, until a signal ends it.
+//! `serve` and `record`: a volume over NBD, until a signal ends it; with a recording of what clients do, or without.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flashlore_medium::FileMedium;
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
 use flashlore_serve::Home;
 use flashlore_serve::exports::Exports;
+use flashlore_serve::metrics::Metrics;
+use flashlore_serve::recording::{Options, Recording};
 use flashlore_sim::config::{Nanos, Share};
-use flashlore_volume::disk::filters::{Delay, Fault, Filtered};
+use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered, Recorded};
+use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk};
 
+use super::now;
 use super::running::Running;
-use crate::cli::ServeArgs;
+use crate::cli::{RecordArgs, ServeArgs, ServingArgs};
 use crate::error::CliError;
 use crate::output::tell;
 
@@ -35,7 +39,30 @@ fn address(text: &str) -> Result<Address, CliError> {
     })
 }
 
-fn tls(args: &ServeArgs) -> Result<TlsPolicy, CliError> {
+/// Where metrics are answered: a port alone is one of this machine.
+fn metrics_address(text: &str, insecure: bool) -> Result<SocketAddr, CliError> {
+    let local = || {
+        Some(SocketAddr::from((
+            [127, 0, 0, 1],
+            text.parse::<u16>().ok()?,
+        )))
+    };
+    let resolved = || text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    let address = local().or_else(resolved).ok_or_else(|| {
+        CliError::Usage(format!(
+            "--metrics: expected HOST:PORT or a port, found {text:?}"
+        ))
+    })?;
+    match insecure || address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(CliError::Usage(format!(
+            "--metrics: {address} can be reached from other machines, and metrics are not encrypted: \
+             allow it with --insecure"
+        ))),
+    }
+}
+
+fn tls(args: &ServingArgs) -> Result<TlsPolicy, CliError> {
     let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) else {
         return Ok(TlsPolicy::Absent);
     };
@@ -51,7 +78,7 @@ fn tls(args: &ServeArgs) -> Result<TlsPolicy, CliError> {
 }
 
 /// The volume with the filters that were asked for around it.
-fn filtered(args: &ServeArgs, disk: Arc<Disk<FileMedium>>) -> Arc<dyn BlockDevice> {
+fn filtered(args: &ServingArgs, disk: Arc<Disk<FileMedium>>) -> Arc<dyn BlockDevice> {
     let mut device: Arc<dyn BlockDevice> = disk;
     let wait = |nanos: Option<Nanos>| nanos.map_or(Duration::ZERO, duration);
     let delay = Delay {
@@ -71,7 +98,7 @@ fn filtered(args: &ServeArgs, disk: Arc<Disk<FileMedium>>) -> Arc<dyn BlockDevic
     device
 }
 
-fn listen(args: &ServeArgs, home: &Home, exports: Exports) -> Result<Server, CliError> {
+fn listen(args: &ServingArgs, home: &Home, exports: Exports) -> Result<Server, CliError> {
     let mut addresses = Vec::new();
     for text in &args.listen {
         addresses.push(address(text)?);
@@ -104,9 +131,91 @@ fn uri(address: &Address, name: &str, tls: bool) -> String {
 
 /// Serves a volume until SIGTERM or SIGINT.
 pub fn serve(args: &ServeArgs) -> Result<(), CliError> {
+    run(&args.serving, None)
+}
+
+/// Serves a volume until SIGTERM or SIGINT and writes a trace of what clients do.
+pub fn record(args: &RecordArgs) -> Result<(), CliError> {
+    let options = Options {
+        trace: args.trace.clone(),
+        pages: args.content.clone(),
+        most_values: u32::try_from(args.most_values.0).unwrap_or(u32::MAX),
+    };
+    if args.content.as_ref() == Some(&args.trace) {
+        return Err(CliError::Usage(format!(
+            "the trace and its pages cannot both be {}",
+            args.trace.display()
+        )));
+    }
+    run(&args.serving, Some(options))
+}
+
+/// Nanoseconds since 1970 that go on evenly whatever is done to the clock of the machine.
+fn even_clock() -> Clock {
+    let (began, at) = (Instant::now(), now());
+    Arc::new(move || at + began.elapsed().as_nanos() as u64)
+}
+
+fn start_recording(options: Options) -> Result<Arc<Recording>, CliError> {
+    let started = Recording::start(options, even_clock(), Box::new(tell));
+    let recording = started.map_err(CliError::Recording)?;
+    if let Some(expected) = recording.pages_expected_at() {
+        tell(&format!(
+            "compare will look for the pages in {}: move them there",
+            expected.display()
+        ));
+    }
+    Ok(Arc::new(recording))
+}
+
+/// Completes the files of a recording and says what is in them.
+fn finish(recording: &Recording) -> Result<(), CliError> {
+    let finished = recording.finish();
+    let report = finished.map_err(CliError::Recording)?;
+    tell(&format!(
+        "recorded {} requests with {} distinct pages in {}",
+        report.records,
+        report.values,
+        recording.trace().display()
+    ));
+    if report.failed > 0 {
+        tell(&format!(
+            "{} requests failed and are not in it",
+            report.failed
+        ));
+    }
+    if report.unfinished > 0 {
+        tell(&format!(
+            "{} requests had not ended and are not in it",
+            report.unfinished
+        ));
+    }
+    match report.missed {
+        0 => Ok(()),
+        missed => Err(CliError::Differs(format!(
+            "{}: it ends before {missed} requests that were answered",
+            recording.trace().display()
+        ))),
+    }
+}
+
+fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     let mut running = Running::open(&args.volume)?;
     let service = Arc::clone(running.service());
-    let live = filtered(args, Arc::clone(service.disk()));
+    let mut live = filtered(args, Arc::clone(service.disk()));
+    let recording = recorded.map(start_recording).transpose()?;
+    if let Some(recording) = &recording {
+        live = Arc::new(Recorded::new(live, Arc::clone(recording)));
+    }
+    let mut metrics = None;
+    if let Some(text) = &args.metrics {
+        let address = metrics_address(text, args.insecure)?;
+        let count = Count::default();
+        live = Arc::new(Filtered::new(live, count.clone()));
+        let answers = Metrics::new(Arc::clone(&service), count, args.read_only);
+        let endpoint = answers.listen(address);
+        metrics = Some(endpoint.map_err(|source| CliError::serve(&args.volume.directory, source))?);
+    }
     let exports = Exports::new(Arc::clone(&service), live, args.read_only);
     let server = Arc::new(listen(args, service.home(), exports)?);
     let dropper = Arc::downgrade(&server);
@@ -116,6 +225,9 @@ pub fn serve(args: &ServeArgs) -> Result<(), CliError> {
         }
     }));
     let control = running.control()?;
+    if let Some(metrics) = &metrics {
+        tell(&format!("metrics at http://{}/metrics", metrics.address()));
+    }
     for address in server.addresses() {
         let encrypted = args.tls_certificate.is_some();
         let name = service.home().name();
@@ -126,8 +238,11 @@ pub fn serve(args: &ServeArgs) -> Result<(), CliError> {
     tell("draining");
     drop(control);
     let drained = server.drain(duration(args.drain));
-    running.close(match drained {
+    let finished = recording.map_or(Ok(()), |recording| finish(&recording));
+    drop(metrics);
+    let closed = running.close(match drained {
         true => None,
         false => Some("some clients did not take their answers and were"),
-    })
+    });
+    closed.and(finished)
 }

@@ -28,6 +28,7 @@
 //! before anything else is parsed, so a damaged file is an error and not a guess. What
 //! passes may still be forged: panics of the Parquet decoder become errors (`guard`). Both reading and writing hold one row group at most.
 
+mod file;
 mod guard;
 mod lists;
 mod reader;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::Type;
 
+pub use file::NativeFile;
 pub(crate) use reader::{NativeReader, NativeSourceBytes};
 pub use writer::NativeWriter;
 

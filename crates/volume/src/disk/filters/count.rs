@@ -26,6 +26,8 @@ pub struct Kind {
     pub errors: u64,
     /// Times of those that succeeded, in nanoseconds.
     pub times: Histogram<u64>,
+    /// The sum of these times.
+    pub total: u64,
 }
 
 /// What was counted: read, write, zero, trim, flush.
@@ -52,6 +54,7 @@ impl Default for Count {
                 requests: 0,
                 bytes: 0,
                 errors: 0,
+                total: 0,
                 // The bounds are constants that it accepts.
                 times: times.unwrap_or_else(|_| unreachable!("the bounds hold")),
             })
@@ -93,6 +96,7 @@ impl Filter for Count {
                 kind.requests += 1;
                 kind.bytes += bytes;
                 kind.times.saturating_record(time.max(1));
+                kind.total += time;
             }
             Err(_) => kind.errors += 1,
         }

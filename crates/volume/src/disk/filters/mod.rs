@@ -5,14 +5,17 @@
 //! | [`count`] | counts requests, bytes and errors, and keeps their times |
 //! | [`delay`] | makes requests take longer |
 //! | [`fault`] | makes requests fail, by chance from a seed |
+//! | [`record`] | tells a log what was done, in whole pages: a device of its own, because it asks the inner one itself |
 
 pub mod count;
 pub mod delay;
 pub mod fault;
+pub mod record;
 
 pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use fault::Fault;
+pub use record::Recorded;
 
 use super::device::{About, BlockDevice, DiskError};
 

@@ -1,0 +1,132 @@
+//! Flags of `serve` and `record`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flashlore_sim::config::{Count, Nanos, Share};
+
+use super::VolumeArgs;
+
+/// Flags of `serve`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  flashlore serve disk\n  \
+                        flashlore serve disk --listen 127.0.0.1:10809 --metrics 9100\n  \
+                        flashlore serve disk --listen 0.0.0.0:10809 --tls-certificate cert.pem --tls-key key.pem\n\n\
+                        Runs until SIGTERM or SIGINT, then answers what was asked, takes a checkpoint and ends.\n\
+                        Exports: the volume by its directory's name (or no name), and NAME@INSTANT read-only,\n\
+                        such as \"disk@10min ago\", disk@2026-01-01T12:00:00Z or disk@SNAPSHOT.")]
+pub struct ServeArgs {
+    /// How it is served
+    #[command(flatten)]
+    pub serving: ServingArgs,
+}
+
+/// Flags of `record`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  flashlore record disk mail.parquet\n  \
+                        flashlore record disk mail.parquet --content mail.pages.zst\n  \
+                        flashlore compare mail.parquet --systems plain,ca-ssd,delta-ftl,bvssd,combined \\\n      \
+                        --set codec.ratio=codec\n\n\
+                        Serves like `flashlore serve`, until SIGTERM or SIGINT; then the files are completed. After\n\
+                        kill -9 there is no trace: a file .flashlore-* stays behind, which cannot be read.")]
+pub struct RecordArgs {
+    /// How it is served
+    #[command(flatten)]
+    pub serving: ServingArgs,
+    /// The trace, in the native format; it must not exist
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// Write the distinct pages too, as `compare` reads them: beside TRACE, with its name up to the first
+    /// dot and .pages.zst
+    #[arg(long, value_name = "FILE")]
+    pub content: Option<PathBuf>,
+    /// The most distinct pages: when there are more the recording ends, and the volume goes on without it
+    #[arg(long, value_name = "N", default_value = "16Mi")]
+    pub most_values: Count,
+}
+
+/// How a volume is served.
+#[derive(Args)]
+pub struct ServingArgs {
+    /// The volume
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// Where to listen: a path of a Unix socket, or HOST:PORT; may be given several times [default:
+    /// nbd.sock in the directory]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Vec<String>,
+    /// Nobody may write
+    #[arg(long)]
+    pub read_only: bool,
+    /// The server's certificate (PEM): connections must be encrypted
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// The authority that clients' certificates must come from (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_clients: Option<PathBuf>,
+    /// Allow addresses that other machines can reach without encryption
+    #[arg(long)]
+    pub insecure: bool,
+    /// Answer GET /metrics (Prometheus) and GET /health at HOST:PORT, or at PORT of this machine alone
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<String>,
+    /// The most clients at once
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub connections: usize,
+    /// How long a drain may take before connections are cut
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    pub drain: Nanos,
+    /// Wait so long before each read
+    #[arg(
+        long,
+        value_name = "DURATION",
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub delay_reads: Option<Nanos>,
+    /// Wait so long before each write, trim or write of zeroes
+    #[arg(
+        long,
+        value_name = "DURATION",
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub delay_writes: Option<Nanos>,
+    /// Wait so long before each flush
+    #[arg(
+        long,
+        value_name = "DURATION",
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub delay_flushes: Option<Nanos>,
+    /// Let this share of reads fail, such as 1%
+    #[arg(
+        long,
+        value_name = "SHARE",
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub fail_reads: Option<Share>,
+    /// Let this share of writes, trims and writes of zeroes fail
+    #[arg(
+        long,
+        value_name = "SHARE",
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub fail_writes: Option<Share>,
+    /// Let this share of flushes fail
+    #[arg(
+        long,
+        value_name = "SHARE",
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub fail_flushes: Option<Share>,
+    /// Which requests fail
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        help_heading = "Filters, for tests of clients"
+    )]
+    pub seed: u64,
+}

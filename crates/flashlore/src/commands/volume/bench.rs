@@ -1,0 +1,257 @@
+//! `bench`: a load on a volume, and how fast it was.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flashlore_medium::FileMedium;
+use flashlore_serve::load::{Load, Pattern, Until};
+use flashlore_serve::{Home, ServeError};
+use flashlore_volume::disk::filters::count::Kind;
+use flashlore_volume::disk::filters::{Count, Filtered};
+use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tempfile::TempDir;
+
+use super::create::options;
+use super::{clock, mode};
+use crate::cli::{BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
+use crate::error::CliError;
+use crate::output::{print, tell};
+
+const PAGE: usize = 4096;
+/// Bytes of a request at most: what an NBD client may ask for.
+const MOST_BYTES: u64 = 32 << 20;
+/// Of a volume made for this, unless said.
+const SIZE: u64 = 256 << 20;
+
+/// Measures a load on a volume.
+pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
+    let load = load(args)?;
+    let directory = &args.volume.directory;
+    let home = Home::new(directory);
+    let (home, made) = match home.volume().exists() {
+        true => {
+            refuse_what_makes_volumes(args)?;
+            (home, None)
+        }
+        false => {
+            let (home, made) = make(args)?;
+            (home, Some(made))
+        }
+    };
+    let failed = |source| CliError::serve(directory, source);
+    let disk_failed = |error: DiskError| failed(ServeError::Disk(error));
+    let (volume, _) = home.open(mode(&args.volume)).map_err(failed)?;
+    let disk = Arc::new(Disk::new(volume, clock()));
+    // As beside a served volume.
+    let maintainer = Maintainer::start(&disk).map_err(|source| CliError::File {
+        action: "start a thread for",
+        path: directory.clone(),
+        source,
+    })?;
+    let measured = check(args, &load, &disk, made.is_some())
+        .and_then(|()| measure(&load, &disk, made.is_some()).map_err(disk_failed));
+    drop(maintainer);
+    let closed = disk.close().map_err(disk_failed);
+    let (count, took) = measured?;
+    closed?;
+    let kinds: Vec<Kind> = count.counts().kinds.into();
+    let kinds: Vec<Kind> = kinds.into_iter().filter(|kind| kind.requests > 0).collect();
+    match args.json {
+        true => print(&as_json(args, &load, &kinds, took)),
+        false => print(&as_text(&kinds, took)),
+    }
+}
+
+fn load(args: &BenchArgs) -> Result<Load, CliError> {
+    let bytes = args.block_size.0;
+    if bytes == 0 || bytes > MOST_BYTES {
+        return Err(CliError::Usage(format!(
+            "--block-size is {bytes} bytes, expected 1 to {MOST_BYTES}"
+        )));
+    }
+    let (random, reads) = match args.pattern {
+        BenchPattern::Randwrite => (true, 0.0),
+        BenchPattern::Randread => (true, 1.0),
+        BenchPattern::Write => (false, 0.0),
+        BenchPattern::Read => (false, 1.0),
+        BenchPattern::Mixed => (true, args.reads.get()),
+    };
+    Ok(Load {
+        pattern: Pattern { random, reads },
+        depth: args.depth.get(),
+        bytes: bytes as usize,
+        duplicates: args.duplicates.get(),
+        flush_every: args.flush_every,
+        seed: args.seed,
+        until: match args.operations {
+            Some(most) => Until::Requests(most.get()),
+            None => Until::Time(Duration::from_nanos(args.time.0)),
+        },
+    })
+}
+
+fn refuse_what_makes_volumes(args: &BenchArgs) -> Result<(), CliError> {
+    match args.size.is_some() || args.system.is_some() {
+        true => Err(CliError::Usage(format!(
+            "{} holds a volume; --size and --system are for one made for this",
+            args.volume.directory.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A volume in a directory of its own, which is removed with it.
+fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
+    let directory = &args.volume.directory;
+    let temporary = tempfile::Builder::new()
+        .prefix(".flashlore-bench-")
+        .tempdir_in(directory)
+        .map_err(|source| CliError::File {
+            action: "make a directory in",
+            path: directory.clone(),
+            source,
+        })?;
+    let create = CreateArgs {
+        directory: temporary.path().to_path_buf(),
+        size: args.size.unwrap_or(flashlore_sim::config::Size(SIZE)),
+        system: args.system.unwrap_or(VolumeSystem::Combined),
+        capacity: None,
+        min_window: None,
+        on_pressure: OnPressure::Shrink,
+    };
+    let home = Home::new(temporary.path());
+    home.create(&options(&create)?)
+        .map_err(|source| CliError::serve(directory, source))?;
+    Ok((home, temporary))
+}
+
+/// Refuses what does not fit, or would overwrite what somebody keeps.
+fn check(
+    args: &BenchArgs,
+    load: &Load,
+    disk: &Disk<FileMedium>,
+    made: bool,
+) -> Result<(), CliError> {
+    let directory: &Path = &args.volume.directory;
+    let size = disk.size();
+    if load.bytes as u64 > size {
+        return Err(CliError::Usage(format!(
+            "--block-size is {} bytes, the volume has {size}",
+            load.bytes
+        )));
+    }
+    let stored = disk
+        .with(|volume| volume.status().stored)
+        .map_err(|error| CliError::serve(directory, error.into()))?;
+    match stored > 0 && load.pattern.reads < 1.0 && !args.overwrite && !made {
+        true => Err(CliError::Usage(format!(
+            "{}: the volume holds {stored} pages, which would be overwritten: say --overwrite, or name a \
+             directory without a volume",
+            directory.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Puts the load on a volume, which is filled before if it is new and read.
+fn measure(
+    load: &Load,
+    disk: &Arc<Disk<FileMedium>>,
+    is_new: bool,
+) -> Result<(Count, Duration), DiskError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Without it a signal ends the program as it always does.
+        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
+    }
+    if is_new && load.pattern.reads > 0.0 {
+        tell("filling the volume");
+        let fill = Load {
+            pattern: Pattern {
+                random: false,
+                reads: 0.0,
+            },
+            bytes: PAGE,
+            until: Until::Requests(disk.size() / PAGE as u64),
+            flush_every: 0,
+            ..*load
+        };
+        fill.run(&**disk, &stop)?;
+    }
+    let count = Count::default();
+    let took = load.run(&Filtered::new(Arc::clone(disk), count.clone()), &stop)?;
+    if stop.load(Ordering::Relaxed) {
+        tell("ended by a signal");
+    }
+    Ok((count, took))
+}
+
+fn per_second(number: u64, took: Duration) -> f64 {
+    number as f64 / took.as_secs_f64().max(1e-9)
+}
+
+fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], took: Duration) -> String {
+    let of = |kind: &Kind| {
+        let at = |share: f64| kind.times.value_at_quantile(share);
+        json!({
+            "kind": kind.name,
+            "requests": kind.requests,
+            "bytes": kind.bytes,
+            "requests_per_s": per_second(kind.requests, took),
+            "bytes_per_s": per_second(kind.bytes, took),
+            "mean_ns": kind.total as f64 / kind.requests as f64,
+            "p50_ns": at(0.5),
+            "p90_ns": at(0.9),
+            "p99_ns": at(0.99),
+            "p999_ns": at(0.999),
+            "max_ns": kind.times.max(),
+        })
+    };
+    let result = json!({
+        "pattern": format!("{:?}", args.pattern).to_lowercase(),
+        "depth": load.depth,
+        "block_size": load.bytes,
+        "reads": load.pattern.reads,
+        "duplicates": load.duplicates,
+        "flush_every": load.flush_every,
+        "seed": load.seed,
+        "seconds": took.as_secs_f64(),
+        "kinds": kinds.iter().map(of).collect::<Vec<_>>(),
+    });
+    format!("{result}\n")
+}
+
+fn as_text(kinds: &[Kind], took: Duration) -> String {
+    let mut text = format!("{:.3} s; times in us\n", took.as_secs_f64());
+    let heads = ["requests/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
+    // Writing to a text cannot fail.
+    let _ = write!(text, "{:<8}{:>12}", "", "requests");
+    heads.iter().for_each(|head| {
+        let _ = write!(text, "{head:>12}");
+    });
+    text.push('\n');
+    for kind in kinds {
+        let us = |nanos: u64| nanos as f64 / 1e3;
+        let at = |share: f64| us(kind.times.value_at_quantile(share));
+        let values = [
+            per_second(kind.requests, took),
+            per_second(kind.bytes, took) / f64::from(1 << 20),
+            kind.total as f64 / kind.requests as f64 / 1e3,
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            us(kind.times.max()),
+        ];
+        let _ = write!(text, "{:<8}{:>12}", kind.name, kind.requests);
+        values.iter().for_each(|value| {
+            let _ = write!(text, "{value:>12.1}");
+        });
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,313 @@
+//! A load on a block device: so many threads ask for one request after the other.
+//!
+//! What request number n is depends on the load, its seed and n alone. With one thread the device therefore ends with
+//! the same bytes each time; with several, requests to one place race as those of several clients do.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use flashlore_volume::disk::{BlockDevice, DiskError};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const PAGE: usize = 4096;
+/// Values that duplicates are drawn from.
+const POOL: u64 = 1024;
+
+/// Which requests come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pattern {
+    /// Anywhere, rather than one behind the other.
+    pub random: bool,
+    /// The share of reads, from 0 to 1.
+    pub reads: f64,
+}
+
+/// When it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// After so many requests.
+    Requests(u64),
+    /// After this time.
+    Time(Duration),
+}
+
+/// A load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// Which requests come.
+    pub pattern: Pattern,
+    /// Requests at once.
+    pub depth: usize,
+    /// Bytes of each, at most those of the device.
+    pub bytes: usize,
+    /// The share of pages written whose value is one of a thousand; the others are random bytes, unlike all others.
+    pub duplicates: f64,
+    /// A flush after every so many requests; none if 0.
+    pub flush_every: u64,
+    /// What is drawn.
+    pub seed: u64,
+    /// When it ends.
+    pub until: Until,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Request {
+    is_read: bool,
+    offset: u64,
+}
+
+impl Load {
+    fn draws(&self, number: u64) -> Xoshiro256PlusPlus {
+        // The two are spread before they meet: neighbouring seeds share no requests.
+        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Xoshiro256PlusPlus::seed_from_u64(self.seed.rotate_left(32) ^ spread)
+    }
+
+    fn request(&self, number: u64, size: u64, draws: &mut Xoshiro256PlusPlus) -> Request {
+        let places = (size / self.bytes as u64).max(1);
+        let drawn = draws.next_u64();
+        let place = match self.pattern.random {
+            true => ((u128::from(drawn) * u128::from(places)) >> 64) as u64,
+            false => number % places,
+        };
+        Request {
+            is_read: share(draws) < self.pattern.reads,
+            offset: place * self.bytes as u64,
+        }
+    }
+
+    /// The bytes of a write.
+    fn fill(&self, buffer: &mut [u8], draws: &mut Xoshiro256PlusPlus) {
+        for page in buffer.chunks_mut(PAGE) {
+            match share(draws) < self.duplicates {
+                true => {
+                    let value = draws.next_u64() % POOL;
+                    let mut value = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ value);
+                    value.fill_bytes(page);
+                }
+                false => draws.fill_bytes(page),
+            }
+        }
+    }
+
+    /// Puts the load on a device; how long it took. It ends early when `stop` is set. Changes are durable then.
+    ///
+    /// # Errors
+    /// The first request that failed.
+    pub fn run(&self, device: &dyn BlockDevice, stop: &AtomicBool) -> Result<Duration, DiskError> {
+        let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let failed = Mutex::new(None);
+        let began = Instant::now();
+        let ends = |number: u64| match self.until {
+            Until::Requests(most) => number >= most,
+            Until::Time(most) => began.elapsed() >= most,
+        };
+        let work = || {
+            let mut buffer = vec![0; self.bytes];
+            while !stop.load(Ordering::Relaxed) && !over.load(Ordering::Relaxed) {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if ends(number) {
+                    return;
+                }
+                if let Err(error) = self.carry_out(number, device, &mut buffer) {
+                    over.store(true, Ordering::Relaxed);
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(error);
+                    return;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..self.depth).for_each(|_| drop(scope.spawn(work)));
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => return Err(error),
+            None if self.pattern.reads < 1.0 => device.flush()?,
+            None => {}
+        }
+        Ok(began.elapsed())
+    }
+
+    fn carry_out(
+        &self,
+        number: u64,
+        device: &dyn BlockDevice,
+        buffer: &mut [u8],
+    ) -> Result<(), DiskError> {
+        let mut draws = self.draws(number);
+        let request = self.request(number, device.size(), &mut draws);
+        if request.is_read {
+            device.read(request.offset, buffer)?;
+        } else {
+            self.fill(buffer, &mut draws);
+            device.write(request.offset, buffer)?;
+        }
+        match self.flush_every {
+            0 => Ok(()),
+            every if (number + 1).is_multiple_of(every) => device.flush(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// From 0 to below 1.
+fn share(draws: &mut Xoshiro256PlusPlus) -> f64 {
+    // 53 bits are what a double holds.
+    (draws.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use flashlore_volume::disk::device::About;
+    use flashlore_volume::disk::filters::{Count, Fault, Filtered};
+
+    use super::*;
+
+    /// A device in memory.
+    struct Memory(Mutex<Vec<u8>>);
+
+    impl Memory {
+        fn new(pages: usize) -> Memory {
+            Memory(Mutex::new(vec![0; pages * PAGE]))
+        }
+
+        fn bytes(self) -> Vec<u8> {
+            self.0.into_inner().unwrap()
+        }
+    }
+
+    impl BlockDevice for Memory {
+        fn size(&self) -> u64 {
+            self.0.lock().unwrap().len() as u64
+        }
+
+        fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+            let (at, length) = (offset as usize, buffer.len());
+            buffer.copy_from_slice(&self.0.lock().unwrap()[at..at + length]);
+            Ok(())
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
+            let at = offset as usize;
+            self.0.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
+            Ok(())
+        }
+
+        fn write_zeroes(&self, _: u64, _: u64, _: bool) -> Result<(), DiskError> {
+            Err(DiskError::NotKnown)
+        }
+
+        fn trim(&self, _: u64, _: u64) -> Result<(), DiskError> {
+            Err(DiskError::NotKnown)
+        }
+
+        fn flush(&self) -> Result<(), DiskError> {
+            Ok(())
+        }
+
+        fn ask(
+            &self,
+            _: About,
+            _: u64,
+            _: u64,
+            _: &mut dyn FnMut(u64, u32) -> bool,
+        ) -> Result<(), DiskError> {
+            Err(DiskError::NotKnown)
+        }
+    }
+
+    fn load(random: bool, reads: f64, requests: u64) -> Load {
+        Load {
+            pattern: Pattern { random, reads },
+            depth: 1,
+            bytes: PAGE,
+            duplicates: 0.0,
+            flush_every: 0,
+            seed: 1,
+            until: Until::Requests(requests),
+        }
+    }
+
+    fn left_by(load: Load) -> Vec<u8> {
+        let memory = Memory::new(64);
+        load.run(&memory, &AtomicBool::new(false)).unwrap();
+        memory.bytes()
+    }
+
+    #[test]
+    fn one_behind_the_other_reaches_every_place_whatever_the_depth() {
+        let one = load(false, 0.0, 64);
+        let bytes = left_by(one);
+        assert!(bytes.chunks(PAGE).all(|page| page != [0; PAGE]));
+        assert!(bytes == left_by(Load { depth: 4, ..one }));
+        let larger = Load {
+            bytes: 3 * PAGE,
+            until: Until::Requests(21),
+            ..one
+        };
+        let bytes = left_by(larger);
+        // What is left behind the last whole request is not touched.
+        assert!(bytes[63 * PAGE..].iter().all(|&byte| byte == 0));
+        assert!(
+            bytes[..63 * PAGE]
+                .chunks(PAGE)
+                .all(|page| page != [0; PAGE])
+        );
+    }
+
+    #[test]
+    fn a_seed_repeats_its_bytes_and_another_does_not() {
+        let one = load(true, 0.3, 200);
+        assert!(left_by(one) == left_by(one));
+        assert!(left_by(one) != left_by(Load { seed: 2, ..one }));
+    }
+
+    #[test]
+    fn shares_of_reads_and_duplicates_are_about_what_was_asked_for() {
+        let count = Count::default();
+        let device = Filtered::new(Memory::new(64), count.clone());
+        let mixed = Load {
+            depth: 3,
+            flush_every: 100,
+            ..load(true, 0.25, 4000)
+        };
+        mixed.run(&device, &AtomicBool::new(false)).unwrap();
+        let [read, write, _, _, flush] = count.counts().kinds;
+        assert_eq!(read.requests + write.requests, 4000);
+        assert!((850..1150).contains(&read.requests), "{}", read.requests);
+        assert_eq!(flush.requests, 40 + 1);
+
+        let half = Load {
+            duplicates: 0.5,
+            ..load(false, 0.0, 4096)
+        };
+        let memory = Memory::new(4096);
+        half.run(&memory, &AtomicBool::new(false)).unwrap();
+        let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
+        for page in memory.bytes().chunks(PAGE) {
+            *seen.entry(page.to_vec()).or_default() += 1;
+        }
+        // Half are of their own; of the others each of a thousand values comes about twice.
+        let distinct = seen.len();
+        assert!((2700..3100).contains(&distinct), "{distinct}");
+    }
+
+    #[test]
+    fn the_first_failure_ends_it_and_so_does_a_stop() {
+        let faulty = Filtered::new(Memory::new(8), Fault::new(0.0, 0.1, 0.0, 1));
+        let endless = Load {
+            until: Until::Requests(u64::MAX),
+            depth: 3,
+            ..load(true, 0.5, 0)
+        };
+        let failed = endless.run(&faulty, &AtomicBool::new(false));
+        assert!(matches!(failed, Err(DiskError::Injected)));
+        let stopped = endless.run(&Memory::new(8), &AtomicBool::new(true));
+        assert!(stopped.is_ok());
+    }
+}

@@ -1,0 +1,68 @@
+//! The text format of Prometheus, version 0.0.4: families of samples.
+//!
+//! Invariant: a family is begun once and its samples follow it.
+
+use std::fmt::{Display, Write as _};
+
+/// What the samples of a family are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It only grows, from the start of the server or of the volume on.
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// A page of metrics.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    text: String,
+    name: &'static str,
+}
+
+impl Page {
+    /// Begins a family; `help` is one line without backslashes.
+    pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Self {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        self.name = name;
+        // Writing to a text cannot fail.
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        self
+    }
+
+    /// A sample without labels.
+    pub fn value(&mut self, value: impl Display) -> &mut Self {
+        self.sample("", &[], value)
+    }
+
+    /// A sample with a label, whose value has no quotes, backslashes or ends of lines.
+    pub fn of(&mut self, label: &str, is: &str, value: impl Display) -> &mut Self {
+        self.sample("", &[(label, is)], value)
+    }
+
+    /// A sample of the family's name and a suffix.
+    pub fn sample(
+        &mut self,
+        suffix: &str,
+        labels: &[(&str, &str)],
+        value: impl Display,
+    ) -> &mut Self {
+        let _ = write!(self.text, "{}{suffix}", self.name);
+        for (number, (label, is)) in labels.iter().enumerate() {
+            let before = if number == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{label}=\"{is}\"");
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {value}");
+        self
+    }
+
+    /// The whole.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
