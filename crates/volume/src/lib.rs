@@ -11,6 +11,7 @@
 //! | [`memory`] | the memory an open volume needs |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
+//! | [`grow`] | a volume becomes larger |
 //! | [`policies`] | the settings of the translation layer under it |
 //! | [`load`] | what the last checkpoint holds |
 //! | [`mod@check`] | checking a volume that is not open |
@@ -27,6 +28,7 @@ pub mod error;
 pub mod fetch;
 pub mod findings;
 pub mod format;
+pub mod grow;
 pub mod history;
 pub mod load;
 pub mod memory;
@@ -53,8 +55,9 @@ pub use error::VolumeError;
 pub use fetch::{Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
+pub use grow::Growth;
 pub use history::HistoryStatus;
-pub use memory::memory_needed;
+pub use memory::{least_memory, memory_needed};
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
 pub use volume::{OpenFlush, Status, StoredAs, Survey, Volume};

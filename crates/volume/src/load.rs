@@ -148,16 +148,13 @@ pub fn root<M: Medium>(medium: &M, areas: &Areas, key: &VolumeKey) -> Result<Roo
     best.ok_or_else(|| VolumeError::Damaged("no root of a checkpoint is intact".to_string()))
 }
 
-/// Reads the tables of a checkpoint.
-///
-/// # Errors
-/// A page of them is broken.
-pub fn tables<M: Medium>(
+/// Reads the slots of all table pages.
+pub(crate) fn slots<M: Medium>(
     medium: &M,
     id: &Identity,
     areas: &Areas,
     root: &Root,
-) -> Result<Tables, VolumeError> {
+) -> Result<Vec<u32>, VolumeError> {
     let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut slots = Vec::with_capacity(areas.table_pages as usize);
     for (directory, &slot) in root.directories.iter().enumerate() {
@@ -172,6 +169,21 @@ pub fn tables<M: Medium>(
             }
         }
     }
+    Ok(slots)
+}
+
+/// Reads the tables of a checkpoint.
+///
+/// # Errors
+/// A page of them is broken.
+pub fn tables<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    let slots = slots(medium, id, areas, root)?;
+    let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut loaded = Tables {
         map: Vec::with_capacity(id.exported as usize),
         objects: Vec::new(),
@@ -206,12 +218,12 @@ pub fn tables<M: Medium>(
 }
 
 /// Reads the rows of the history's tables that are in use.
-struct RowReader<'a, M> {
-    medium: &'a M,
-    id: &'a Identity,
-    areas: &'a Areas,
-    slots: &'a [u32],
-    buffer: AlignedBuf,
+pub(crate) struct RowReader<'a, M> {
+    pub medium: &'a M,
+    pub id: &'a Identity,
+    pub areas: &'a Areas,
+    pub slots: &'a [u32],
+    pub buffer: AlignedBuf,
 }
 
 impl<M: Medium> RowReader<'_, M> {
@@ -257,7 +269,7 @@ impl<M: Medium> RowReader<'_, M> {
         Ok(())
     }
 
-    fn versions(&mut self, root: &Root) -> Result<Vec<(u32, u32, u64)>, VolumeError> {
+    pub fn versions(&mut self, root: &Root) -> Result<Vec<(u32, u32, u64)>, VolumeError> {
         let HistoryRoot { first, entries, .. } = root.history;
         let mut versions = Vec::with_capacity(entries.min(self.id.exported) as usize);
         self.read(Table::Versions, first, entries, |row| {
@@ -301,7 +313,7 @@ impl<M: Medium> RowReader<'_, M> {
 }
 
 /// The rows of a table page, `None` if it was never written.
-fn page<'a, M: Medium>(
+pub(crate) fn page<'a, M: Medium>(
     medium: &M,
     id: &Identity,
     areas: &Areas,

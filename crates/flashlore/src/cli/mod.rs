@@ -15,8 +15,8 @@ pub use trace::{
 };
 pub use volume::{
     CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, ImportArgs, InfoVolumeArgs,
-    LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RecoverArgs, ScrubArgs,
-    ServeArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RecoverArgs, ResizeArgs,
+    ScrubArgs, ServeArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -75,6 +75,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Make a persistent volume
     Create(CreateArgs),
+    /// Make a volume larger
+    Resize(ResizeArgs),
     /// Serve a volume over NBD
     Serve(ServeArgs),
     /// Mount a volume as a file, with its instants beside it

@@ -33,6 +33,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Devices(args) => list::devices(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Create(args) => volume::create(&args),
+        Command::Resize(args) => volume::resize(&args),
         Command::Serve(args) => volume::serve(&args),
         Command::Mount(args) => volume::mount(&args),
         Command::Info(args) => volume::info(&args),

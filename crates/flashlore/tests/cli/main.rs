@@ -14,6 +14,7 @@ mod past;
 mod program;
 mod reproduce;
 mod rerun;
+mod resize;
 mod synth;
 mod trace;
 mod volume;

@@ -3,6 +3,7 @@
 //! | module | commands |
 //! |---|---|
 //! | [`create`] | `create`, `serve`, `mount` |
+//! | [`resize`] | `resize` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
 //! Here: what all share, and the commands that look at a volume.
@@ -13,12 +14,14 @@ use clap::{Args, ValueEnum};
 
 mod create;
 mod history;
+mod resize;
 
 pub use create::{CreateArgs, MountArgs, OnPressure, ServeArgs, VolumeSystem};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,
 };
+pub use resize::ResizeArgs;
 
 /// The volume of a command.
 #[derive(Args)]

@@ -3,6 +3,7 @@
 //! | module | commands |
 //! |---|---|
 //! | [`mod@create`] | `create` |
+//! | [`mod@resize`] | `resize` |
 //! | [`mod@serve`] | `serve` |
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
@@ -17,6 +18,7 @@ mod history;
 mod image;
 mod inspect;
 mod mount;
+mod resize;
 mod running;
 mod serve;
 mod state;
@@ -34,6 +36,7 @@ pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
 pub use inspect::{check, dump, scrub};
 pub use mount::mount;
+pub use resize::resize;
 pub use serve::serve;
 pub use state::info;
 
