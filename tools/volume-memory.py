@@ -24,8 +24,6 @@ import time
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 CHUNK = 1 << 20
-# A checkpoint is taken after 2^18 events at the latest.
-EVENTS = 220_000
 MAGIC, REPLY = 0x25609513, 0x67446698
 
 
@@ -70,10 +68,13 @@ class Client:
 class Server:
     """A server and its memory."""
 
-    def __init__(self, program: str, disk: pathlib.Path, more: list[str]) -> None:
+    def __init__(self, program: str, disk: pathlib.Path, more: list[str], group: pathlib.Path | None = None) -> None:
         for name in ("nbd.sock", "control.sock"):
             (disk / name).unlink(missing_ok=True)
-        self.process = subprocess.Popen([program, "serve", str(disk), *more], stderr=subprocess.PIPE, text=True)
+        command = [program, "serve", str(disk), *more]
+        if group:
+            command = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         while line and not line.startswith("serving"):
             line = self.process.stderr.readline()
@@ -116,15 +117,16 @@ def fill(program: str, disk: pathlib.Path, size: int, share: float, system: str)
             for page in range(0, CHUNK, 4096):
                 data[page : page + 16] = struct.pack("<QQ", turn + 1, offset + page)
             client.write(offset, bytes(data))
-    sequence, checkpoint = info(program, disk)
-    offset, begun = 0, None
-    while begun is None or sequence - begun < EVENTS:
-        for _ in range(64):
+    # From one checkpoint to the next, to know how far they are apart; then nearly as far again.
+    offset, seen, apart = 0, [info(program, disk)], None
+    while apart is None or info(program, disk)[0] - seen[-1][0] < 0.85 * apart:
+        for _ in range(16):
             client.write(offset, os.urandom(CHUNK))
             offset = (offset + CHUNK) % end
-        sequence, number = info(program, disk)
-        if number != checkpoint:
-            checkpoint, begun = number, sequence
+        now = info(program, disk)
+        if now[1] != seen[-1][1]:
+            seen.append(now)
+            apart = seen[-1][0] - seen[-2][0] if len(seen) == 3 else apart
     client.flush()
 
 

@@ -1,5 +1,7 @@
 //! Loading what the last checkpoint holds: superblock, root, tables, and the journal that follows.
 
+use std::ops::Range;
+
 use flashlore_content::history::PinnedInstant;
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::Ppn;
@@ -50,7 +52,7 @@ pub enum BlockState {
 pub struct Tables {
     /// Unit or object of every exported page.
     pub map: Vec<u32>,
-    /// Objects by handle; rows of free handles mean nothing.
+    /// Objects by handle, up to the last page that was ever written; rows of free handles mean nothing.
     pub objects: Vec<ObjectRow>,
     /// Packed pages by number; rows of free numbers mean nothing.
     pub packs: Vec<PackRow>,
@@ -196,7 +198,12 @@ pub fn tables<M: Medium>(
     for table in [Table::Map, Table::Objects, Table::Packs, Table::Blocks] {
         let first = table.first_page(id);
         let mut left = table.rows(id);
-        for number in first..first + table.pages(id) {
+        let end = match table {
+            // What was never in use takes no memory.
+            Table::Objects => loaded.end_of(first..first + table.pages(id)),
+            _ => first + table.pages(id),
+        };
+        for number in first..end {
             let slot = loaded.slots[number as usize];
             let rows = page(medium, id, areas, number, slot, &mut buffer)?;
             let count = left.min(table.rows_per_page(id));
@@ -343,6 +350,15 @@ impl Tables {
         let window = self.versions.iter().map(|&(_, object, _)| object);
         let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
         window.chain(pinned.map(|&(_, object)| object))
+    }
+
+    /// Of these table pages the number behind the last that was ever written.
+    fn end_of(&self, pages: Range<u32>) -> u32 {
+        let written = |&number: &u32| self.slots[number as usize] != NO_SLOT;
+        pages
+            .clone()
+            .rfind(written)
+            .map_or(pages.start, |last| last + 1)
     }
 
     /// Checksums hold, so only a program that is wrong can have written such rows.

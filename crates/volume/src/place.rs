@@ -33,6 +33,8 @@ pub(crate) struct Copies<'a> {
     pub since: u64,
     /// Whether digests are trusted.
     pub trusted: bool,
+    /// The most objects.
+    pub most: u32,
 }
 
 /// Where everything lies.
@@ -179,8 +181,13 @@ impl Placed {
             let handle = match name {
                 Name::Old(handle) => handle,
                 Name::New(birth) => {
-                    let Some(handle) = free.next() else {
-                        return damaged("more objects than the table holds".to_string());
+                    let handle = match free.next() {
+                        Some(handle) => handle,
+                        None if self.objects.len() < copies.most as usize => {
+                            self.objects.push(ObjectRow::NONE);
+                            self.objects.len() as u32 - 1
+                        }
+                        None => return damaged("more objects than the table holds".to_string()),
                     };
                     self.made.insert(birth, handle);
                     handle

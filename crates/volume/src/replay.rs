@@ -13,7 +13,7 @@ use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock};
+use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock, Table};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::{Young, first_event};
 use crate::place::{Copies, Name, Placed, place};
@@ -438,7 +438,7 @@ impl<'a> State<'a> {
             events: 0,
         };
         if id.has_objects() {
-            self.place_objects(evidence, found, id.trusts_digests(), &mut replayed)?;
+            self.place_objects(id, evidence, found, &mut replayed)?;
         } else {
             self.place_pages(evidence, &mut replayed)?;
         }
@@ -466,9 +466,9 @@ impl<'a> State<'a> {
 
     fn place_objects(
         self,
+        id: &Identity,
         evidence: &Evidence,
         found: &[FoundUnit],
-        trusted: bool,
         out: &mut Replayed,
     ) -> Result<(), VolumeError> {
         out.map = self.old;
@@ -488,7 +488,8 @@ impl<'a> State<'a> {
             best: &evidence.best,
             found,
             since: self.since,
-            trusted,
+            trusted: id.trusts_digests(),
+            most: Table::Objects.rows(id),
         };
         let pages = (0..)
             .zip(&out.map)

@@ -8,6 +8,7 @@ mod errors;
 mod fit;
 mod lengths;
 mod lists;
+mod memory;
 mod mount;
 mod nbd_client;
 mod past;

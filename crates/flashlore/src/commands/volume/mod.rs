@@ -11,12 +11,13 @@
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `diff`, `purge` |
 //! | [`inspect`] | `check`, `scrub`, `dump` |
 //!
-//! Here and in [`running`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
+//! Here, in [`running`] and in [`memory`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
 
 mod create;
 mod history;
 mod image;
 mod inspect;
+mod memory;
 mod mount;
 mod resize;
 mod running;

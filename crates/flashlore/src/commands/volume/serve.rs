@@ -104,7 +104,7 @@ fn uri(address: &Address, name: &str, tls: bool) -> String {
 
 /// Serves a volume until SIGTERM or SIGINT.
 pub fn serve(args: &ServeArgs) -> Result<(), CliError> {
-    let mut running = Running::open(&args.volume)?;
+    let mut running = Running::open(&args.volume, args.memory)?;
     let service = Arc::clone(running.service());
     let live = filtered(args, Arc::clone(service.disk()));
     let exports = Exports::new(Arc::clone(&service), live, args.read_only);
