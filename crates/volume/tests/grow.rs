@@ -6,7 +6,8 @@ mod support;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_medium::{CrashMedium, Medium, Style};
+use flashlore_medium::{CrashMedium, Medium, MediumError, MemoryMedium, Style};
+use flashlore_volume::format::Areas;
 use flashlore_volume::{
     Encoding, Growth, HistoryIdentity, Identity, Policy, Volume, VolumeError, check, create, load,
 };
@@ -365,6 +366,61 @@ fn what_was_full_takes_writes_again() {
     world.grow(to);
     assert!((30..40).all(|lpn| world.write(lpn, 2)));
     world.compare();
+}
+
+/// A store on which what was discarded stays.
+#[derive(Clone)]
+struct Keeping(Arc<MemoryMedium>);
+
+impl Medium for Keeping {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn alignment(&self) -> u32 {
+        self.0.alignment()
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.0.read(offset, buf)
+    }
+
+    fn write(&self, offset: u64, buf: &[u8]) -> Result<(), MediumError> {
+        self.0.write(offset, buf)
+    }
+
+    fn discard(&self, _offset: u64, _len: u64) -> Result<(), MediumError> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.0.sync()
+    }
+}
+
+/// The root of a former life in the same place must not stand in for one that has rotted.
+#[test]
+fn metadata_that_lay_in_the_same_place_do_not_come_back() {
+    let medium = Keeping(Arc::new(MemoryMedium::new(MEDIUM)));
+    let mut id = SHAPE.identity(Policy::Plain);
+    create(&medium, &id).unwrap();
+    let first = load::superblock(&medium).unwrap().metadata;
+    let (mut volume, _) = Volume::open(medium.clone()).unwrap();
+    (0..40).for_each(|lpn| volume.write(0, lpn, &page(lpn + 1)).unwrap());
+    volume.close().unwrap();
+    for _ in 0..2 {
+        id.exported += 1;
+        let superblock = load::superblock(&medium).unwrap();
+        let growth = Growth::plan(&superblock, id.clone()).unwrap();
+        growth.carry_out(&medium).unwrap();
+    }
+    let superblock = load::superblock(&medium).unwrap();
+    assert_eq!(superblock.metadata, first, "they are not where they were");
+    let areas = Areas::at(&id, superblock.metadata).unwrap();
+    let root = load::root(&medium, &areas, &id.key).unwrap();
+    medium.0.flip(areas.root(root.checkpoint) + 20, 3).unwrap();
+    let damaged = Volume::open(medium).map(|_| ()).unwrap_err();
+    assert!(matches!(damaged, VolumeError::Damaged(_)), "{damaged}");
 }
 
 #[test]
