@@ -19,7 +19,7 @@
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
+//! Inside: `journal` and `tables` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
 
 pub mod check;
 pub mod disk;
@@ -37,6 +37,7 @@ pub mod open;
 pub mod options;
 pub mod volume;
 
+mod best;
 mod dirty;
 mod encoder;
 mod journal;

@@ -106,7 +106,7 @@ impl Sizes {
     fn events(&self) -> u64 {
         let (programmed, all) = (self.programmed, self.programmed + self.journalled);
         bytes::<FoundUnit>(self.found)
-            + hashed(self.found, 8 + size_of::<FoundUnit>() as u64)
+            + hashed(self.found, 16)
             + hashed(all, 56)
             + bytes::<Entry>(self.journalled)
             + hashed(programmed.min(self.exported), 16)

@@ -15,6 +15,7 @@ use flashlore_ftl::content::delta::packs::{
 };
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 
+use crate::best::Best;
 use crate::error::VolumeError;
 use crate::layer::{ObjectRow, PackedRow, UNSHAREABLE};
 use crate::load::Tables;
@@ -26,7 +27,7 @@ pub(crate) struct Copies<'a> {
     /// Objects of the checkpoint by birth.
     pub handles: &'a HashMap<u64, u32>,
     /// The best copy of every birth.
-    pub best: &'a HashMap<u64, FoundUnit>,
+    pub best: &'a Best<'a>,
     /// Everything found, the values of a packed unit together.
     pub found: &'a [FoundUnit],
     /// The last event of the checkpoint.
@@ -110,10 +111,10 @@ impl Copies<'_> {
         match name {
             Name::Old(handle) => {
                 let birth = self.tables.objects[handle as usize].birth;
-                let copy = self.best.get(&birth).copied();
+                let copy = self.best.get(birth).copied();
                 Ok(copy.filter(|copy| copy.quality > Quality::Broken))
             }
-            Name::New(birth) => match self.best.get(&birth) {
+            Name::New(birth) => match self.best.get(birth) {
                 Some(copy) => Ok(Some(*copy)),
                 None => damaged(format!(
                     "the content of birth {birth} is referenced, but no page holds it"
