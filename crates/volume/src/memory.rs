@@ -34,6 +34,8 @@ const VERSION: u64 = 21;
 /// Bytes of a packed page in memory; and what the system's allocator adds to the slots of one.
 const PACK: u64 = 40;
 const ADDED: u64 = 16;
+/// Bytes of what is named by map or history, and of its base.
+const NAME: u64 = 16;
 /// Bytes of a packed value as a recovery hands it on.
 const RESTORED_VALUE: u64 = 48;
 /// Bytes of the translation layer's record of a block, and of its free list or its queue.
@@ -144,7 +146,7 @@ impl Sizes {
         let mut bytes_held = self.loaded() + self.exported * NUMBER + self.history();
         if self.objects > 0 {
             bytes_held += hashed(self.values, 16)
-                + 16 * (self.exported + self.versions)
+                + 2 * NAME * (self.exported + self.versions)
                 + bytes::<ObjectRow>(self.objects);
         }
         if self.packs > 0 {
