@@ -6,7 +6,7 @@ what `create` says it needs, and without; each time random pages are written for
 a second, and the peaks of the resident memory (VmRSS of /proc/PID/status, asked every 20 ms) while the volume is
 opened and while it is written to. Needs fio with the nbd engine, and a release build.
 
-    cargo build --release && tools/memory-limit.py --size 4 --system ca-ssd --shares 100,50,25
+    cargo build --release && tools/memory-limit.py --size 4 --system ca-ssd --shares 101,50,25
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--directory", default=None, help="where the volume is made")
     parser.add_argument("--size", type=float, default=4, help="GiB")
     parser.add_argument("--system", default="ca-ssd")
-    parser.add_argument("--shares", default="100,50,25", help="of what is needed, in per cent")
+    parser.add_argument("--shares", default="101,50,25", help="of what is needed, in per cent")
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--group", type=pathlib.Path, help="an empty memory control group (version 1): its limit is "
                         "set to --memory and a quarter of it")  # fmt: skip
