@@ -28,6 +28,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// The system's allocator, until `--memory` lets large tables lie in a scratch file.
+#[global_allocator]
+static ALLOCATOR: flashlore_paged::Paged = flashlore_paged::Paged;
+
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,

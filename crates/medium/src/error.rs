@@ -11,6 +11,8 @@ pub enum Operation {
     Create,
     /// Opening a file or block device.
     Open,
+    /// Making a file longer.
+    Extend,
     /// Reading a range.
     Read,
     /// Writing a range.
@@ -126,6 +128,7 @@ impl fmt::Display for MediumError {
         match self.operation {
             Operation::Create => write!(f, "cannot create a medium of {length} bytes")?,
             Operation::Open => write!(f, "cannot open the medium")?,
+            Operation::Extend => write!(f, "cannot make the medium {length} bytes long")?,
             Operation::Read => write!(f, "cannot read {length} bytes at offset {offset}")?,
             Operation::Write => write!(f, "cannot write {length} bytes at offset {offset}")?,
             Operation::Discard => write!(f, "cannot discard {length} bytes at offset {offset}")?,

@@ -138,6 +138,35 @@ impl FileMedium {
         })
     }
 
+    /// Makes a file that is shorter than `len` bytes so long; what is new is sparse, and durable when this returns. A
+    /// block device has the length it has.
+    ///
+    /// # Errors
+    /// The file system refuses, or `len` is not aligned as the mode asks.
+    pub fn extend(&mut self, len: u64) -> Result<(), MediumError> {
+        if self.len >= len {
+            return Ok(());
+        }
+        self.try_extend(len).map_err(|cause| {
+            MediumError::at(Operation::Extend, 0, len, cause).with_path(&self.path)
+        })
+    }
+
+    fn try_extend(&mut self, len: u64) -> Result<(), Cause> {
+        let kind = self.file.metadata().map_err(Cause::Io)?.file_type();
+        if kind.is_block_device() {
+            return Ok(());
+        }
+        let alignment = self.alignment;
+        if !len.is_multiple_of(u64::from(alignment)) {
+            return Err(Cause::BadSize { len, alignment });
+        }
+        self.file.set_len(len).map_err(Cause::Io)?;
+        self.file.sync_all().map_err(Cause::Io)?;
+        self.len = len;
+        Ok(())
+    }
+
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.path

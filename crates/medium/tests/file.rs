@@ -329,3 +329,34 @@ fn errors_name_file_and_offset() {
     );
     assert!(error.to_string().starts_with(&start), "{error}");
 }
+
+#[test]
+fn a_file_becomes_longer_and_never_shorter() {
+    for mode in MODES {
+        let directory = directory();
+        let path = directory.path().join("medium");
+        let Some(mut medium) = create(&path, 8192, mode) else {
+            continue;
+        };
+        let page = {
+            let mut page = AlignedBuf::zeroed(4096);
+            page.fill(7);
+            page
+        };
+        medium.write(4096, &page).unwrap();
+        medium.write(8192, &page).unwrap_err();
+        medium.extend(16384).unwrap();
+        medium.extend(4096).unwrap();
+        assert_eq!(medium.len(), 16384);
+        medium.write(12288, &page).unwrap();
+        medium.sync().unwrap();
+        let error = medium.extend(16385).unwrap_err();
+        assert!(error.to_string().contains("16385 bytes long"), "{error}");
+        drop(medium);
+        let medium = FileMedium::open(&path, mode).unwrap();
+        let mut found = AlignedBuf::zeroed(16384);
+        medium.read(0, &mut found).unwrap();
+        let bytes = [0, 7, 0, 7].map(|byte| [byte; 4096]).concat();
+        assert!(*found == *bytes);
+    }
+}

@@ -11,10 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashlore_medium::{FileMedium, Mode};
-use flashlore_volume::{CreateOptions, Identity, Recovery, Volume, bytes_needed};
+use flashlore_medium::{Cause, FileMedium, Mode};
+use flashlore_volume::options::grown;
+use flashlore_volume::{CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load};
 
 use crate::error::ServeError;
+use crate::memory::{available, refuse_more_than};
 use crate::names::Names;
 
 /// The directory of a volume.
@@ -100,12 +102,71 @@ impl Home {
         Ok(FileMedium::open(self.volume(), mode)?)
     }
 
+    /// The file of the volume, as [`Home::medium`], if the machine has the memory that the volume may need.
+    ///
+    /// # Errors
+    /// As [`Home::medium`], or there is too little memory.
+    pub fn affordable(&self, mode: Mode) -> Result<FileMedium, ServeError> {
+        let medium = self.medium(mode)?;
+        let superblock = load::superblock(&medium)?;
+        refuse_more_than(available(), &superblock.identity)?;
+        Ok(medium)
+    }
+
+    /// What the volume is, without opening it.
+    ///
+    /// # Errors
+    /// As [`Home::medium`], or it holds no volume.
+    pub fn identity(&self, mode: Mode) -> Result<Identity, ServeError> {
+        Ok(load::superblock(&self.medium(mode)?)?.identity)
+    }
+
     /// Opens the volume.
     ///
     /// # Errors
-    /// As [`Home::medium`], or the volume is damaged.
+    /// As [`Home::affordable`], or the volume is damaged.
     pub fn open(&self, mode: Mode) -> Result<(Volume<Arc<FileMedium>>, Recovery), ServeError> {
+        Ok(Volume::open(Arc::new(self.affordable(mode)?))?)
+    }
+
+    /// Opens the volume, whatever memory there is: the caller bounds what is taken.
+    ///
+    /// # Errors
+    /// As [`Home::medium`], or the volume is damaged.
+    pub fn open_bounded(
+        &self,
+        mode: Mode,
+    ) -> Result<(Volume<Arc<FileMedium>>, Recovery), ServeError> {
         Ok(Volume::open(Arc::new(self.medium(mode)?))?)
+    }
+
+    /// Makes a volume that nobody has open larger; answers what it was and what it is. [`grown`] says what grows with
+    /// size and capacity.
+    ///
+    /// # Errors
+    /// Sizes that cannot be used, a volume that is open or damaged, or a failure of the file system. The volume has
+    /// its old size then.
+    pub fn grow(
+        &self,
+        size: Option<u64>,
+        capacity: Option<u64>,
+        mode: Mode,
+    ) -> Result<(Identity, Identity), ServeError> {
+        let mut medium =
+            FileMedium::open(self.volume(), mode).map_err(|error| match error.cause {
+                Cause::InUse => ServeError::Refused(
+                    "it is open; a volume grows while nobody serves, mounts or uses it".to_owned(),
+                ),
+                _ => error.into(),
+            })?;
+        let superblock = load::superblock(&medium)?;
+        let from = superblock.identity.clone();
+        let to = grown(&from, size, capacity)?;
+        let growth = Growth::plan(&superblock, to.clone())?;
+        refuse_more_than(available(), &to)?;
+        medium.extend(growth.bytes())?;
+        growth.carry_out(&Arc::new(medium))?;
+        Ok((from, to))
     }
 
     /// Reads the names of snapshots and marks.

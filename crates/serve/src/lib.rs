@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`home`] | the directory of a volume: its files, opening it |
+//! | `memory` | what a volume needs, against what the machine has |
 //! | [`names`] | names of snapshots and marks, in a file of their own |
 //! | [`moment`] | texts that name instants |
 //! | [`service`] | an open volume and what is done with it |
@@ -24,6 +25,7 @@ pub mod error;
 pub mod exports;
 pub mod home;
 pub mod load;
+mod memory;
 pub mod metrics;
 pub mod moment;
 pub mod names;

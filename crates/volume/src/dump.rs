@@ -56,7 +56,7 @@ pub fn dump<M: Medium>(
     }
     let superblock = load::superblock(medium)?;
     let id = &superblock.identity;
-    let areas = Areas::new(id).map_err(VolumeError::from)?;
+    let areas = Areas::at(id, superblock.metadata).map_err(VolumeError::from)?;
     if parts.heads {
         roots(medium, id, &areas, out)?;
     }
@@ -110,7 +110,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         out,
         "superblock {copy}: write {} epoch {} policy {:?} uuid {uuid} created {} exported {} \
          blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {} \
-         history {:?} encoding {:?}",
+         history {:?} encoding {:?} metadata at byte {}",
         found.write,
         found.epoch,
         id.policy,
@@ -124,6 +124,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         id.journal_bytes,
         id.history,
         id.encoding,
+        found.metadata,
     )?;
     for start in &found.epochs {
         writeln!(

@@ -94,6 +94,19 @@ pub enum VolumeError {
     /// Sizes that cannot work together.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// A volume becomes larger or stays as it is.
+    #[error("the volume would have {to} {what} instead of {from}; a volume can only grow")]
+    Shrinks {
+        /// What would become less.
+        what: &'static str,
+        /// How many there are.
+        from: u64,
+        /// How many there would be.
+        to: u64,
+    },
+    /// Growth changes sizes alone.
+    #[error("the volume would become another one: only sizes can grow")]
+    AnotherVolume,
     /// The medium is smaller than the volume on it.
     #[error("the medium has {found} bytes, the volume needs {needed}")]
     TooSmall {

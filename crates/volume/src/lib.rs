@@ -11,6 +11,7 @@
 //! | [`memory`] | the memory an open volume needs |
 //! | [`options`] | sizes and policy of a new volume |
 //! | [`open`] | making and opening a volume |
+//! | [`grow`] | a volume becomes larger |
 //! | [`policies`] | the settings of the translation layer under it |
 //! | [`load`] | what the last checkpoint holds |
 //! | [`mod@check`] | checking a volume that is not open |
@@ -18,7 +19,7 @@
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
+//! Inside: `journal` and `tables` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
 
 pub mod check;
 pub mod disk;
@@ -27,6 +28,7 @@ pub mod error;
 pub mod fetch;
 pub mod findings;
 pub mod format;
+pub mod grow;
 pub mod history;
 pub mod load;
 pub mod memory;
@@ -35,6 +37,7 @@ pub mod open;
 pub mod options;
 pub mod volume;
 
+mod best;
 mod dirty;
 mod encoder;
 mod journal;
@@ -57,8 +60,9 @@ pub use error::VolumeError;
 pub use fetch::{Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
+pub use grow::Growth;
 pub use history::HistoryStatus;
-pub use memory::memory_needed;
+pub use memory::{least_memory, memory_needed};
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
 pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, StoredAs, Survey, Volume};

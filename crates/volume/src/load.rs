@@ -1,5 +1,7 @@
 //! Loading what the last checkpoint holds: superblock, root, tables, and the journal that follows.
 
+use std::ops::Range;
+
 use flashlore_content::history::PinnedInstant;
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::Ppn;
@@ -50,7 +52,7 @@ pub enum BlockState {
 pub struct Tables {
     /// Unit or object of every exported page.
     pub map: Vec<u32>,
-    /// Objects by handle; rows of free handles mean nothing.
+    /// Objects by handle, up to the last page that was ever written; rows of free handles mean nothing.
     pub objects: Vec<ObjectRow>,
     /// Packed pages by number; rows of free numbers mean nothing.
     pub packs: Vec<PackRow>,
@@ -148,16 +150,13 @@ pub fn root<M: Medium>(medium: &M, areas: &Areas, key: &VolumeKey) -> Result<Roo
     best.ok_or_else(|| VolumeError::Damaged("no root of a checkpoint is intact".to_string()))
 }
 
-/// Reads the tables of a checkpoint.
-///
-/// # Errors
-/// A page of them is broken.
-pub fn tables<M: Medium>(
+/// Reads the slots of all table pages.
+pub(crate) fn slots<M: Medium>(
     medium: &M,
     id: &Identity,
     areas: &Areas,
     root: &Root,
-) -> Result<Tables, VolumeError> {
+) -> Result<Vec<u32>, VolumeError> {
     let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut slots = Vec::with_capacity(areas.table_pages as usize);
     for (directory, &slot) in root.directories.iter().enumerate() {
@@ -172,6 +171,21 @@ pub fn tables<M: Medium>(
             }
         }
     }
+    Ok(slots)
+}
+
+/// Reads the tables of a checkpoint.
+///
+/// # Errors
+/// A page of them is broken.
+pub fn tables<M: Medium>(
+    medium: &M,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    let slots = slots(medium, id, areas, root)?;
+    let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut loaded = Tables {
         map: Vec::with_capacity(id.exported as usize),
         objects: Vec::new(),
@@ -184,7 +198,12 @@ pub fn tables<M: Medium>(
     for table in [Table::Map, Table::Objects, Table::Packs, Table::Blocks] {
         let first = table.first_page(id);
         let mut left = table.rows(id);
-        for number in first..first + table.pages(id) {
+        let end = match table {
+            // What was never in use takes no memory.
+            Table::Objects => loaded.end_of(first..first + table.pages(id)),
+            _ => first + table.pages(id),
+        };
+        for number in first..end {
             let slot = loaded.slots[number as usize];
             let rows = page(medium, id, areas, number, slot, &mut buffer)?;
             let count = left.min(table.rows_per_page(id));
@@ -206,12 +225,12 @@ pub fn tables<M: Medium>(
 }
 
 /// Reads the rows of the history's tables that are in use.
-struct RowReader<'a, M> {
-    medium: &'a M,
-    id: &'a Identity,
-    areas: &'a Areas,
-    slots: &'a [u32],
-    buffer: AlignedBuf,
+pub(crate) struct RowReader<'a, M> {
+    pub medium: &'a M,
+    pub id: &'a Identity,
+    pub areas: &'a Areas,
+    pub slots: &'a [u32],
+    pub buffer: AlignedBuf,
 }
 
 impl<M: Medium> RowReader<'_, M> {
@@ -257,7 +276,7 @@ impl<M: Medium> RowReader<'_, M> {
         Ok(())
     }
 
-    fn versions(&mut self, root: &Root) -> Result<Vec<(u32, u32, u64)>, VolumeError> {
+    pub fn versions(&mut self, root: &Root) -> Result<Vec<(u32, u32, u64)>, VolumeError> {
         let HistoryRoot { first, entries, .. } = root.history;
         let mut versions = Vec::with_capacity(entries.min(self.id.exported) as usize);
         self.read(Table::Versions, first, entries, |row| {
@@ -301,7 +320,7 @@ impl<M: Medium> RowReader<'_, M> {
 }
 
 /// The rows of a table page, `None` if it was never written.
-fn page<'a, M: Medium>(
+pub(crate) fn page<'a, M: Medium>(
     medium: &M,
     id: &Identity,
     areas: &Areas,
@@ -331,6 +350,15 @@ impl Tables {
         let window = self.versions.iter().map(|&(_, object, _)| object);
         let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
         window.chain(pinned.map(|&(_, object)| object))
+    }
+
+    /// Of these table pages the number behind the last that was ever written.
+    fn end_of(&self, pages: Range<u32>) -> u32 {
+        let written = |&number: &u32| self.slots[number as usize] != NO_SLOT;
+        pages
+            .clone()
+            .rfind(written)
+            .map_or(pages.start, |last| last + 1)
     }
 
     /// Checksums hold, so only a program that is wrong can have written such rows.

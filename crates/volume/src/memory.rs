@@ -1,45 +1,253 @@
 //! The memory that an open volume needs, known before it is made.
+//!
+//! It is most while a volume is opened: the tables of the checkpoint, the same with what happened since, and what is
+//! remembered of that exist together. The figures are those of a volume that is as full as it can be; docs/volume.md
+//! sets measurements beside them.
 
-use crate::format::{Identity, Policy};
+use std::mem::size_of;
 
-/// Bytes a page that is shown: its row of the map.
-const MAP: u64 = 4;
-/// Bytes a unit of flash: its owner, whether it is valid.
-const UNIT: u64 = 5;
-/// Bytes a stored value: its object, its birth, its place in the order of use.
-const OBJECT: u64 = 16 + 8 + 8;
-/// Bytes of a tag, and of a digest, of each stored value.
-const TAG: u64 = 4;
-const DIGEST: u64 = 16;
-/// Bytes an entry of the fingerprint index, with the free slots between.
-const INDEX: u64 = 16;
-/// Bytes an encoded value: its slot in the directory of its page.
-const SLOT: u64 = 24;
-/// Bytes an entry of the history, and of its chains.
-const ENTRY: u64 = 24;
-/// What is remembered of the events since a checkpoint, and buffers.
-const FIXED: u64 = 48 << 20;
+use flashlore_ftl::content::bytes::RestoredObject;
+use flashlore_ftl::content::delta::packs::{RestoredPack, Slot};
 
-/// Bytes of memory that a volume needs at most while it is open: tables, indexes, and what it remembers since a
-/// checkpoint.
+use crate::format::journal::ENTRY_BYTES;
+use crate::format::{Entry, Identity, Policy, Table};
+use crate::layer::{ObjectRow, PackRow};
+use crate::load::BlockRow;
+use crate::nand::{BlockLife, Young};
+use crate::open::CHECKPOINT_AFTER;
+use crate::scan::FoundUnit;
+
+/// The program, its threads and their buffers.
+const PROGRAM: u64 = 16 << 20;
+/// Bytes that are used again and again while tables are in a scratch file: less makes it do nothing else.
+const WORKING: u64 = 24 << 20;
+/// Units programmed for one of an event: with a tenth of the flash to spare, collection copies up to three.
+const COPIES: u64 = 4;
+/// Bytes of an entry of map or owners.
+const NUMBER: u64 = 4;
+/// Bytes of an object, of its birth, of an entry of the index with its place in the order of use, and of an entry of
+/// the history.
+const OBJECT: u64 = 16;
+const BIRTH: u64 = 8;
+const INDEX: u64 = 24;
+const VERSION: u64 = 21;
+/// Bytes of a packed page in memory; and what the system's allocator adds to the slots of one.
+const PACK: u64 = 40;
+const ADDED: u64 = 16;
+/// Bytes of what is named by map or history, and of its base.
+const NAME: u64 = 16;
+/// Bytes of a packed value as a recovery hands it on.
+const RESTORED_VALUE: u64 = 48;
+/// Bytes of the translation layer's record of a block, and of its free list or its queue.
+const BLOCK: u64 = 64;
+
+fn bytes<T>(count: u64) -> u64 {
+    count * size_of::<T>() as u64
+}
+
+/// A hash map whose entries have so many bytes: a power of two of slots, of which seven eighths are filled at most.
+fn hashed(count: u64, entry: u64) -> u64 {
+    (count * 8 / 7 + 1).next_power_of_two() * (entry + 1)
+}
+
+/// What the sizes of a volume come to.
+struct Sizes {
+    exported: u64,
+    units: u64,
+    blocks: u64,
+    /// Rows of objects and of packed pages.
+    objects: u64,
+    packs: u64,
+    /// Entries of history and index.
+    versions: u64,
+    index: u64,
+    /// Values that are stored at most, and what a digest takes of each.
+    values: u64,
+    content: u64,
+    /// Units since the checkpoint, those that collection copied included; of them those of new events; and events in
+    /// the journal.
+    found: u64,
+    programmed: u64,
+    journalled: u64,
+}
+
+impl Sizes {
+    fn of(id: &Identity) -> Self {
+        let units =
+            u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
+        let rows = |table: Table| u64::from(table.rows(id));
+        let (exported, versions) = (rows(Table::Map), rows(Table::Versions));
+        let named = exported + versions;
+        // A base that nothing else refers to is rare: it was written before what differs from it.
+        let objects = rows(Table::Objects).min(named * 9 / 8 + 1);
+        let journalled = id.journal_bytes / 2 / ENTRY_BYTES as u64;
+        Sizes {
+            exported,
+            units,
+            blocks: rows(Table::Blocks),
+            objects,
+            packs: rows(Table::Packs),
+            versions,
+            index: match id.policy {
+                Policy::Plain => 0,
+                _ => u64::from(id.index_entries),
+            },
+            values: match id.encoding.is_on() {
+                true => named.min(objects),
+                false => named.min(units).min(objects),
+            },
+            content: if id.trusts_digests() { 16 } else { 4 },
+            found: (CHECKPOINT_AFTER * COPIES).min(units),
+            // What was erased meanwhile has an entry in the journal.
+            programmed: CHECKPOINT_AFTER.min(units),
+            journalled,
+        }
+    }
+
+    /// What happened since the checkpoint.
+    fn events(&self) -> u64 {
+        let (programmed, all) = (self.programmed, self.programmed + self.journalled);
+        bytes::<FoundUnit>(self.found)
+            + hashed(self.found, 16)
+            + hashed(all, 56)
+            + bytes::<Entry>(self.journalled)
+            + hashed(programmed.min(self.exported), 16)
+            + bytes::<Young>(programmed)
+            + 12 * all
+    }
+
+    /// The history with the newest entry of each page.
+    fn history(&self) -> u64 {
+        match self.versions {
+            0 => 0,
+            entries => entries * VERSION + self.exported * NUMBER,
+        }
+    }
+
+    /// The tables of a checkpoint.
+    fn loaded(&self) -> u64 {
+        self.exported * NUMBER
+            + bytes::<ObjectRow>(self.objects)
+            + bytes::<PackRow>(self.packs)
+            + bytes::<BlockRow>(self.blocks)
+            + bytes::<(u32, u32, u64)>(self.versions)
+    }
+
+    /// The slots of packed pages, a table of small pieces.
+    fn slots(&self) -> u64 {
+        match self.packs {
+            0 => 0,
+            _ => bytes::<Slot>(self.values) + self.values * ADDED / 2,
+        }
+    }
+
+    /// While the events are replayed over the tables.
+    fn replaying(&self) -> u64 {
+        let mut bytes_held = self.loaded() + self.exported * NUMBER + self.history();
+        if self.objects > 0 {
+            bytes_held += hashed(self.values, 16)
+                + 2 * NAME * (self.exported + self.versions)
+                + bytes::<ObjectRow>(self.objects);
+        }
+        if self.packs > 0 {
+            bytes_held +=
+                hashed(self.exported, 8) + bytes::<Option<RestoredPack>>(self.packs) + self.slots();
+        }
+        bytes_held
+    }
+
+    /// While the translation layer is made of what was found.
+    fn restoring(&self) -> u64 {
+        let mut bytes_held = self.running() + self.exported * NUMBER;
+        if self.objects > 0 {
+            bytes_held += bytes::<ObjectRow>(self.objects)
+                + self.values * (size_of::<RestoredObject<u32>>() as u64 - 4 + self.content);
+        }
+        if self.packs > 0 {
+            bytes_held += bytes::<Option<RestoredPack>>(self.packs) + self.values * RESTORED_VALUE;
+        }
+        bytes_held
+    }
+
+    /// While it is open.
+    fn running(&self) -> u64 {
+        let mut bytes_held = (self.exported + self.units) * NUMBER
+            + self.units / 8
+            + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
+        if self.objects > 0 {
+            bytes_held += self.values * (OBJECT - 4 + self.content)
+                + self.objects * BIRTH
+                + self.index * INDEX
+                + self.history();
+        }
+        if self.packs > 0 {
+            bytes_held += self.packs * PACK + self.slots() + self.exported;
+        }
+        bytes_held
+    }
+}
+
+/// Bytes of memory that a volume needs at most: while it is opened after a crash, and as full as it can be.
 pub fn memory_needed(id: &Identity) -> u64 {
-    let units = u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
-    let mut bytes = FIXED + u64::from(id.exported) * MAP + units * UNIT;
-    let has_objects = id.policy != Policy::Plain || id.encoding.is_on() || id.history.is_some();
-    if has_objects {
-        let tag = match id.trusts_digests() {
-            true => DIGEST,
-            false => TAG,
-        };
-        bytes += units * (OBJECT + tag);
+    let sizes = Sizes::of(id);
+    let replaying = sizes.replaying() + sizes.events();
+    PROGRAM + replaying.max(sizes.restoring())
+}
+
+/// Bytes of memory below which a volume does not work, even if whatever is large lies in a scratch file.
+pub fn least_memory(id: &Identity) -> u64 {
+    let sizes = Sizes::of(id);
+    PROGRAM + WORKING + sizes.slots() + bytes::<Young>(sizes.programmed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::CreateOptions;
+    use crate::{Encoding, HistoryIdentity};
+
+    fn identity(gib: u64, policy: Policy, all: bool) -> Identity {
+        let size = gib << 30;
+        CreateOptions {
+            policy,
+            history: all.then_some(HistoryIdentity {
+                entries: 0,
+                least_window: 0,
+                protected: false,
+            }),
+            encoding: Encoding {
+                differences: all,
+                compression: all,
+            },
+            size,
+            capacity: size + if all { size / 2 } else { 0 },
+            now: 0,
+            seed: [0; 48],
+        }
+        .identity()
+        .unwrap()
     }
-    if id.policy != Policy::Plain {
-        bytes += u64::from(id.index_entries) * INDEX;
+
+    #[test]
+    fn more_needs_more_and_the_least_is_less() {
+        for (policy, all) in [
+            (Policy::Plain, false),
+            (Policy::Dedup, false),
+            (Policy::DedupTrusted, false),
+            (Policy::Dedup, true),
+        ] {
+            let mut before = 0;
+            for gib in [1, 2, 8, 100, 1024, 8 << 10] {
+                let id = identity(gib, policy, all);
+                let need = memory_needed(&id);
+                assert!(need > before, "{policy:?} {all} {gib} GiB");
+                assert!(least_memory(&id) < need, "{policy:?} {all} {gib} GiB");
+                before = need;
+            }
+        }
+        let of = |policy, all| memory_needed(&identity(100, policy, all));
+        assert!(of(Policy::Plain, false) < of(Policy::Dedup, false));
+        assert!(of(Policy::Dedup, false) <= of(Policy::DedupTrusted, false));
+        assert!(of(Policy::DedupTrusted, false) < of(Policy::Dedup, true));
     }
-    if id.encoding.is_on() {
-        bytes += units * SLOT;
-    }
-    bytes
-        + id.history
-            .map_or(0, |history| u64::from(history.entries) * ENTRY)
 }

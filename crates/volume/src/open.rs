@@ -10,7 +10,7 @@ use crate::format::areas::geometry;
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES};
 use crate::format::tables::NO_SLOT;
 use crate::format::{Areas, EpochStart, HistoryRoot, Identity, Root, Superblock, Table};
-use crate::load::{self, Tables};
+use crate::load;
 use crate::replay::{Replayed, replay};
 use crate::restore::{dirty, layer};
 use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
@@ -80,6 +80,7 @@ pub fn create<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeError> {
     medium.sync()?;
     let superblock = Superblock {
         identity: id.clone(),
+        metadata: areas.metadata,
         write: 0,
         epoch: 0,
         epochs: Vec::new(),
@@ -99,7 +100,7 @@ fn check_alignment<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeErr
 }
 
 /// Both copies, one after the other, each durable: the older one first.
-fn write_superblock<M: Medium>(
+pub(crate) fn write_superblock<M: Medium>(
     medium: &M,
     areas: &Areas,
     mut superblock: Superblock,
@@ -132,7 +133,7 @@ pub(crate) struct Image {
 pub(crate) fn read_image<M: Medium>(medium: &M) -> Result<Image, VolumeError> {
     let superblock = load::superblock(medium)?;
     let id = &superblock.identity;
-    let areas = Areas::new(id)?;
+    let areas = Areas::at(id, superblock.metadata)?;
     check_alignment(medium, id)?;
     if medium.len() < areas.len {
         return Err(VolumeError::TooSmall {
@@ -147,7 +148,7 @@ pub(crate) fn read_image<M: Medium>(medium: &M) -> Result<Image, VolumeError> {
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
     let mut found = scan(medium, id, &areas, &geometry, &mut active);
     found.extend(journal_values(&tail));
-    let Tables { slots, blocks, .. } = tables.clone();
+    let (slots, blocks) = (tables.slots.clone(), tables.blocks.clone());
     let state = replay(
         &superblock,
         &geometry,

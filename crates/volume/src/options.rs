@@ -1,4 +1,4 @@
-//! Sizes and policy of a new volume, from what a user asks for.
+//! Sizes and policy of a new volume, from what a user asks for, and the sizes of one that grows.
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 
@@ -44,6 +44,24 @@ pub enum SizeError {
         /// Bytes found.
         found: u64,
     },
+    /// Less than there is.
+    #[error("{what} is {found} bytes, less than the {present} that it has; a volume can only grow")]
+    Shrinks {
+        /// Size or capacity.
+        what: &'static str,
+        /// Bytes found.
+        found: u64,
+        /// Bytes there are.
+        present: u64,
+    },
+    /// Size and capacity are as they are.
+    #[error("the volume has a size of {size} and a capacity of {capacity} bytes already")]
+    NothingGrows {
+        /// Bytes it shows.
+        size: u64,
+        /// Bytes it can hold.
+        capacity: u64,
+    },
 }
 
 const LEAST: u64 = 1 << 20;
@@ -74,8 +92,6 @@ impl CreateOptions {
             .clamp(4, MOST_PAGES_PER_BLOCK)
             .next_power_of_two();
         let block_units = pages_per_block * unit;
-        let data = (u64::from(stored) * SPARE_TENTHS / 10).div_ceil(block_units);
-        let log = if self.encoding.is_on() { LOG_BLOCKS } else { 0 };
         let mut uuid = [0; 16];
         let mut key = [0; 32];
         uuid.copy_from_slice(&self.seed[..16]);
@@ -94,23 +110,93 @@ impl CreateOptions {
             key: VolumeKey(key),
             created: self.now,
             exported,
-            blocks: with_kept(data + OPEN_BLOCKS + log) as u32,
+            blocks: blocks(stored, block_units, self.encoding),
             pages_per_block: pages_per_block as u32,
             units_per_page: UNITS_PER_PAGE,
             alignment: 4096,
             index_entries: stored,
-            // A quarter of the segment holds the dead births of a checkpoint interval.
-            journal_bytes: (u64::from(stored) * 128)
-                .clamp(1 << 20, 32 << 20)
-                .next_multiple_of(4096),
+            journal_bytes: journal_bytes(stored),
         })
     }
+}
+
+/// Bytes of distinct content that a volume made by [`CreateOptions`] was made, or grown, to hold.
+pub fn capacity(id: &Identity) -> u64 {
+    u64::from(id.index_entries) * PAGE_BYTES as u64
+}
+
+/// What a volume grows to. Without a size it keeps its own; without a capacity that grows by as much as the size does,
+/// and half as much again with a history. Index and history get as many more entries as pages can be stored more.
+/// Blocks keep their size.
+///
+/// # Errors
+/// Sizes that cannot be used, less than there is, or nothing that grows.
+pub fn grown(
+    id: &Identity,
+    size: Option<u64>,
+    new_capacity: Option<u64>,
+) -> Result<Identity, SizeError> {
+    let page = PAGE_BYTES as u64;
+    let present = (u64::from(id.exported) * page, capacity(id));
+    let size = size.unwrap_or(present.0);
+    let more = size.saturating_sub(present.0);
+    let old_versions = match id.history {
+        Some(_) => more / 2 / page * page,
+        None => 0,
+    };
+    let by_itself = present.1.saturating_add(more).saturating_add(old_versions);
+    let capacity = new_capacity.unwrap_or(by_itself);
+    let exported = pages("the size", size)?;
+    let stored = pages("the capacity", capacity)?;
+    let both = [
+        ("the size", size, present.0),
+        ("the capacity", capacity, present.1),
+    ];
+    for (what, found, present) in both {
+        if found < present {
+            return Err(SizeError::Shrinks {
+                what,
+                found,
+                present,
+            });
+        }
+    }
+    if (size, capacity) == present {
+        return Err(SizeError::NothingGrows { size, capacity });
+    }
+    let mut to = id.clone();
+    let block_units = u64::from(id.pages_per_block) * u64::from(id.units_per_page);
+    to.exported = exported;
+    to.blocks = blocks(stored, block_units, id.encoding).max(id.blocks);
+    to.index_entries = stored;
+    to.journal_bytes = journal_bytes(stored).max(id.journal_bytes);
+    if let Some(history) = &mut to.history {
+        history.entries = history.entries.saturating_add(stored - id.index_entries);
+    }
+    Ok(to)
+}
+
+/// Blocks of so many units that hold so many pages, also when each lacks all units of a flash page but one: such
+/// blocks collection leaves alone.
+fn blocks(stored: u32, block_units: u64, encoding: Encoding) -> u32 {
+    let spacious = (u64::from(stored) * SPARE_TENTHS / 10).div_ceil(block_units);
+    let lacking = block_units + 1 - u64::from(UNITS_PER_PAGE);
+    let data = spacious.max((u64::from(stored) + 1).div_ceil(lacking));
+    let log = if encoding.is_on() { LOG_BLOCKS } else { 0 };
+    with_kept(data + OPEN_BLOCKS + log) as u32
 }
 
 /// So many blocks and those that collection keeps free of all together.
 fn with_kept(blocks: u64) -> u64 {
     let kept = |all: u64| u64::from(watermarks(all as u32).high);
     blocks + kept(blocks + kept(blocks))
+}
+
+/// A quarter of a segment holds the dead births of a checkpoint interval.
+fn journal_bytes(stored: u32) -> u64 {
+    (u64::from(stored) * 128)
+        .clamp(1 << 20, 32 << 20)
+        .next_multiple_of(4096)
 }
 
 fn pages(what: &'static str, found: u64) -> Result<u32, SizeError> {
@@ -126,7 +212,12 @@ fn pages(what: &'static str, found: u64) -> Result<u32, SizeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    use flashlore_medium::MemoryMedium;
+
     use crate::format::Areas;
+    use crate::{Volume, bytes_needed, create};
 
     fn identity(size: u64, capacity: u64) -> Result<Identity, SizeError> {
         CreateOptions {
@@ -151,7 +242,70 @@ mod tests {
                 "{mib} MiB: {id:?}"
             );
             Areas::new(&id).unwrap();
+            if mib <= 3 {
+                let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+                create(&medium, &id).unwrap();
+                let (volume, _) = Volume::open(medium).unwrap();
+                let most = volume.status().most;
+                assert!(most >= u64::from(id.exported), "{mib} MiB: {most} fit");
+            }
         }
+    }
+
+    #[test]
+    fn growth_is_what_a_larger_volume_would_have_had() {
+        let mib = 1u64 << 20;
+        let id = identity(100 * mib, 100 * mib).unwrap();
+        assert_eq!(capacity(&id), 100 * mib);
+        let larger = grown(&id, Some(120 * mib), None).unwrap();
+        assert_eq!(larger, identity(120 * mib, 120 * mib).unwrap());
+        let room = grown(&id, None, Some(120 * mib)).unwrap();
+        assert_eq!((room.exported, capacity(&room)), (id.exported, 120 * mib));
+        assert!(room.blocks > id.blocks);
+        let mut kept = id.clone();
+        kept.history = Some(HistoryIdentity {
+            entries: 1000,
+            least_window: 0,
+            protected: false,
+        });
+        let larger = grown(&kept, Some(200 * mib), None).unwrap();
+        assert_eq!(capacity(&larger), 250 * mib);
+        let entries = larger.history.unwrap().entries;
+        assert_eq!(entries, 1000 + (150 * mib / 4096) as u32);
+    }
+
+    #[test]
+    fn growth_to_less_or_to_the_same_is_refused() {
+        let mib = 1u64 << 20;
+        let id = identity(100 * mib, 40 * mib).unwrap();
+        let refused = |size, capacity| grown(&id, size, capacity).unwrap_err();
+        let shrinks = |what, found, present| SizeError::Shrinks {
+            what,
+            found,
+            present,
+        };
+        assert_eq!(
+            refused(Some(99 * mib), None),
+            shrinks("the size", 99 * mib, 100 * mib)
+        );
+        assert_eq!(
+            refused(Some(101 * mib), Some(39 * mib)),
+            shrinks("the capacity", 39 * mib, 40 * mib)
+        );
+        let same = SizeError::NothingGrows {
+            size: 100 * mib,
+            capacity: 40 * mib,
+        };
+        assert_eq!(refused(Some(100 * mib), None), same);
+        assert_eq!(refused(None, None), same);
+        assert!(matches!(
+            refused(Some((100 * mib) + 1), None),
+            SizeError::NotPages { .. }
+        ));
+        assert!(matches!(
+            refused(Some(u64::MAX / 4096 * 4096), None),
+            SizeError::TooLarge { .. }
+        ));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use flashlore_ftl::content::delta::packs::{
 };
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 
+use crate::best::Best;
 use crate::error::VolumeError;
 use crate::layer::{ObjectRow, PackedRow, UNSHAREABLE};
 use crate::load::Tables;
@@ -26,13 +27,15 @@ pub(crate) struct Copies<'a> {
     /// Objects of the checkpoint by birth.
     pub handles: &'a HashMap<u64, u32>,
     /// The best copy of every birth.
-    pub best: &'a HashMap<u64, FoundUnit>,
+    pub best: &'a Best<'a>,
     /// Everything found, the values of a packed unit together.
     pub found: &'a [FoundUnit],
     /// The last event of the checkpoint.
     pub since: u64,
     /// Whether digests are trusted.
     pub trusted: bool,
+    /// The most objects.
+    pub most: u32,
 }
 
 /// Where everything lies.
@@ -108,10 +111,10 @@ impl Copies<'_> {
         match name {
             Name::Old(handle) => {
                 let birth = self.tables.objects[handle as usize].birth;
-                let copy = self.best.get(&birth).copied();
+                let copy = self.best.get(birth).copied();
                 Ok(copy.filter(|copy| copy.quality > Quality::Broken))
             }
-            Name::New(birth) => match self.best.get(&birth) {
+            Name::New(birth) => match self.best.get(birth) {
                 Some(copy) => Ok(Some(*copy)),
                 None => damaged(format!(
                     "the content of birth {birth} is referenced, but no page holds it"
@@ -179,8 +182,13 @@ impl Placed {
             let handle = match name {
                 Name::Old(handle) => handle,
                 Name::New(birth) => {
-                    let Some(handle) = free.next() else {
-                        return damaged("more objects than the table holds".to_string());
+                    let handle = match free.next() {
+                        Some(handle) => handle,
+                        None if self.objects.len() < copies.most as usize => {
+                            self.objects.push(ObjectRow::NONE);
+                            self.objects.len() as u32 - 1
+                        }
+                        None => return damaged("more objects than the table holds".to_string()),
                     };
                     self.made.insert(birth, handle);
                     handle

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
+use crate::best::Best;
 use crate::error::VolumeError;
-use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock};
+use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock, Table};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::nand::{Young, first_event};
 use crate::place::{Copies, Name, Placed, place};
@@ -58,10 +59,10 @@ enum What {
 }
 
 /// What is known of the journal and the pages.
-struct Evidence {
+struct Evidence<'a> {
     events: HashMap<u64, Event>,
     /// The best unit of every birth.
-    best: HashMap<u64, FoundUnit>,
+    best: Best<'a>,
     /// Lost pages of a plain volume whose birth was lost too: it is not newer than the checkpoint.
     nameless: Vec<FoundUnit>,
     durable: u64,
@@ -110,17 +111,11 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-impl Evidence {
-    fn gather(root: &Root, tail: &JournalTail, found: &[FoundUnit]) -> Evidence {
-        let mut best: HashMap<u64, FoundUnit> = HashMap::new();
-        let (nameless, named): (Vec<FoundUnit>, Vec<FoundUnit>) =
-            found.iter().partition(|u| u.record.birth == 0);
-        for unit in named {
-            let at = best.entry(unit.record.birth).or_insert(unit);
-            if at.rank() < unit.rank() {
-                *at = unit;
-            }
-        }
+impl<'a> Evidence<'a> {
+    fn gather(root: &Root, tail: &JournalTail, found: &'a [FoundUnit]) -> Self {
+        let best = Best::of(found);
+        let nameless = found.iter().filter(|unit| unit.record.birth == 0);
+        let nameless: Vec<FoundUnit> = nameless.copied().collect();
         let mut events = HashMap::new();
         let mut window = root.history.oldest;
         for entry in entries(tail) {
@@ -141,7 +136,8 @@ impl Evidence {
                 Entry::Open { .. } => {}
             }
         }
-        for (&birth, unit) in &best {
+        for unit in best.units() {
+            let birth = unit.record.birth;
             // A page with broken data counts only if it was whole once: then it has rotted.
             let whole = unit.quality > Quality::Broken || birth <= tail.durable;
             if birth > root.sequence && whole {
@@ -161,7 +157,11 @@ impl Evidence {
 }
 
 /// The numbers of the events that count, in order.
-fn order(start: u64, epochs: &[EpochStart], evidence: &Evidence) -> Result<Vec<u64>, VolumeError> {
+fn order(
+    start: u64,
+    epochs: &[EpochStart],
+    evidence: &Evidence<'_>,
+) -> Result<Vec<u64>, VolumeError> {
     let mut order = Vec::new();
     let mut at = start;
     loop {
@@ -234,7 +234,7 @@ impl<'a> State<'a> {
         }
     }
 
-    fn apply(&mut self, sequence: u64, evidence: &Evidence) -> Result<(), VolumeError> {
+    fn apply(&mut self, sequence: u64, evidence: &Evidence<'_>) -> Result<(), VolumeError> {
         let Event { stamp, what } = evidence.events[&sequence];
         if let What::Page { lpn } | What::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) =
             what
@@ -364,7 +364,7 @@ impl<'a> State<'a> {
     }
 
     /// All events have been applied: the window begins where it must.
-    fn advance(&mut self, evidence: &Evidence) {
+    fn advance(&mut self, evidence: &Evidence<'_>) {
         if let Some(history) = &mut self.history {
             history.advance(evidence.window, &mut |_| {});
             // That the window began later still, for entries to have room, may have been lost.
@@ -392,9 +392,9 @@ impl<'a> State<'a> {
     /// The first birth that is referenced, was not durable for certain, and is known from its death
     /// alone: the journal reached the medium, the page did not, nor did what followed it. Such an
     /// event did not happen yet.
-    fn without_content(&self, evidence: &Evidence) -> Option<u64> {
+    fn without_content(&self, evidence: &Evidence<'_>) -> Option<u64> {
         let is_there = |birth: &u64| {
-            let unit = evidence.best.get(birth);
+            let unit = evidence.best.get(*birth);
             unit.filter(|unit| unit.quality > Quality::Broken)
         };
         // A base is no difference: if it was made whole before this was encoded, and that copy is not there, what
@@ -421,7 +421,7 @@ impl<'a> State<'a> {
     fn finish(
         mut self,
         id: &Identity,
-        evidence: &Evidence,
+        evidence: &Evidence<'_>,
         found: &[FoundUnit],
     ) -> Result<Replayed, VolumeError> {
         self.changed.sort_unstable();
@@ -438,17 +438,17 @@ impl<'a> State<'a> {
             events: 0,
         };
         if id.has_objects() {
-            self.place_objects(evidence, found, id.trusts_digests(), &mut replayed)?;
+            self.place_objects(id, evidence, found, &mut replayed)?;
         } else {
             self.place_pages(evidence, &mut replayed)?;
         }
         Ok(replayed)
     }
 
-    fn place_pages(self, evidence: &Evidence, out: &mut Replayed) -> Result<(), VolumeError> {
+    fn place_pages(self, evidence: &Evidence<'_>, out: &mut Replayed) -> Result<(), VolumeError> {
         out.map = self.old;
         // A copy of an older birth is a copy of what the checkpoint holds there.
-        for unit in evidence.best.values().chain(&evidence.nameless) {
+        for unit in evidence.best.units().chain(&evidence.nameless) {
             let (lpn, birth) = (unit.record.lpn, unit.record.birth);
             let Some(row) = out.map.get_mut(lpn as usize) else {
                 continue;
@@ -466,9 +466,9 @@ impl<'a> State<'a> {
 
     fn place_objects(
         self,
-        evidence: &Evidence,
+        id: &Identity,
+        evidence: &Evidence<'_>,
         found: &[FoundUnit],
-        trusted: bool,
         out: &mut Replayed,
     ) -> Result<(), VolumeError> {
         out.map = self.old;
@@ -488,7 +488,8 @@ impl<'a> State<'a> {
             best: &evidence.best,
             found,
             since: self.since,
-            trusted,
+            trusted: id.trusts_digests(),
+            most: Table::Objects.rows(id),
         };
         let pages = (0..)
             .zip(&out.map)
@@ -527,8 +528,8 @@ fn alive(tables: &Tables) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// The best unit of a birth since the checkpoint that is referenced in the end.
-fn located(birth: u64, evidence: &Evidence) -> Result<FoundUnit, VolumeError> {
-    evidence.best.get(&birth).copied().ok_or_else(|| {
+fn located(birth: u64, evidence: &Evidence<'_>) -> Result<FoundUnit, VolumeError> {
+    evidence.best.get(birth).copied().ok_or_else(|| {
         VolumeError::Damaged(format!(
             "the content of birth {birth} is referenced, but no page holds it"
         ))

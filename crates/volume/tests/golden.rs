@@ -47,7 +47,7 @@ fn identity(kind: Kind) -> Identity {
             differences: all,
             compression: all,
         },
-        uuid: *b"golden image v2.",
+        uuid: *b"golden image v3.",
         key: VolumeKey(*b"a key that everybody may know...".first_chunk().unwrap()),
         created: 1_700_000_000_000_000_000,
         exported: PAGES,
@@ -110,7 +110,7 @@ fn write(kind: Kind) -> Vec<u8> {
 }
 
 fn file(kind: Kind) -> PathBuf {
-    let name = format!("v2-{kind:?}.image.zst").to_lowercase();
+    let name = format!("v3-{kind:?}.image.zst").to_lowercase();
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name)

@@ -18,8 +18,8 @@ pub use trace::{
 pub use volume::{
     BenchArgs, BenchPattern, CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs,
     ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs,
-    RecordArgs, RecoverArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand, SnapshotListArgs,
-    VolumeArgs, VolumeSystem,
+    RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand,
+    SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -78,6 +78,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Make a persistent volume
     Create(CreateArgs),
+    /// Make a volume larger
+    Resize(ResizeArgs),
     /// Serve a volume over NBD
     Serve(ServeArgs),
     /// Serve a volume and record what clients do as a trace

@@ -1,17 +1,19 @@
-//! Where everything lies on the medium, computed from the identity of the volume.
+//! Where everything lies on the medium, computed from the identity of the volume and the place of its metadata.
 //!
 //! ```text
 //! 0           superblock, copy 0
 //! 4096        superblock, copy 1
-//! 8192        root 0
+//! 8192        blocks: pages_per_block pages, each its data, then its record area
+//!             nothing, if the metadata were moved by growth
+//! metadata    root 0
 //!             root 1
 //!             journal segment 0
 //!             journal segment 1
 //!             table slots of 4096 bytes
-//!             blocks: pages_per_block pages, each its data, then its record area
 //! ```
 //! The record area holds 64 bytes a unit, rounded up to the alignment. All parts begin at multiples
-//! of 4096.
+//! of 4096. A volume that grows gets metadata at another place, which do not lie where the present ones do
+//! ([`Areas::grown`]); its flash pages stay where they are.
 
 use flashlore_flash::{Geometry, GeometryError, PageId, Ppn, UNIT_BYTES};
 use flashlore_medium::SECTOR;
@@ -21,6 +23,10 @@ use super::superblock::{Identity, SUPERBLOCK_BYTES};
 use super::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, Table};
 
 const PART: u64 = 4096;
+/// Where the flash pages begin.
+const BLOCKS: u64 = 2 * SUPERBLOCK_BYTES as u64;
+/// No metadata begin behind this byte: offsets behind it still fit in a signed number of 64 bits.
+const MOST_METADATA: u64 = 1 << 60;
 
 /// Offsets and sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +43,13 @@ pub struct Areas {
     pub page_stride: u64,
     /// Bytes of the data of a flash page.
     pub page_data: usize,
-    /// The whole medium.
+    /// Where the metadata begin: roots, journal, tables.
+    pub metadata: u64,
+    /// The end of the metadata, and of the volume.
     pub len: u64,
     journal: u64,
     journal_bytes: u64,
     tables: u64,
-    blocks: u64,
     units_per_page: u32,
 }
 
@@ -67,6 +74,14 @@ pub enum AreasError {
         /// Bytes allowed.
         most: u64,
     },
+    /// The metadata lie elsewhere than behind the flash pages.
+    #[error("the metadata begin at byte {found}, expected a multiple of 4096 of at least {least}")]
+    Metadata {
+        /// Where they begin.
+        found: u64,
+        /// The end of the flash pages.
+        least: u64,
+    },
     /// No pages are exported.
     #[error("the volume exports {0} pages, expected 1 to 2^32 - 3")]
     Exported(u32),
@@ -78,11 +93,33 @@ pub const LEAST_JOURNAL: u64 = 64 << 10;
 pub const MOST_JOURNAL: u64 = 1 << 40;
 
 impl Areas {
-    /// The areas of a volume.
+    /// The areas of a new volume: the metadata follow the flash pages.
     ///
     /// # Errors
     /// An identity no volume can have.
     pub fn new(id: &Identity) -> Result<Areas, AreasError> {
+        let geometry = geometry(id)?;
+        Areas::at(id, flash_end(id, &geometry))
+    }
+
+    /// The areas of what a volume with the areas `before` grows to. The metadata lie behind the flash pages again,
+    /// if those before leave them room there, and otherwise behind these.
+    ///
+    /// # Errors
+    /// An identity no volume can have.
+    pub fn grown(id: &Identity, before: &Areas) -> Result<Areas, AreasError> {
+        let close = Areas::new(id)?;
+        if close.len <= before.metadata {
+            return Ok(close);
+        }
+        Areas::at(id, close.metadata.max(before.len))
+    }
+
+    /// The areas of a volume whose metadata begin at this byte.
+    ///
+    /// # Errors
+    /// An identity no volume can have, or metadata among the flash pages.
+    pub fn at(id: &Identity, metadata: u64) -> Result<Areas, AreasError> {
         let geometry = geometry(id)?;
         if !id.alignment.is_power_of_two() || !(SECTOR as u32..=4096).contains(&id.alignment) {
             return Err(AreasError::Alignment(id.alignment));
@@ -104,26 +141,27 @@ impl Areas {
         let slots = 2 * (table_pages + directories);
         let root_bytes =
             (super::root::FIXED_BYTES as u64 + 4 * u64::from(directories)).next_multiple_of(PART);
-        let page_data = geometry.units_per_page() as usize * UNIT_BYTES as usize;
-        let records = (geometry.units_per_page() as usize * RECORD_BYTES)
-            .next_multiple_of(id.alignment as usize);
-        let page_stride = (page_data + records) as u64;
-        let journal = 2 * SUPERBLOCK_BYTES as u64 + 2 * root_bytes;
+        let least = flash_end(id, &geometry);
+        if metadata < least || metadata > MOST_METADATA || !metadata.is_multiple_of(PART) {
+            return Err(AreasError::Metadata {
+                found: metadata,
+                least,
+            });
+        }
+        let journal = metadata + 2 * root_bytes;
         let tables = journal + 2 * id.journal_bytes;
-        let blocks = tables + u64::from(slots) * TABLE_PAGE_BYTES as u64;
-        let pages = u64::from(geometry.blocks()) * u64::from(geometry.pages_per_block());
         Ok(Areas {
             root_bytes,
             slots,
             table_pages,
             directories,
-            page_stride,
-            page_data,
-            len: blocks + (pages * page_stride).next_multiple_of(PART),
+            page_stride: page_stride(id, &geometry),
+            page_data: page_data(&geometry),
+            metadata,
+            len: tables + u64::from(slots) * TABLE_PAGE_BYTES as u64,
             journal,
             journal_bytes: id.journal_bytes,
             tables,
-            blocks,
             units_per_page: geometry.units_per_page(),
         })
     }
@@ -135,7 +173,7 @@ impl Areas {
 
     /// Where the root of a checkpoint lies.
     pub fn root(&self, checkpoint: u64) -> u64 {
-        2 * SUPERBLOCK_BYTES as u64 + checkpoint % 2 * self.root_bytes
+        self.metadata + checkpoint % 2 * self.root_bytes
     }
 
     /// Where the journal that follows a checkpoint lies.
@@ -150,7 +188,7 @@ impl Areas {
 
     /// Where a flash page lies.
     pub fn page(&self, page: PageId) -> u64 {
-        self.blocks + u64::from(page.0) * self.page_stride
+        BLOCKS + u64::from(page.0) * self.page_stride
     }
 
     /// Where the data of a unit lie.
@@ -168,6 +206,22 @@ impl Areas {
     pub fn records_bytes(&self) -> usize {
         self.page_stride as usize - self.page_data
     }
+}
+
+fn page_data(geometry: &Geometry) -> usize {
+    geometry.units_per_page() as usize * UNIT_BYTES as usize
+}
+
+fn page_stride(id: &Identity, geometry: &Geometry) -> u64 {
+    let records =
+        (geometry.units_per_page() as usize * RECORD_BYTES).next_multiple_of(id.alignment as usize);
+    (page_data(geometry) + records) as u64
+}
+
+/// The first byte behind the flash pages.
+fn flash_end(id: &Identity, geometry: &Geometry) -> u64 {
+    let pages = u64::from(geometry.blocks()) * u64::from(geometry.pages_per_block());
+    BLOCKS + (pages * page_stride(id, geometry)).next_multiple_of(PART)
 }
 
 /// The flash geometry of a volume.

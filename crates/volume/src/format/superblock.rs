@@ -22,7 +22,8 @@
 //! | 120 | 4 | most entries of the history |
 //! | 124 | 4 | zero |
 //! | 128 | 8 | least window, nanoseconds |
-//! | 136 | 16 each | epoch (4), zero (4), last sequence number before it (8) |
+//! | 136 | 8 | where the metadata begin, bytes |
+//! | 144 | 16 each | epoch (4), zero (4), last sequence number before it (8) |
 //! | 4088 | 8 | keyed checksum of bytes 0 to 4087 |
 
 use flashlore_content::VolumeKey;
@@ -32,11 +33,11 @@ use super::cursor::{Reader, Writer};
 /// Bytes of a copy.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 /// The version this program writes and reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The most epochs the table holds.
 pub const MOST_EPOCHS: usize = (SUPERBLOCK_BYTES - 8 - TABLE) / 16;
 
-const TABLE: usize = 136;
+const TABLE: usize = 144;
 const MAGIC: [u8; 8] = *b"FLSHLORE";
 const FEATURE_DEDUP: u32 = 1;
 const FEATURE_TRUST: u32 = 2;
@@ -84,7 +85,8 @@ pub struct HistoryIdentity {
     pub protected: bool,
 }
 
-/// What never changes in the life of a volume.
+/// What a volume is. Only growth changes it: exported pages, blocks, and the entries of index and history may become
+/// more, and the journal longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// What the content is used for.
@@ -167,8 +169,10 @@ pub struct EpochStart {
 /// A copy of the superblock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {
-    /// What never changes.
+    /// What the volume is.
     pub identity: Identity,
+    /// Where the metadata begin, in bytes: [`super::Areas`].
+    pub metadata: u64,
     /// Which writing of a superblock this is.
     pub write: u64,
     /// The current epoch.
@@ -205,6 +209,7 @@ impl Superblock {
         out.u32(self.epoch).u32(self.epochs.len() as u32);
         out.u32(id.history.map_or(0, |h| h.entries)).u32(0);
         out.u64(id.history.map_or(0, |h| h.least_window));
+        out.u64(self.metadata);
         for start in &self.epochs {
             out.u32(start.epoch).u32(0).u64(start.after);
         }
@@ -262,6 +267,7 @@ impl Superblock {
             return Err(Unusable::Broken);
         }
         let (entries, _, least_window) = (fields.u32(), fields.u32(), fields.u64());
+        let metadata = fields.u64();
         identity.history = has_history.then_some(HistoryIdentity {
             entries,
             least_window,
@@ -278,6 +284,7 @@ impl Superblock {
         let epochs = (0..count).map(|_| start()).collect();
         Ok(Superblock {
             identity,
+            metadata,
             write,
             epoch,
             epochs,

@@ -76,6 +76,10 @@ pub struct MountArgs {
     /// The directory to mount on
     #[arg(value_name = "MOUNTPOINT")]
     pub point: PathBuf,
+    /// The most memory to take, such as 256MiB: what is beyond it lies in a scratch file in the directory [default:
+    /// whatever the volume needs, if the machine has it]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
     /// Nobody may write
     #[arg(long)]
     pub read_only: bool,

@@ -5,6 +5,7 @@
 //! | [`mod@bench`] | `bench` |
 //! | [`create`] | `create`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
+//! | [`resize`] | `resize` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
 //! Here: what all share, and the commands that look at a volume.
@@ -16,6 +17,7 @@ use clap::{Args, ValueEnum};
 mod bench;
 mod create;
 mod history;
+mod resize;
 mod serve;
 
 pub use bench::{BenchArgs, BenchPattern};
@@ -24,6 +26,7 @@ pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,
 };
+pub use resize::ResizeArgs;
 pub use serve::{RecordArgs, ServeArgs, ServingArgs};
 
 /// The volume of a command.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use flashlore_sim::config::{Count, Nanos, Share};
+use flashlore_sim::config::{Count, Nanos, Share, Size};
 
 use super::VolumeArgs;
 
@@ -11,6 +11,7 @@ use super::VolumeArgs;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  flashlore serve disk\n  \
                         flashlore serve disk --listen 127.0.0.1:10809 --metrics 9100\n  \
+                        flashlore serve disk --memory 512MiB\n  \
                         flashlore serve disk --listen 0.0.0.0:10809 --tls-certificate cert.pem --tls-key key.pem\n\n\
                         Runs until SIGTERM or SIGINT, then answers what was asked, takes a checkpoint and ends.\n\
                         Exports: the volume by its directory's name (or no name), and NAME@INSTANT read-only,\n\
@@ -55,6 +56,10 @@ pub struct ServingArgs {
     /// nbd.sock in the directory]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<String>,
+    /// The most memory to take, such as 256MiB: what is beyond it lies in a scratch file in the directory [default:
+    /// whatever the volume needs, if the machine has it]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
     /// Nobody may write
     #[arg(long)]
     pub read_only: bool,

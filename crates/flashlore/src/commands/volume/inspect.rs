@@ -8,7 +8,7 @@ use flashlore_serve::{Answer, Request, ServeError};
 use flashlore_volume::dump::DumpError;
 use flashlore_volume::{DumpParts, Finding};
 
-use super::{medium, reach, unexpected};
+use super::{home, medium, mode, reach, unexpected};
 use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs};
 use crate::error::CliError;
 use crate::output::print;
@@ -17,7 +17,9 @@ use crate::progress::Progress;
 /// Checks a volume that is not open.
 pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
-    let medium = medium(&args.volume)?;
+    let medium = home(&args.volume)
+        .affordable(mode(&args.volume))
+        .map_err(|source| CliError::serve(directory, source))?;
     let report = flashlore_volume::check(&medium, !args.quick)
         .map_err(|error| CliError::serve(directory, error.into()))?;
     if args.json {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@bench`] | `bench` |
 //! | [`mod@create`] | `create` |
+//! | [`mod@resize`] | `resize` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
@@ -11,14 +12,16 @@
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `diff`, `purge` |
 //! | [`inspect`] | `check`, `scrub`, `dump` |
 //!
-//! Here and in [`running`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
+//! Here, in [`running`] and in [`memory`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
 
 mod bench;
 mod create;
 mod history;
 mod image;
 mod inspect;
+mod memory;
 mod mount;
+mod resize;
 mod running;
 mod serve;
 mod state;
@@ -37,6 +40,7 @@ pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
 pub use inspect::{check, dump, scrub};
 pub use mount::mount;
+pub use resize::resize;
 pub use serve::{record, serve};
 pub use state::info;
 

@@ -13,7 +13,7 @@ use crate::output::tell;
 /// Mounts a volume until somebody unmounts it, or SIGTERM or SIGINT.
 pub fn mount(args: &MountArgs) -> Result<(), CliError> {
     let point = MountPoint::new(&args.point)?;
-    let mut running = Running::open(&args.volume)?;
+    let mut running = Running::open(&args.volume, args.memory)?;
     let live = Arc::clone(running.service().disk()) as Arc<dyn BlockDevice>;
     let waits = running.handle();
     let ended = move || waits.close();

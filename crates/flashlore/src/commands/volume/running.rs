@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use flashlore_paged::Pager;
 use flashlore_serve::control::Control;
 use flashlore_serve::{ServeError, Service};
+use flashlore_sim::config::Size;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
+use super::memory::bound;
 use super::{clock, home, mode};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
@@ -18,11 +21,13 @@ pub struct Running {
     directory: PathBuf,
     signals: Signals,
     service: Arc<Service>,
+    /// Bounds the memory of the process, if that was asked for.
+    _pager: Option<Pager>,
 }
 
 impl Running {
-    /// Opens a volume. From here on SIGTERM and SIGINT wait to be asked for.
-    pub fn open(args: &VolumeArgs) -> Result<Self, CliError> {
+    /// Opens a volume, which takes no more memory than `memory` if that is given. From here on SIGTERM and SIGINT wait to be asked for.
+    pub fn open(args: &VolumeArgs, memory: Option<Size>) -> Result<Self, CliError> {
         let directory = args.directory.clone();
         let failed = |source| CliError::serve(&args.directory, source);
         let signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| CliError::File {
@@ -31,7 +36,14 @@ impl Running {
             source,
         })?;
         let home = home(args);
-        let (volume, recovery) = home.open(mode(args)).map_err(failed)?;
+        let (pager, opened) = match memory {
+            None => (None, home.open(mode(args))),
+            Some(limit) => {
+                let pager = bound(&home, args, limit)?;
+                (pager, home.open_bounded(mode(args)))
+            }
+        };
+        let (volume, recovery) = opened.map_err(failed)?;
         if recovery.events > 0 {
             tell(&format!(
                 "recovered {} events from {} units in {} blocks",
@@ -43,6 +55,7 @@ impl Running {
             directory,
             signals,
             service: Arc::new(service),
+            _pager: pager,
         })
     }
 

@@ -200,7 +200,7 @@ fn finish(recording: &Recording) -> Result<(), CliError> {
 }
 
 fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
-    let mut running = Running::open(&args.volume)?;
+    let mut running = Running::open(&args.volume, args.memory)?;
     let service = Arc::clone(running.service());
     let mut live = filtered(args, Arc::clone(service.disk()));
     let recording = recorded.map(start_recording).transpose()?;

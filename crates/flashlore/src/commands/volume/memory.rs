@@ -1,0 +1,40 @@
+//! `--memory`: a bound for the memory of a volume that is open for long.
+
+use flashlore_paged::Pager;
+use flashlore_serve::Home;
+use flashlore_sim::config::Size;
+use flashlore_volume::{least_memory, memory_needed};
+
+use super::{human, mode};
+use crate::cli::VolumeArgs;
+use crate::error::CliError;
+use crate::output::tell;
+
+/// Keeps the memory of this process below a limit from now on, if the volume may need more; as long as the answer
+/// lives.
+pub fn bound(home: &Home, args: &VolumeArgs, limit: Size) -> Result<Option<Pager>, CliError> {
+    let id = home
+        .identity(mode(args))
+        .map_err(|source| CliError::serve(&args.directory, source))?;
+    let (need, least) = (memory_needed(&id), least_memory(&id));
+    if limit.0 >= need {
+        return Ok(None);
+    }
+    if limit.0 < least {
+        return Err(CliError::Usage(format!(
+            "--memory is {}, this volume needs at least {} of it, and {} if nothing is to be paged",
+            human(limit.0),
+            human(least),
+            human(need)
+        )));
+    }
+    let pager = flashlore_paged::start(home.directory(), limit.0, need)
+        .map_err(|error| CliError::Differs(error.to_string()))?;
+    tell(&format!(
+        "the volume may need {} of memory: what is beyond {} goes to a scratch file in {}",
+        human(need),
+        human(limit.0),
+        home.directory().display()
+    ));
+    Ok(Some(pager))
+}

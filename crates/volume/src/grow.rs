@@ -1,0 +1,303 @@
+//! A volume that grows: more pages shown, more blocks, more entries of index and history, a longer journal.
+//!
+//! The flash pages stay where they are, the metadata do not: a checkpoint is taken, and its tables are written anew
+//! with the new sizes to a part of the medium where neither flash pages nor the present metadata lie
+//! ([`Areas::grown`]). Once all of it is durable the superblock says where it is, and how large the volume is. Nothing
+//! of the volume has been changed until then, and everything is there then: a power loss leaves the old size or the
+//! new one. The space of the old metadata goes to the flash pages, or to metadata again.
+//!
+//! Invariants: no byte of the old volume is written before both superblocks name the new one; a root or a batch of a
+//! journal that an earlier growth left in the new place is gone before the superblock names it.
+
+use flashlore_medium::{AlignedBuf, Medium};
+
+use crate::error::VolumeError;
+use crate::format::cursor::Writer;
+use crate::format::superblock::SUPERBLOCK_BYTES;
+use crate::format::tables::{NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, encode_page};
+use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
+use crate::load;
+use crate::open::write_superblock;
+use crate::volume::Volume;
+
+/// A growth that was found possible.
+#[derive(Debug, Clone)]
+pub struct Growth {
+    identity: Identity,
+    areas: Areas,
+}
+
+impl Growth {
+    /// How the volume with this superblock becomes the one with this identity.
+    ///
+    /// # Errors
+    /// Something would become less, anything but sizes would change, or no volume can have this identity.
+    pub fn plan(superblock: &Superblock, identity: Identity) -> Result<Growth, VolumeError> {
+        let from = &superblock.identity;
+        refuse_less(from, &identity)?;
+        let before = Areas::at(from, superblock.metadata)?;
+        let areas = Areas::grown(&identity, &before)?;
+        Ok(Growth { identity, areas })
+    }
+
+    /// Bytes the medium needs.
+    pub fn bytes(&self) -> u64 {
+        self.areas.len
+    }
+
+    /// Opens the volume, takes a checkpoint, and moves it over.
+    ///
+    /// # Errors
+    /// The medium is too small or fails, or the volume is damaged. The volume has its old size then, or the new one if
+    /// the medium failed at the very end.
+    pub fn carry_out<M>(self, medium: &M) -> Result<(), VolumeError>
+    where
+        M: Medium + Clone + 'static,
+    {
+        if medium.len() < self.areas.len {
+            return Err(VolumeError::TooSmall {
+                found: medium.len(),
+                needed: self.areas.len,
+            });
+        }
+        let (mut volume, _) = Volume::open(medium.clone())?;
+        // What collection has freed goes back now.
+        volume.flush()?;
+        volume.checkpoint()?;
+        drop(volume);
+        let superblock = load::superblock(medium)?;
+        let from = Source::load(medium, &superblock)?;
+        Target::new(medium, &self, from.root.checkpoint + 1).write(&from)?;
+        medium.sync()?;
+        let old = from.areas;
+        let superblock = Superblock {
+            identity: self.identity,
+            metadata: self.areas.metadata,
+            ..superblock
+        };
+        write_superblock(medium, &self.areas, superblock)?;
+        // The volume has grown. What this cannot give back stays taken until it is used again.
+        let _ = medium.discard(old.metadata, old.len - old.metadata);
+        Ok(())
+    }
+}
+
+fn refuse_less(from: &Identity, to: &Identity) -> Result<(), VolumeError> {
+    let entries = |id: &Identity| u64::from(id.history.map_or(0, |history| history.entries));
+    let sizes = |id: &Identity| {
+        [
+            ("pages", u64::from(id.exported)),
+            ("blocks", u64::from(id.blocks)),
+            ("entries of the index", u64::from(id.index_entries)),
+            ("entries of the history", entries(id)),
+            ("bytes of a journal segment", id.journal_bytes),
+        ]
+    };
+    for ((what, from), (_, to)) in sizes(from).into_iter().zip(sizes(to)) {
+        if to < from {
+            return Err(VolumeError::Shrinks { what, from, to });
+        }
+    }
+    let mut same = to.clone();
+    same.exported = from.exported;
+    same.blocks = from.blocks;
+    same.index_entries = from.index_entries;
+    same.journal_bytes = from.journal_bytes;
+    if let (Some(history), Some(from)) = (&mut same.history, from.history) {
+        history.entries = from.entries;
+    }
+    match same == *from {
+        true => Ok(()),
+        false => Err(VolumeError::AnotherVolume),
+    }
+}
+
+/// The checkpoint that moves. Nothing has happened since.
+struct Source<'a, M> {
+    medium: &'a M,
+    id: &'a Identity,
+    areas: Areas,
+    root: Root,
+    slots: Vec<u32>,
+}
+
+impl<'a, M: Medium> Source<'a, M> {
+    fn load(medium: &'a M, superblock: &'a Superblock) -> Result<Self, VolumeError> {
+        let id = &superblock.identity;
+        let areas = Areas::at(id, superblock.metadata)?;
+        let root = load::root(medium, &areas, &id.key)?;
+        let tail = load::journal(medium, id, &areas, &root)?;
+        if load::entries(&tail).next().is_some() {
+            return Err(VolumeError::Damaged(
+                "something happened to it after the checkpoint it was to grow from".to_string(),
+            ));
+        }
+        let slots = load::slots(medium, id, &areas, &root)?;
+        Ok(Source {
+            medium,
+            id,
+            areas,
+            root,
+            slots,
+        })
+    }
+
+    /// The rows of a table page, if it was ever written.
+    fn page<'b>(
+        &self,
+        table: Table,
+        page: u32,
+        buffer: &'b mut AlignedBuf,
+    ) -> Result<Option<&'b [u8]>, VolumeError> {
+        let number = table.first_page(self.id) + page;
+        let slot = self.slots[number as usize];
+        load::page(self.medium, self.id, &self.areas, number, slot, buffer)
+    }
+}
+
+/// Metadata that are written from their start on.
+struct Target<'a, M> {
+    medium: &'a M,
+    id: &'a Identity,
+    areas: &'a Areas,
+    checkpoint: u64,
+    slots: Vec<u32>,
+    /// The first slot that is free.
+    free: u32,
+    buffer: AlignedBuf,
+}
+
+impl<'a, M: Medium> Target<'a, M> {
+    fn new(medium: &'a M, growth: &'a Growth, checkpoint: u64) -> Self {
+        Target {
+            medium,
+            id: &growth.identity,
+            areas: &growth.areas,
+            checkpoint,
+            slots: vec![NO_SLOT; growth.areas.table_pages as usize],
+            free: 0,
+            buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
+        }
+    }
+
+    fn write(mut self, from: &Source<'_, M>) -> Result<(), VolumeError> {
+        self.forget_leftovers()?;
+        let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
+        for table in Table::ALL {
+            if table == Table::Versions {
+                self.versions(from)?;
+                continue;
+            }
+            for page in 0..table.pages(from.id) {
+                if let Some(rows) = from.page(table, page, &mut buffer)? {
+                    self.copy(table, page, from.id, rows)?;
+                }
+            }
+        }
+        let directories = self.directories()?;
+        let root = Root {
+            checkpoint: self.checkpoint,
+            history: HistoryRoot {
+                first: 0,
+                ..from.root.history
+            },
+            directories,
+            ..from.root.clone()
+        };
+        let at = self.areas.root(self.checkpoint);
+        let mut bytes = AlignedBuf::zeroed(self.areas.root_bytes as usize);
+        root.encode(&self.id.key, at, &mut bytes);
+        Ok(self.medium.write(at, &bytes)?)
+    }
+
+    /// Neither a root nor the start of a journal stays of metadata that lay here before.
+    fn forget_leftovers(&self) -> Result<(), VolumeError> {
+        let root = AlignedBuf::zeroed(self.areas.root_bytes as usize);
+        let start = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
+        for either in 0..2 {
+            self.medium.write(self.areas.root(either), &root)?;
+            self.medium.write(self.areas.journal(either), &start)?;
+        }
+        Ok(())
+    }
+
+    /// A page with the same rows, and no more of them in use.
+    fn copy(
+        &mut self,
+        table: Table,
+        page: u32,
+        before: &Identity,
+        rows: &[u8],
+    ) -> Result<(), VolumeError> {
+        let mut payload = [0; PAYLOAD];
+        payload.copy_from_slice(rows);
+        if table == Table::Map {
+            // In a page that is written an unused row would name the first unit or object.
+            let used = table.rows(before) - page * table.rows_per_page(before);
+            let used = used as usize * table.row_bytes(before);
+            payload[used.min(PAYLOAD)..].fill(0xFF);
+        }
+        self.put(table.first_page(self.id) + page, &payload)
+    }
+
+    /// The rows of the history from the first row on: its ring has become longer.
+    fn versions(&mut self, from: &Source<'_, M>) -> Result<(), VolumeError> {
+        let mut reader = load::RowReader {
+            medium: from.medium,
+            id: from.id,
+            areas: &from.areas,
+            slots: &from.slots,
+            buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
+        };
+        let versions = reader.versions(&from.root)?;
+        let per_page = Table::Versions.rows_per_page(self.id) as usize;
+        let first = Table::Versions.first_page(self.id);
+        for (number, rows) in (first..).zip(versions.chunks(per_page)) {
+            let mut payload = [0; PAYLOAD];
+            let mut out = Writer::new(&mut payload);
+            for &(lpn, object, stamp) in rows {
+                out.u32(lpn).u32(object).u64(stamp);
+            }
+            self.put(number, &payload)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the directories; answers their slots.
+    fn directories(&mut self) -> Result<Vec<u32>, VolumeError> {
+        let mut directories = Vec::new();
+        for directory in 0..self.areas.directories {
+            let first = (directory * SLOTS_PER_DIRECTORY) as usize;
+            let last = (first + SLOTS_PER_DIRECTORY as usize).min(self.slots.len());
+            let listed = &self.slots[first..last];
+            if listed.iter().all(|&slot| slot == NO_SLOT) {
+                directories.push(NO_SLOT);
+                continue;
+            }
+            let mut payload = [0; PAYLOAD];
+            let mut out = Writer::new(&mut payload);
+            for &slot in listed {
+                out.u32(slot);
+            }
+            directories.push(self.next(self.areas.table_pages + directory, &payload)?);
+        }
+        Ok(directories)
+    }
+
+    /// Writes a table page.
+    fn put(&mut self, number: u32, payload: &[u8; PAYLOAD]) -> Result<(), VolumeError> {
+        self.slots[number as usize] = self.next(number, payload)?;
+        Ok(())
+    }
+
+    /// Writes a page to the next slot; answers which.
+    fn next(&mut self, number: u32, payload: &[u8; PAYLOAD]) -> Result<u32, VolumeError> {
+        let slot = self.free;
+        self.free += 1;
+        let rows = |out: &mut [u8]| out.copy_from_slice(payload);
+        let (key, checkpoint) = (&self.id.key, self.checkpoint);
+        encode_page(key, slot, number, checkpoint, rows, &mut self.buffer);
+        self.medium.write(self.areas.slot(slot), &self.buffer)?;
+        Ok(slot)
+    }
+}
