@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 300
 
 # The captures inside the program on a plain SSD and on CA-SSD: a table within a minute of the build.
 demo:
-	$(CARGO) run --release --package flashlore -- demo
+	$(CARGO) run --package flashlore -- demo
 
 # Everything a change must pass.
 test:

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# How long writes take while collection runs, against a volume that has so much room that nothing is collected: random
+# writes of 4 KiB at 90 % fullness, after the volume has been overwritten once. Prints a line for each run.
+#
+#     cargo build --release && tools/collection-latency.sh [SECONDS] [DEPTH] [SYSTEM...]
+#
+# Run it on a machine with nothing else to do. PROGRAM names another program, TMPDIR where the volumes lie.
+set -euo pipefail
+
+seconds=${1:-20}
+depth=${2:-8}
+systems=("${@:3}")
+((${#systems[@]})) || systems=(plain combined)
+program=${PROGRAM:-$(dirname "$0")/../target/release/flashlore}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+load() { "$program" bench "$work/disk" --overwrite --json "$@" 2>/dev/null; }
+
+echo "system capacity writes/s p50 p99 p99.9 max, times in ms"
+for system in "${systems[@]}"; do
+    for capacity in 1000MiB 8000MiB; do
+        rm -rf "$work/disk"
+        "$program" create "$work/disk" --size 900MiB --capacity "$capacity" --system "$system" 2>/dev/null >&2
+        load --pattern write --block-size 1MiB --operations 900 >/dev/null
+        load --seed 2 --depth "$depth" --operations 230400 >/dev/null
+        load --seed 3 --depth "$depth" --time "${seconds}s" >"$work/result"
+        python3 - "$system" "$capacity" "$work/result" <<'PYTHON'
+import json
+import sys
+
+system, capacity, path = sys.argv[1:]
+with open(path) as file:
+    result = json.load(file)
+writes = next(row for row in result["kinds"] if row["kind"].startswith("write"))
+times = [writes[key] / 1e6 for key in ("p50_ns", "p99_ns", "p999_ns", "max_ns")]
+print(system, capacity, f"{writes['requests_per_s']:.0f}", *(f"{time:.2f}" for time in times))
+PYTHON
+    done
+done
