@@ -305,30 +305,6 @@ fn files_that_were_deleted_are_seen_again() {
     disk.end("TERM");
 }
 
-#[test]
-fn the_walk_through_of_the_readme_brings_a_file_back() {
-    let programs = ["mkfs.ext4", "losetup", "fusermount3"];
-    if !can_run(&programs, true) {
-        return;
-    }
-    let readme = include_str!("../../../../README.md");
-    let from = readme.find("flashlore create disk --size 1GiB").unwrap();
-    let walk = &readme[from..from + readme[from..].find("```").unwrap()];
-    assert!(walk.contains("sleep 70") && walk.contains("1min ago"));
-    // In a test a minute is two seconds.
-    let walk = walk.replace("sleep 70", "sleep 3");
-    let walk = walk.replace("1min ago", "2s ago");
-    let directory = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_flashlore"));
-    let programs = program.parent().unwrap().display();
-    let tidy = "umount -l old files mnt; losetup -nO NAME -j mnt/disk | xargs -r losetup -d";
-    let said = shell(
-        directory.path(),
-        &format!("PATH={programs}:$PATH; trap '{{ {tidy}; }} 2>/dev/null || true' EXIT\n{walk}"),
-    );
-    assert_eq!(said.matches("the only copy").count(), 2, "{said}");
-}
-
 /// What a file system does at random, from a seed.
 const SOME_FILES: &str = r#"
 RANDOM=SEED
