@@ -125,7 +125,7 @@ impl Home {
     ///
     /// # Errors
     /// As [`Home::affordable`], or the volume is damaged.
-    pub fn open(&self, mode: Mode) -> Result<(Volume<Arc<FileMedium>>, Recovery), ServeError> {
+    pub fn open(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
         Ok(Volume::open(Arc::new(self.affordable(mode)?))?)
     }
 
@@ -133,10 +133,7 @@ impl Home {
     ///
     /// # Errors
     /// As [`Home::medium`], or the volume is damaged.
-    pub fn open_bounded(
-        &self,
-        mode: Mode,
-    ) -> Result<(Volume<Arc<FileMedium>>, Recovery), ServeError> {
+    pub fn open_bounded(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
         Ok(Volume::open(Arc::new(self.medium(mode)?))?)
     }
 
@@ -165,7 +162,7 @@ impl Home {
         let growth = Growth::plan(&superblock, to.clone())?;
         refuse_more_than(available(), &to)?;
         medium.extend(growth.bytes())?;
-        growth.carry_out(&Arc::new(medium))?;
+        growth.carry_out(medium)?;
         Ok((from, to))
     }
 

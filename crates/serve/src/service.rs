@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flashlore_medium::FileMedium;
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice, Maintainer};
 use flashlore_volume::{
@@ -33,7 +32,7 @@ const SCRUB_STEPS: u32 = 64;
 /// An open volume with its names.
 pub struct Service {
     home: Home,
-    disk: Arc<Disk<FileMedium>>,
+    disk: Arc<Disk>,
     names: Mutex<Names>,
     clients: Arc<Clients>,
     /// Findings so far.
@@ -91,11 +90,7 @@ impl Service {
     ///
     /// # Errors
     /// The names cannot be read, or there can be no more threads.
-    pub fn new(
-        home: Home,
-        volume: Volume<Arc<FileMedium>>,
-        clock: Clock,
-    ) -> Result<Self, ServeError> {
+    pub fn new(home: Home, volume: Volume, clock: Clock) -> Result<Self, ServeError> {
         let names = Mutex::new(home.load_names()?);
         let disk = Arc::new(Disk::new(volume, clock));
         let maintainer = Maintainer::start(&disk);
@@ -117,7 +112,7 @@ impl Service {
     }
 
     /// The volume as a device.
-    pub fn disk(&self) -> &Arc<Disk<FileMedium>> {
+    pub fn disk(&self) -> &Arc<Disk> {
         &self.disk
     }
 
@@ -533,7 +528,7 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::resolve`].
-    pub fn instant(&self, text: &str) -> Result<InstantDevice<FileMedium>, ServeError> {
+    pub fn instant(&self, text: &str) -> Result<InstantDevice, ServeError> {
         let instant = self.resolve(text)?;
         Ok(InstantDevice::new(Arc::clone(&self.disk), instant)?)
     }

@@ -1,5 +1,7 @@
 //! Metrics and health: what they say is true, and what anybody may send does no harm.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,8 +14,9 @@ use flashlore_serve::metrics::http::{Endpoint, MOST_CONNECTIONS, MOST_HEAD};
 use flashlore_serve::{Home, Service};
 use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::disk::filters::{Count, Filtered};
-use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 use tempfile::TempDir;
+
+use support::options;
 
 const PAGE: u64 = 4096;
 const SECOND: u64 = 1_000_000_000;
@@ -30,22 +33,7 @@ impl Served {
     fn new() -> Served {
         let directory = tempfile::tempdir().unwrap();
         let home = Home::new(directory.path().join("disk"));
-        let options = CreateOptions {
-            policy: Policy::Dedup,
-            history: Some(HistoryIdentity {
-                entries: 0,
-                least_window: 0,
-                protected: false,
-            }),
-            encoding: Encoding {
-                differences: true,
-                compression: true,
-            },
-            size: 1 << 20,
-            capacity: 2 << 20,
-            now: SECOND,
-            seed: [5; 48],
-        };
+        let options = options(SECOND);
         home.create(&options).unwrap();
         let (volume, _) = home.open(Mode::Buffered).unwrap();
         let service = Service::new(home, volume, Arc::new(|| 100 * SECOND)).unwrap();

@@ -1,5 +1,7 @@
 //! Recordings: request by request the truth, whole at the end, and nothing else.
 
+mod support;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +14,10 @@ use flashlore_volume::disk::filters::Recorded;
 use flashlore_volume::disk::filters::record::{Done, Log};
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk};
-use flashlore_volume::{
-    CreateOptions, Encoding, HistoryIdentity, Policy, Volume, bytes_needed, create,
-};
+use flashlore_volume::{Volume, bytes_needed, create};
 use proptest::prelude::*;
+
+use support::options;
 
 const PAGE: usize = 4096;
 const SIZE: usize = 1 << 20;
@@ -26,23 +28,8 @@ fn ticks() -> Clock {
     Arc::new(move || time.fetch_add(10, Ordering::SeqCst))
 }
 
-fn disk() -> Disk<MemoryMedium> {
-    let options = CreateOptions {
-        policy: Policy::Dedup,
-        history: Some(HistoryIdentity {
-            entries: 0,
-            least_window: 0,
-            protected: false,
-        }),
-        encoding: Encoding {
-            differences: true,
-            compression: true,
-        },
-        size: SIZE as u64,
-        capacity: 2 * SIZE as u64,
-        now: 1,
-        seed: [5; 48],
-    };
+fn disk() -> Disk {
+    let options = options(1);
     let id = options.identity().unwrap();
     let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
     create(&medium, &id).unwrap();

@@ -174,7 +174,7 @@ fn host() -> Host {
         flush_after: 1_000_000,
         front: None,
         read_cache: None,
-        needs_content: true,
+        needs_content: false,
         codec: CodecTimes::default(),
         record: 0,
     }
@@ -198,7 +198,14 @@ struct Replay<S> {
 }
 
 impl<S: System> Replay<S> {
-    fn new(name: &'static str, shape: Shape, mut system: S, host: Host, writes: Writes) -> Self {
+    fn new(
+        name: &'static str,
+        shape: Shape,
+        mut system: S,
+        mut host: Host,
+        writes: Writes,
+    ) -> Self {
+        host.needs_content = S::HASHES;
         let exported = system.core().options().exported;
         for lpn in 0..exported {
             system.fill(lpn).expect("the device has room");

@@ -76,7 +76,7 @@ fn file(directory: &Path) -> PathBuf {
     directory.join("bench.flashlore")
 }
 
-fn fresh(setting: &Setting<'_>) -> Volume<FileMedium> {
+fn fresh(setting: &Setting<'_>) -> Volume {
     let path = file(setting.directory);
     let _ = std::fs::remove_file(&path);
     let id = identity(setting.policy, setting.exported, setting.spare);
@@ -152,7 +152,7 @@ fn random_writes(setting: &Setting<'_>) {
     println!("    hash {:016x}", hash(&mut volume));
 }
 
-fn hash(volume: &mut Volume<FileMedium>) -> u64 {
+fn hash(volume: &mut Volume) -> u64 {
     let mut page = [0; PAGE_BYTES];
     let mut sum = 0xcbf2_9ce4_8422_2325u64;
     for lpn in 0..volume.exported() {

@@ -43,7 +43,7 @@ impl CheckReport {
 ///
 /// # Errors
 /// There is no volume, or it could not be opened either.
-pub fn check<M: Medium>(medium: &M, data: bool) -> Result<CheckReport, VolumeError> {
+pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError> {
     let image = read_image(medium)?;
     let mut report = CheckReport {
         recovery: image.recovery,
@@ -60,7 +60,7 @@ pub fn check<M: Medium>(medium: &M, data: bool) -> Result<CheckReport, VolumeErr
     Ok(report)
 }
 
-fn intact_superblocks<M: Medium>(medium: &M) -> u32 {
+fn intact_superblocks(medium: &dyn Medium) -> u32 {
     let intact = |copy: u64| {
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
         medium
@@ -129,8 +129,8 @@ fn units_of(image: &Image, object: u32) -> Vec<(u32, Option<u32>)> {
     units
 }
 
-fn read_all<M: Medium>(
-    medium: &M,
+fn read_all(
+    medium: &dyn Medium,
     image: &Image,
     owners: &BTreeMap<u32, Vec<u32>>,
     report: &mut CheckReport,

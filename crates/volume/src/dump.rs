@@ -46,11 +46,7 @@ pub enum DumpError {
 ///
 /// # Errors
 /// No superblock holds, or the output fails.
-pub fn dump<M: Medium>(
-    medium: &M,
-    parts: DumpParts,
-    out: &mut impl Write,
-) -> Result<(), DumpError> {
+pub fn dump(medium: &dyn Medium, parts: DumpParts, out: &mut impl Write) -> Result<(), DumpError> {
     if parts.heads {
         superblocks(medium, out)?;
     }
@@ -83,7 +79,7 @@ pub fn dump<M: Medium>(
     Ok(())
 }
 
-fn superblocks<M: Medium>(medium: &M, out: &mut impl Write) -> io::Result<()> {
+fn superblocks(medium: &dyn Medium, out: &mut impl Write) -> io::Result<()> {
     for copy in 0..2 {
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
         let read = medium.read(copy * SUPERBLOCK_BYTES as u64, &mut bytes);
@@ -159,8 +155,8 @@ impl std::fmt::Display for Handle {
     }
 }
 
-fn roots<M: Medium>(
-    medium: &M,
+fn roots(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     out: &mut impl Write,
@@ -263,8 +259,8 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
     Ok(())
 }
 
-fn journal<M: Medium>(
-    medium: &M,
+fn journal(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
@@ -346,8 +342,8 @@ fn value(head: &Head, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-fn records<M: Medium>(
-    medium: &M,
+fn records(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     out: &mut impl Write,

@@ -79,15 +79,15 @@ impl Source {
 }
 
 /// Carries out the plans of one volume.
-#[derive(Debug, Clone)]
-pub struct Reader<M> {
-    medium: M,
+#[derive(Clone)]
+pub struct Reader {
+    medium: Arc<dyn Medium>,
     areas: Areas,
     id: Identity,
 }
 
-impl<M: Medium> Reader<M> {
-    pub(crate) fn new(medium: M, areas: Areas, id: Identity) -> Self {
+impl Reader {
+    pub(crate) fn new(medium: Arc<dyn Medium>, areas: Areas, id: Identity) -> Self {
         Reader { medium, areas, id }
     }
 
@@ -163,7 +163,7 @@ impl<M: Medium> Reader<M> {
         }
     }
 
-    fn units(&self) -> Units<'_, M> {
+    fn units(&self) -> Units<'_> {
         Units {
             medium: &self.medium,
             areas: &self.areas,

@@ -1,7 +1,6 @@
 //! Stored pages that turned out to be unreadable, with every address that holds them.
 
 use flashlore_flash::Ppn;
-use flashlore_medium::Medium;
 
 use crate::nand::NandError;
 use crate::volume::Volume;
@@ -42,7 +41,7 @@ pub struct ScrubProgress {
     pub read: u32,
 }
 
-impl<M: Medium> Volume<M> {
+impl Volume {
     /// Findings since the last call: pages that could not be read by the host, by collection or by a
     /// scrub. Each is reported once for as long as it lies where it does.
     pub fn take_findings(&mut self) -> Vec<Finding> {

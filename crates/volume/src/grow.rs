@@ -9,6 +9,8 @@
 //! Invariants: no byte of the old volume is written before both superblocks name the new one; a root or a batch of a
 //! journal that an earlier growth left in the new place is gone before the superblock names it.
 
+use std::sync::Arc;
+
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
@@ -50,24 +52,22 @@ impl Growth {
     /// # Errors
     /// The medium is too small or fails, or the volume is damaged. The volume has its old size then, or the new one if
     /// the medium failed at the very end.
-    pub fn carry_out<M>(self, medium: &M) -> Result<(), VolumeError>
-    where
-        M: Medium + Clone + 'static,
-    {
+    pub fn carry_out(self, medium: impl Medium + 'static) -> Result<(), VolumeError> {
+        let medium: Arc<dyn Medium> = Arc::new(medium);
         if medium.len() < self.areas.len {
             return Err(VolumeError::TooSmall {
                 found: medium.len(),
                 needed: self.areas.len,
             });
         }
-        let (mut volume, _) = Volume::open(medium.clone())?;
+        let (mut volume, _) = Volume::open_shared(Arc::clone(&medium))?;
         // What collection has freed goes back now.
         volume.flush()?;
         volume.checkpoint()?;
         drop(volume);
-        let superblock = load::superblock(medium)?;
-        let from = Source::load(medium, &superblock)?;
-        Target::new(medium, &self, from.root.checkpoint + 1).write(&from)?;
+        let superblock = load::superblock(&medium)?;
+        let from = Source::load(&medium, &superblock)?;
+        Target::new(&medium, &self, from.root.checkpoint + 1).write(&from)?;
         medium.sync()?;
         let old = from.areas;
         let superblock = Superblock {
@@ -75,7 +75,7 @@ impl Growth {
             metadata: self.areas.metadata,
             ..superblock
         };
-        write_superblock(medium, &self.areas, superblock)?;
+        write_superblock(&medium, &self.areas, superblock)?;
         // The volume has grown. What this cannot give back stays taken until it is used again.
         let _ = medium.discard(old.metadata, old.len - old.metadata);
         Ok(())
@@ -113,16 +113,16 @@ fn refuse_less(from: &Identity, to: &Identity) -> Result<(), VolumeError> {
 }
 
 /// The checkpoint that moves. Nothing has happened since.
-struct Source<'a, M> {
-    medium: &'a M,
+struct Source<'a> {
+    medium: &'a dyn Medium,
     id: &'a Identity,
     areas: Areas,
     root: Root,
     slots: Vec<u32>,
 }
 
-impl<'a, M: Medium> Source<'a, M> {
-    fn load(medium: &'a M, superblock: &'a Superblock) -> Result<Self, VolumeError> {
+impl<'a> Source<'a> {
+    fn load(medium: &'a dyn Medium, superblock: &'a Superblock) -> Result<Self, VolumeError> {
         let id = &superblock.identity;
         let areas = Areas::at(id, superblock.metadata)?;
         let root = load::root(medium, &areas, &id.key)?;
@@ -156,8 +156,8 @@ impl<'a, M: Medium> Source<'a, M> {
 }
 
 /// Metadata that are written from their start on.
-struct Target<'a, M> {
-    medium: &'a M,
+struct Target<'a> {
+    medium: &'a dyn Medium,
     id: &'a Identity,
     areas: &'a Areas,
     checkpoint: u64,
@@ -167,8 +167,8 @@ struct Target<'a, M> {
     buffer: AlignedBuf,
 }
 
-impl<'a, M: Medium> Target<'a, M> {
-    fn new(medium: &'a M, growth: &'a Growth, checkpoint: u64) -> Self {
+impl<'a> Target<'a> {
+    fn new(medium: &'a dyn Medium, growth: &'a Growth, checkpoint: u64) -> Self {
         Target {
             medium,
             id: &growth.identity,
@@ -180,7 +180,7 @@ impl<'a, M: Medium> Target<'a, M> {
         }
     }
 
-    fn write(mut self, from: &Source<'_, M>) -> Result<(), VolumeError> {
+    fn write(mut self, from: &Source<'_>) -> Result<(), VolumeError> {
         self.forget_leftovers()?;
         let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
         for table in Table::ALL {
@@ -241,7 +241,7 @@ impl<'a, M: Medium> Target<'a, M> {
     }
 
     /// The rows of the history from the first row on: its ring has become longer.
-    fn versions(&mut self, from: &Source<'_, M>) -> Result<(), VolumeError> {
+    fn versions(&mut self, from: &Source<'_>) -> Result<(), VolumeError> {
         let mut reader = load::RowReader {
             medium: from.medium,
             id: from.id,

@@ -11,7 +11,6 @@ use flashlore_flash::{BlockId, Flash};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::blocks::State;
 use flashlore_ftl::gc::erase_stale::Erased;
-use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
 use crate::fetch::ReadPlan;
@@ -36,7 +35,7 @@ pub struct HistoryStatus {
     pub snapshots: Vec<u64>,
 }
 
-impl<M: Medium> Volume<M> {
+impl Volume {
     fn history(&self) -> Result<&History, VolumeError> {
         self.layer.history().ok_or(VolumeError::NoHistory)
     }
@@ -118,12 +117,18 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// Why not: it is not remembered, has not come, or there is no history.
     pub fn knows_instant(&mut self, instant: u64) -> Result<(), VolumeError> {
-        if instant > self.stamp {
-            self.history()?;
-            let newest = self.stamp;
+        self.refuse_ahead(self.stamp, instant)?;
+        self.held_at(instant, 0).map(drop)
+    }
+
+    /// Refuses an instant that has not come by `now`, nor by the last change if the clock went back.
+    fn refuse_ahead(&self, now: u64, instant: u64) -> Result<(), VolumeError> {
+        self.history()?;
+        let newest = self.stamp.max(now);
+        if instant > newest {
             return Err(VolumeError::Ahead { instant, newest });
         }
-        self.held_at(instant, 0).map(drop)
+        Ok(())
     }
 
     /// Whether a page held anything at an instant.
@@ -193,9 +198,10 @@ impl<M: Medium> Volume<M> {
     /// before this one undoes it.
     ///
     /// # Errors
-    /// An instant that is not remembered, no history, no room in it for what this changes, or the store
-    /// failed. Nothing has changed then.
+    /// An instant that is not remembered or has not come, no history, no room in it for what this changes, or
+    /// the store failed. Nothing has changed then.
     pub fn return_to(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
+        self.refuse_ahead(now, instant)?;
         let changed = self.changed_since(instant)?;
         let history = self.history()?;
         // What the pages refer to now is kept, and what they referred to then stays.
@@ -232,14 +238,8 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// An instant that is not remembered or has not come, no history, too many snapshots, or the store failed.
     pub fn snapshot_of(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
-        self.history()?;
+        self.refuse_ahead(now, instant)?;
         self.begin_change_about(now, instant)?;
-        if instant > self.stamp {
-            return Err(VolumeError::Ahead {
-                instant,
-                newest: self.stamp,
-            });
-        }
         self.keep(instant)
     }
 
@@ -335,14 +335,8 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// No history, an instant that has not come, or the store failed.
     pub fn forget_before(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
-        self.history()?;
+        self.refuse_ahead(now, instant)?;
         self.begin_release(now)?;
-        if instant > self.stamp {
-            return Err(VolumeError::Ahead {
-                instant,
-                newest: self.stamp,
-            });
-        }
         self.versioned()?.advance(instant);
         Ok(())
     }

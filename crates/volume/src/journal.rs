@@ -121,9 +121,9 @@ impl Journal {
     }
 
     /// Writes what has gathered, or an empty batch that only says how much is durable.
-    pub fn write<M: Medium>(
+    pub fn write(
         &mut self,
-        medium: &M,
+        medium: &dyn Medium,
         areas: &Areas,
         epoch: u32,
         durable: u64,

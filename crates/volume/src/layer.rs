@@ -17,7 +17,6 @@ use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
-use flashlore_medium::Medium;
 
 use crate::encoder::PackedValue;
 use crate::fetch::HeldPage;
@@ -90,9 +89,9 @@ pub struct PackRow {
 pub(crate) const UNSHAREABLE: Digest = Digest(0);
 
 /// A translation layer over a medium.
-pub(crate) trait Layer<M: Medium>: Send {
-    fn core(&self) -> &Core<Nand<M>>;
-    fn core_mut(&mut self) -> &mut Core<Nand<M>>;
+pub(crate) trait Layer: Send {
+    fn core(&self) -> &Core<Nand>;
+    fn core_mut(&mut self) -> &mut Core<Nand>;
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
     fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
@@ -188,17 +187,17 @@ fn no_room() -> LayerError {
 }
 
 /// Without a content policy.
-pub(crate) struct Plain<M: Medium> {
-    pub ftl: PlainFtl<Nand<M>>,
+pub(crate) struct Plain {
+    pub ftl: PlainFtl<Nand>,
     pub stored: u64,
 }
 
-impl<M: Medium> Layer<M> for Plain<M> {
-    fn core(&self) -> &Core<Nand<M>> {
+impl Layer for Plain {
+    fn core(&self) -> &Core<Nand> {
         self.ftl.core()
     }
 
-    fn core_mut(&mut self) -> &mut Core<Nand<M>> {
+    fn core_mut(&mut self) -> &mut Core<Nand> {
         self.ftl.core_mut()
     }
 
@@ -360,8 +359,8 @@ impl InRam for Never {
 }
 
 /// With objects: deduplication, old versions, or both.
-pub(crate) struct WithObjects<C, M: Medium, E: Encoder<C, StoredUnit>> {
-    pub ftl: ContentFtl<C, Nand<M>, NoCensus, Resident, E>,
+pub(crate) struct WithObjects<C, E: Encoder<C, StoredUnit>> {
+    pub ftl: ContentFtl<C, Nand, NoCensus, Resident, E>,
 }
 
 /// What reading the candidate of a write told.
@@ -372,7 +371,7 @@ enum Verdict {
     Rotten,
 }
 
-impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> WithObjects<C, M, E>
+impl<C: Kept, E: Encoder<C, StoredUnit> + Send> WithObjects<C, E>
 where
     E::Encoded: InRam,
 {
@@ -445,15 +444,15 @@ where
     }
 }
 
-impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Layer<M> for WithObjects<C, M, E>
+impl<C: Kept, E: Encoder<C, StoredUnit> + Send> Layer for WithObjects<C, E>
 where
     E::Encoded: InRam,
 {
-    fn core(&self) -> &Core<Nand<M>> {
+    fn core(&self) -> &Core<Nand> {
         self.ftl.core()
     }
 
-    fn core_mut(&mut self) -> &mut Core<Nand<M>> {
+    fn core_mut(&mut self) -> &mut Core<Nand> {
         self.ftl.core_mut()
     }
 
@@ -669,7 +668,7 @@ where
     }
 }
 
-impl<C: Kept, M: Medium, E: Encoder<C, StoredUnit> + Send> Versioned for WithObjects<C, M, E>
+impl<C: Kept, E: Encoder<C, StoredUnit> + Send> Versioned for WithObjects<C, E>
 where
     E::Encoded: InRam,
 {

@@ -81,7 +81,7 @@ pub struct JournalTail {
 ///
 /// # Errors
 /// There is no volume, or not one this program can read.
-pub fn superblock<M: Medium>(medium: &M) -> Result<Superblock, VolumeError> {
+pub fn superblock(medium: &dyn Medium) -> Result<Superblock, VolumeError> {
     if medium.len() < 2 * SUPERBLOCK_BYTES as u64 {
         return Err(VolumeError::NotAVolume);
     }
@@ -130,7 +130,7 @@ pub fn superblock<M: Medium>(medium: &M) -> Result<Superblock, VolumeError> {
 ///
 /// # Errors
 /// No root holds, or the newest one is broken.
-pub fn root<M: Medium>(medium: &M, areas: &Areas, key: &VolumeKey) -> Result<Root, VolumeError> {
+pub fn root(medium: &dyn Medium, areas: &Areas, key: &VolumeKey) -> Result<Root, VolumeError> {
     let mut best: Option<Root> = None;
     for parity in 0..2 {
         let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
@@ -151,8 +151,8 @@ pub fn root<M: Medium>(medium: &M, areas: &Areas, key: &VolumeKey) -> Result<Roo
 }
 
 /// Reads the slots of all table pages.
-pub(crate) fn slots<M: Medium>(
-    medium: &M,
+pub(crate) fn slots(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
@@ -178,8 +178,8 @@ pub(crate) fn slots<M: Medium>(
 ///
 /// # Errors
 /// A page of them is broken.
-pub fn tables<M: Medium>(
-    medium: &M,
+pub fn tables(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
@@ -225,15 +225,15 @@ pub fn tables<M: Medium>(
 }
 
 /// Reads the rows of the history's tables that are in use.
-pub(crate) struct RowReader<'a, M> {
-    pub medium: &'a M,
+pub(crate) struct RowReader<'a> {
+    pub medium: &'a dyn Medium,
     pub id: &'a Identity,
     pub areas: &'a Areas,
     pub slots: &'a [u32],
     pub buffer: AlignedBuf,
 }
 
-impl<M: Medium> RowReader<'_, M> {
+impl RowReader<'_> {
     /// So many rows of a table from one on; after the last comes the first.
     fn read(
         &mut self,
@@ -320,8 +320,8 @@ impl<M: Medium> RowReader<'_, M> {
 }
 
 /// The rows of a table page, `None` if it was never written.
-pub(crate) fn page<'a, M: Medium>(
-    medium: &M,
+pub(crate) fn page<'a>(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     number: u32,
@@ -457,8 +457,8 @@ fn block_row(row: Option<Reader<'_>>) -> BlockRow {
 ///
 /// # Errors
 /// The medium failed, or a later checkpoint has been lost.
-pub fn journal<M: Medium>(
-    medium: &M,
+pub fn journal(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
@@ -513,8 +513,8 @@ pub fn journal<M: Medium>(
 
 /// A root that was written after `root` begins the other journal segment: if that has begun and the
 /// later root does not hold, it was lost.
-fn refuse_lost_root<M: Medium>(
-    medium: &M,
+fn refuse_lost_root(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
@@ -534,8 +534,8 @@ fn refuse_lost_root<M: Medium>(
 }
 
 /// A journal segment, read in large pieces.
-struct Window<'a, M> {
-    medium: &'a M,
+struct Window<'a> {
+    medium: &'a dyn Medium,
     base: u64,
     len: u64,
     alignment: u64,
@@ -547,8 +547,8 @@ struct Window<'a, M> {
 const PIECE: u64 = 1 << 20;
 const _: () = assert!(PIECE as usize > 2 * (HEADER_BYTES + MOST_ENTRIES * ENTRY_BYTES));
 
-impl<'a, M: Medium> Window<'a, M> {
-    fn new(medium: &'a M, base: u64, id: &Identity) -> Self {
+impl<'a> Window<'a> {
+    fn new(medium: &'a dyn Medium, base: u64, id: &Identity) -> Self {
         Window {
             medium,
             base,

@@ -146,8 +146,8 @@ struct OpenCheckpoint {
 }
 
 /// Flash on a medium.
-pub struct Nand<M> {
-    pub(crate) medium: M,
+pub struct Nand {
+    pub(crate) medium: Arc<dyn Medium>,
     pub(crate) areas: Areas,
     pub(crate) id: Identity,
     geometry: Geometry,
@@ -215,9 +215,9 @@ pub(crate) struct Found {
     pub programmed: DirtyPages,
 }
 
-impl<M: Medium> Nand<M> {
+impl Nand {
     pub(crate) fn new(
-        medium: M,
+        medium: Arc<dyn Medium>,
         id: Identity,
         areas: Areas,
         geometry: Geometry,
@@ -730,7 +730,7 @@ impl<M: Medium> Nand<M> {
         self.units().record(ppn, self.opening_of(ppn))
     }
 
-    fn units(&self) -> Units<'_, M> {
+    fn units(&self) -> Units<'_> {
         Units {
             medium: &self.medium,
             areas: &self.areas,
@@ -777,7 +777,7 @@ fn stream_of(cause: Cause, is_packed: bool) -> Stream {
     }
 }
 
-impl<M: Medium> Flash for Nand<M> {
+impl Flash for Nand {
     type Page = StoredUnit;
     type Error = NandError;
 

@@ -1,6 +1,7 @@
 //! Making a volume, and opening one: load, scan, replay, and the durable opening of an epoch.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use flashlore_flash::Geometry;
 use flashlore_medium::{AlignedBuf, Medium};
@@ -48,7 +49,7 @@ pub fn bytes_needed(id: &Identity) -> Result<u64, VolumeError> {
 ///
 /// # Errors
 /// Sizes that cannot work together, or a failure of the medium.
-pub fn create<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeError> {
+pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
     let areas = Areas::new(id)?;
     if medium.len() < areas.len {
         return Err(VolumeError::TooSmall {
@@ -89,7 +90,7 @@ pub fn create<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeError> {
     Ok(())
 }
 
-fn check_alignment<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeError> {
+fn check_alignment(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
     if id.alignment.is_multiple_of(medium.alignment()) {
         return Ok(());
     }
@@ -100,8 +101,8 @@ fn check_alignment<M: Medium>(medium: &M, id: &Identity) -> Result<(), VolumeErr
 }
 
 /// Both copies, one after the other, each durable: the older one first.
-pub(crate) fn write_superblock<M: Medium>(
-    medium: &M,
+pub(crate) fn write_superblock(
+    medium: &dyn Medium,
     areas: &Areas,
     mut superblock: Superblock,
 ) -> Result<(), VolumeError> {
@@ -130,7 +131,7 @@ pub(crate) struct Image {
 }
 
 /// Loads, scans and replays; writes nothing.
-pub(crate) fn read_image<M: Medium>(medium: &M) -> Result<Image, VolumeError> {
+pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
     let superblock = load::superblock(medium)?;
     let id = &superblock.identity;
     let areas = Areas::at(id, superblock.metadata)?;
@@ -179,12 +180,16 @@ pub(crate) fn read_image<M: Medium>(medium: &M) -> Result<Image, VolumeError> {
     })
 }
 
-impl<M: Medium + 'static> Volume<M> {
+impl Volume {
     /// Opens a volume, after a crash as after a clean end. Opens an epoch on the medium.
     ///
     /// # Errors
     /// There is no volume, it is damaged, or the medium fails.
-    pub fn open(medium: M) -> Result<(Self, Recovery), VolumeError> {
+    pub fn open(medium: impl Medium + 'static) -> Result<(Self, Recovery), VolumeError> {
+        Self::open_shared(Arc::new(medium))
+    }
+
+    pub(crate) fn open_shared(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
         let image = read_image(&medium)?;
         let epoch = image.superblock.epoch + 1;
         open_epoch(&medium, &image, epoch)?;
@@ -214,7 +219,7 @@ impl<M: Medium + 'static> Volume<M> {
 }
 
 /// Makes it durable that events go on after the last one that counts, in a new epoch.
-fn open_epoch<M: Medium>(medium: &M, image: &Image, epoch: u32) -> Result<(), VolumeError> {
+fn open_epoch(medium: &dyn Medium, image: &Image, epoch: u32) -> Result<(), VolumeError> {
     // What was read may lie in a cache alone: the process before may have ended without a barrier.
     medium.sync()?;
     let after = image.state.sequence;

@@ -35,11 +35,11 @@ pub(crate) fn dirty(id: &Identity, table: Table) -> DirtyPages {
 }
 
 /// The translation layer over what was found.
-pub(crate) fn layer<M: Medium + 'static>(
-    medium: M,
+pub(crate) fn layer(
+    medium: Arc<dyn Medium>,
     image: Image,
     epoch: u32,
-) -> Result<Box<dyn Layer<M>>, VolumeError> {
+) -> Result<Box<dyn Layer>, VolumeError> {
     let id = image.superblock.identity.clone();
     let blocks = restored_blocks(&image);
     let mut programmed = dirty(&id, Table::Blocks);
@@ -104,10 +104,10 @@ pub(crate) fn layer<M: Medium + 'static>(
     let in_bytes = || Bytes::new(id.key, waiting);
     let encodes = id.history.is_some() || id.encoding.is_on();
     Ok(match (id.trusts_digests(), encodes) {
-        (false, false) => with_objects::<DigestTag, _, _>(nand, &id, found, NoEncoder, never)?,
-        (true, false) => with_objects::<Digest, _, _>(nand, &id, found, NoEncoder, never)?,
-        (false, true) => with_objects::<DigestTag, _, _>(nand, &id, found, in_bytes(), safe)?,
-        (true, true) => with_objects::<Digest, _, _>(nand, &id, found, in_bytes(), safe)?,
+        (false, false) => with_objects::<DigestTag, _>(nand, &id, found, NoEncoder, never)?,
+        (true, false) => with_objects::<Digest, _>(nand, &id, found, NoEncoder, never)?,
+        (false, true) => with_objects::<DigestTag, _>(nand, &id, found, in_bytes(), safe)?,
+        (true, true) => with_objects::<Digest, _>(nand, &id, found, in_bytes(), safe)?,
     })
 }
 
@@ -132,16 +132,15 @@ fn safe(value: &JournalValue) -> Arc<PackedValue> {
     Arc::new(value)
 }
 
-fn with_objects<C, M, E>(
-    nand: Nand<M>,
+fn with_objects<C, E>(
+    nand: Nand,
     id: &Identity,
     found: FoundObjects,
     encoder: E,
     value: impl Fn(&JournalValue) -> E::Encoded,
-) -> Result<Box<dyn Layer<M>>, VolumeError>
+) -> Result<Box<dyn Layer>, VolumeError>
 where
     C: Kept + 'static,
-    M: Medium + 'static,
     E: Encoder<C, StoredUnit> + Send + 'static,
     E::Encoded: InRam + 'static,
 {

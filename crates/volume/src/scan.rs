@@ -156,8 +156,8 @@ pub(crate) fn active_blocks(
 
 /// Reads the pages of the active blocks that the checkpoint does not know, and notes how far each
 /// block is taken. A unit that cannot be read counts as broken, a record as missing.
-pub(crate) fn scan<M: Medium>(
-    medium: &M,
+pub(crate) fn scan(
+    medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     geometry: &Geometry,

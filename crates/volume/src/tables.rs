@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use flashlore_content::history::PinnedInstant;
 use flashlore_ftl::blocks::State;
-use flashlore_medium::{AlignedBuf, Medium};
+use flashlore_medium::AlignedBuf;
 
 use crate::dirty::DirtyPages;
 use crate::format::cursor::Writer;
@@ -106,7 +106,7 @@ impl TableStore {
     }
 
     /// What there is to write of the history.
-    fn history<M: Medium>(&self, layer: &mut dyn Layer<M>) -> HistoryRows {
+    fn history(&self, layer: &mut dyn Layer) -> HistoryRows {
         if let Some(versioned) = layer.versioned() {
             versioned.tidy();
         }
@@ -137,7 +137,7 @@ impl TableStore {
     }
 
     /// Once the checkpoint before is durable, what only the root before that reached is free.
-    fn settle<M: Medium>(&mut self, nand: &mut Nand<M>) -> Result<(), NandError> {
+    fn settle(&mut self, nand: &mut Nand) -> Result<(), NandError> {
         nand.finish_checkpoint()?;
         if nand.checkpoint() == self.next {
             self.next += 1;
@@ -149,11 +149,7 @@ impl TableStore {
 
     /// Writes up to so many pages that have changed; how many it wrote. Where there are fewer it has been once
     /// around.
-    pub fn clean<M: Medium>(
-        &mut self,
-        layer: &mut dyn Layer<M>,
-        most: u32,
-    ) -> Result<u32, NandError> {
+    pub fn clean(&mut self, layer: &mut dyn Layer, most: u32) -> Result<u32, NandError> {
         if layer.core().flash().open_checkpoint().is_some() {
             return Ok(0);
         }
@@ -176,7 +172,7 @@ impl TableStore {
     }
 
     /// Pages that have changed, but for those of the history.
-    pub fn dirty_pages<M: Medium>(&self, layer: &dyn Layer<M>) -> u32 {
+    pub fn dirty_pages(&self, layer: &dyn Layer) -> u32 {
         let nand = layer.core().flash();
         let dirty = [&self.mapped, &nand.located, &nand.packed, &nand.programmed];
         dirty.into_iter().map(DirtyPages::count).sum()
@@ -184,11 +180,7 @@ impl TableStore {
 
     /// Writes what has changed, and hands over a root that holds the state after the last event
     /// ([`Nand::begin_checkpoint`]). Answers the number of the checkpoint.
-    pub fn begin<M: Medium>(
-        &mut self,
-        layer: &mut dyn Layer<M>,
-        stamp: u64,
-    ) -> Result<u64, NandError> {
+    pub fn begin(&mut self, layer: &mut dyn Layer, stamp: u64) -> Result<u64, NandError> {
         self.settle(layer.core_mut().flash_mut())?;
         let id = layer.core().flash().id.clone();
         let history = self.history(layer);
@@ -234,13 +226,7 @@ impl TableStore {
     }
 
     /// The first page of a table from one on that has changed.
-    fn next_dirty<M: Medium>(
-        &self,
-        layer: &dyn Layer<M>,
-        id: &Identity,
-        table: Table,
-        from: u32,
-    ) -> Option<u32> {
+    fn next_dirty(&self, layer: &dyn Layer, id: &Identity, table: Table, from: u32) -> Option<u32> {
         let nand = layer.core().flash();
         match table {
             Table::Map if id.has_objects() => self.mapped.next(from),
@@ -255,9 +241,9 @@ impl TableStore {
     }
 
     /// Writes a page of a table as it is now.
-    fn write_page<M: Medium>(
+    fn write_page(
         &mut self,
-        layer: &mut dyn Layer<M>,
+        layer: &mut dyn Layer,
         id: &Identity,
         table: Table,
         page: u32,
@@ -279,9 +265,9 @@ impl TableStore {
         self.put_page(layer, id, table.first_page(id) + page, &rows)
     }
 
-    fn put_page<M: Medium>(
+    fn put_page(
         &mut self,
-        layer: &mut dyn Layer<M>,
+        layer: &mut dyn Layer,
         id: &Identity,
         number: u32,
         rows: &[u8],
@@ -325,11 +311,7 @@ impl TableStore {
     }
 
     /// Writes the directories of the pages that have been written.
-    fn write_directories<M: Medium>(
-        &mut self,
-        layer: &mut dyn Layer<M>,
-        id: &Identity,
-    ) -> Result<(), NandError> {
+    fn write_directories(&mut self, layer: &mut dyn Layer, id: &Identity) -> Result<(), NandError> {
         let pages = self.slots.len() as u32;
         let mut from = 0;
         while let Some(page) = self.written_now.next(from).filter(|&page| page < pages) {
@@ -352,7 +334,7 @@ impl TableStore {
         Ok(())
     }
 
-    fn put<M: Medium>(&self, layer: &mut dyn Layer<M>, slot: u32) -> Result<(), NandError> {
+    fn put(&self, layer: &mut dyn Layer, slot: u32) -> Result<(), NandError> {
         let nand = layer.core_mut().flash_mut();
         let at = nand.areas.slot(slot);
         nand.put(at, &self.buffer)
@@ -360,7 +342,7 @@ impl TableStore {
 }
 
 /// The rows of a table page.
-fn fill<M: Medium>(layer: &dyn Layer<M>, id: &Identity, table: Table, page: u32, rows: &mut [u8]) {
+fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: u32, rows: &mut [u8]) {
     let per_page = table.rows_per_page(id);
     let first = page * per_page;
     let last = (first + per_page).min(table.rows(id));
@@ -413,10 +395,10 @@ impl HistoryRows {
     }
 
     /// The rows of a page of the history's tables.
-    fn fill<M: Medium>(
+    fn fill(
         &self,
         ring: &Ring,
-        layer: &dyn Layer<M>,
+        layer: &dyn Layer,
         id: &Identity,
         table: Table,
         page: u32,
@@ -461,7 +443,7 @@ impl HistoryRows {
     }
 }
 
-fn block_row<M: Medium>(layer: &dyn Layer<M>, block: u32, out: &mut Writer<'_>) {
+fn block_row(layer: &dyn Layer, block: u32, out: &mut Writer<'_>) {
     let core = layer.core();
     let life = core.flash().lives[block as usize];
     let (state, stream) = match core.blocks().records()[block as usize].state {

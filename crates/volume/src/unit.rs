@@ -16,13 +16,13 @@ pub(crate) const MOST_RUN: usize = 16;
 const MOST_RECORD_BYTES: usize = 8192;
 
 /// The units of a volume.
-pub(crate) struct Units<'a, M> {
-    pub medium: &'a M,
+pub(crate) struct Units<'a> {
+    pub medium: &'a dyn Medium,
     pub areas: &'a Areas,
     pub id: &'a Identity,
 }
 
-impl<M: Medium> Units<'_, M> {
+impl Units<'_> {
     /// Reads a unit of a block's opening and compares it with its record.
     pub fn read(&self, ppn: Ppn, opening: u64) -> Result<StoredUnit, NandError> {
         let rot = |why| NandError::Rot { ppn: ppn.0, why };

@@ -4,11 +4,12 @@
 //! flush that was acknowledged. docs/durability.md says it in plain words and names the tests.
 //!
 //! A write, a share or a trim is one event with one sequence number. A flush programs what waits in
-//! page buffers, writes the journal and is one barrier. Collection goes on a page at a time with each write. Once so much has been written since the last
-//! checkpoint that a recovery would take long, or the journal is half full, the next operation takes a
-//! checkpoint first.
+//! page buffers, writes the journal and is one barrier. Collection goes on a page at a time with each write.
+//! Once so much has been written since the last checkpoint that a recovery would take long, or the journal
+//! is half full, the next operation takes a checkpoint first.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
@@ -24,7 +25,7 @@ use crate::fetch::{Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
 use crate::format::{Change, Identity, Kind, Record};
 use crate::layer::{Layer, Written};
-use crate::nand::{self, NandError, Place, StoredUnit};
+use crate::nand::{self, Nand, NandError, Place, StoredUnit};
 use crate::tables::TableStore;
 
 /// With so few blocks that can be written before a flush, it is waited for.
@@ -109,8 +110,8 @@ impl Chores {
 }
 
 /// An open volume.
-pub struct Volume<M: Medium> {
-    pub(crate) layer: Box<dyn Layer<M>>,
+pub struct Volume {
+    pub(crate) layer: Box<dyn Layer>,
     pub(crate) tables: TableStore,
     /// The latest stamp given out, nanoseconds since 1970.
     pub(crate) stamp: u64,
@@ -121,7 +122,7 @@ pub struct Volume<M: Medium> {
     pub(crate) reported: HashSet<Place>,
 }
 
-impl<M: Medium> Volume<M> {
+impl Volume {
     /// Pages of 4 KiB the volume exports.
     pub fn exported(&self) -> u32 {
         self.identity().exported
@@ -138,16 +139,13 @@ impl<M: Medium> Volume<M> {
     }
 
     /// Carries out what [`Volume::plan_read`] plans, on any thread.
-    pub fn reader(&self) -> Reader<M>
-    where
-        M: Clone,
-    {
+    pub fn reader(&self) -> Reader {
         let nand = self.layer.core().flash();
         Reader::new(nand.medium.clone(), nand.areas.clone(), nand.id.clone())
     }
 
     /// The medium beneath.
-    pub fn medium(&self) -> &M {
+    pub fn medium(&self) -> &Arc<dyn Medium> {
         &self.layer.core().flash().medium
     }
 
@@ -353,12 +351,8 @@ impl<M: Medium> Volume<M> {
         open: OpenFlush,
         synced: Result<(), MediumError>,
     ) -> Result<(), VolumeError> {
-        let core = self.layer.core_mut();
-        if let Err(error) = synced {
-            return Err(core.flash_mut().failed_with(error).into());
-        }
-        core.flash_mut().end_barrier(open.barrier)?;
-        core.end_barrier(open.settling);
+        self.after_sync(synced)?.end_barrier(open.barrier)?;
+        self.layer.core_mut().end_barrier(open.settling);
         Ok(())
     }
 
@@ -367,8 +361,7 @@ impl<M: Medium> Volume<M> {
     /// # Errors
     /// As [`Volume::flush`].
     pub fn checkpoint(&mut self) -> Result<(), VolumeError> {
-        self.gather()?;
-        self.tables.begin(self.layer.as_mut(), self.stamp)?;
+        let _ = self.begin_checkpoint()?;
         Ok(self.layer.core_mut().flash_mut().finish_checkpoint()?)
     }
 
@@ -394,9 +387,7 @@ impl<M: Medium> Volume<M> {
         open: &OpenCheckpoint,
         synced: Result<(), MediumError>,
     ) -> Result<(), VolumeError> {
-        let nand = self.layer.core_mut().flash_mut();
-        synced.map_err(|error| nand.failed_with(error))?;
-        Ok(nand.write_root(open.0)?)
+        Ok(self.after_sync(synced)?.write_root(open.0)?)
     }
 
     /// The medium was synced once more, or could not be: everything before the first part is durable.
@@ -408,9 +399,16 @@ impl<M: Medium> Volume<M> {
         open: OpenCheckpoint,
         synced: Result<(), MediumError>,
     ) -> Result<(), VolumeError> {
+        Ok(self.after_sync(synced)?.end_checkpoint(open.0)?)
+    }
+
+    /// The flash pages, once a caller has synced the medium; without that the volume is read-only from now on.
+    fn after_sync(&mut self, synced: Result<(), MediumError>) -> Result<&mut Nand, VolumeError> {
         let nand = self.layer.core_mut().flash_mut();
-        synced.map_err(|error| nand.failed_with(error))?;
-        Ok(nand.end_checkpoint(open.0)?)
+        match synced {
+            Ok(()) => Ok(nand),
+            Err(error) => Err(nand.failed_with(error).into()),
+        }
     }
 
     /// Writes up to so many pages of the tables that have changed, so that a checkpoint has less to write; how many
@@ -434,12 +432,8 @@ impl<M: Medium> Volume<M> {
     /// As [`Volume::flush`].
     pub fn collect_step(&mut self) -> Result<bool, VolumeError> {
         self.layer.core().flash().writable()?;
-        match self.layer.collect_step() {
-            Ok(stepped) => Ok(stepped),
-            // A write tells whether there is room.
-            Err(FtlError::Full { .. }) => Ok(false),
-            Err(error) => Err(VolumeError::of(error, 0)),
-        }
+        let stepped = self.layer.collect_step();
+        stepped.map_err(|error| VolumeError::of(error, 0))
     }
 
     /// Gives the space of up to so many free blocks back to the medium, beyond those that are kept; whether there

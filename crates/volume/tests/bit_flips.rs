@@ -147,7 +147,7 @@ fn case(name: &str, id: &Identity, end: End) -> Case {
     };
     let mut expected = vec![0; SHAPE.exported as usize];
     let mut encoded = 0;
-    let mut live = |seed, steps, last: &dyn Fn(Volume<Arc<MemoryMedium>>)| {
+    let mut live = |seed, steps, last: &dyn Fn(Volume)| {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         for step in history(seed, steps, SHAPE.exported, mix) {
             step.run(&mut volume).unwrap();

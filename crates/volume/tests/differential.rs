@@ -120,7 +120,7 @@ impl Twin {
 
 /// A volume and its twin.
 struct Pair {
-    volume: Volume<Arc<MemoryMedium>>,
+    volume: Volume,
     twin: Twin,
     name: String,
 }

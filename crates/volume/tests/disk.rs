@@ -65,7 +65,7 @@ fn ticks() -> Clock {
     Arc::new(move || time.fetch_add(1, Ordering::SeqCst))
 }
 
-fn disk(id: &Identity) -> Arc<Disk<MemoryMedium>> {
+fn disk(id: &Identity) -> Arc<Disk> {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
     create(&medium, id).unwrap();
     let (volume, _) = Volume::open(medium).unwrap();
@@ -379,7 +379,7 @@ fn what_threads_flushed_survives_a_power_cut() {
     }
 
     fn write_until_the_cut(
-        disk: &Disk<CrashMedium>,
+        disk: &Disk,
         thread: u32,
         seed: u64,
     ) -> std::collections::BTreeMap<u32, Survived> {

@@ -63,7 +63,7 @@ impl Life {
         self.failed.map(|step| after(self.last(), step))
     }
 
-    fn run(&mut self, volume: &mut Volume<Failing>, steps: &[Step]) {
+    fn run(&mut self, volume: &mut Volume, steps: &[Step]) {
         for &step in steps {
             if step.run(volume).is_err() {
                 self.failed = Some(step);
@@ -86,7 +86,7 @@ fn is_read_only(result: Result<(), VolumeError>) -> bool {
 }
 
 /// After a failure nothing changes any more, and what was acknowledged is still read.
-fn stays_read_only(volume: &mut Volume<Failing>, life: &Life, name: &str) {
+fn stays_read_only(volume: &mut Volume, life: &Life, name: &str) {
     for round in 0..2 {
         assert!(is_read_only(volume.flush()), "{name}: flushed");
         assert!(is_read_only(volume.write(1, 0, &page(99))), "{name}: wrote");
@@ -236,7 +236,7 @@ struct Filled {
     id: Identity,
     areas: Areas,
     medium: Faulty,
-    volume: Volume<Faulty>,
+    volume: Volume,
     expected: Contents,
 }
 
@@ -335,7 +335,7 @@ impl Filled {
     }
 }
 
-fn findings_name(volume: &mut Volume<Faulty>, addresses: &[u32]) -> bool {
+fn findings_name(volume: &mut Volume, addresses: &[u32]) -> bool {
     volume
         .take_findings()
         .iter()
@@ -608,7 +608,7 @@ fn a_full_volume_refuses_new_pages_and_goes_on() {
         }
         let mut expected = contents(&mut volume);
         let locations =
-            |v: &Volume<_>| -> Vec<_> { (0..THIN.exported).map(|l| v.location(l)).collect() };
+            |v: &Volume| -> Vec<_> { (0..THIN.exported).map(|l| v.location(l)).collect() };
         let before = (locations(&volume), volume.status());
         let error = volume.write(2, most, &page(5000)).unwrap_err();
         assert!(matches!(error, VolumeError::NoSpace { .. }), "{error}");

@@ -120,7 +120,7 @@ fn file(kind: Kind) -> PathBuf {
 const SNAPSHOT: u64 = 1_000_000;
 
 /// What the snapshot of an image with everything holds: what the first life wrote.
-fn expect_snapshot(volume: &mut Volume<MemoryMedium>) {
+fn expect_snapshot(volume: &mut Volume) {
     let Ok(status) = volume.history_status() else {
         return;
     };

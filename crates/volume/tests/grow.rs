@@ -53,7 +53,7 @@ fn kinds() -> Vec<Identity> {
 /// A volume, and what it should hold.
 struct World {
     medium: Arc<CrashMedium>,
-    volume: Volume<Arc<CrashMedium>>,
+    volume: Volume,
     now: Contents,
     /// What every address held from an instant on.
     states: Vec<(u64, Contents)>,
@@ -209,7 +209,7 @@ impl World {
 fn grow(medium: &Arc<CrashMedium>, to: Identity) -> Result<(), VolumeError> {
     let growth = Growth::plan(&load::superblock(medium)?, to)?;
     assert!(growth.bytes() <= medium.len());
-    growth.carry_out(medium)
+    growth.carry_out(Arc::clone(medium))
 }
 
 /// A volume that is larger in some way.
@@ -412,7 +412,7 @@ fn metadata_that_lay_in_the_same_place_do_not_come_back() {
         id.exported += 1;
         let superblock = load::superblock(&medium).unwrap();
         let growth = Growth::plan(&superblock, id.clone()).unwrap();
-        growth.carry_out(&medium).unwrap();
+        growth.carry_out(medium.clone()).unwrap();
     }
     let superblock = load::superblock(&medium).unwrap();
     assert_eq!(superblock.metadata, first, "they are not where they were");
@@ -466,6 +466,6 @@ fn less_is_refused_and_so_is_another_volume() {
     let mut huge = id;
     huge.blocks = 1000;
     let growth = Growth::plan(&load::superblock(&world.medium).unwrap(), huge).unwrap();
-    let refused = growth.carry_out(&world.medium).unwrap_err();
+    let refused = growth.carry_out(Arc::clone(&world.medium)).unwrap_err();
     assert!(matches!(refused, VolumeError::TooSmall { .. }), "{refused}");
 }

@@ -34,7 +34,7 @@ fn secret_page(number: u8) -> PageBytes {
 }
 
 struct World {
-    volume: Volume<Arc<FileMedium>>,
+    volume: Volume,
     medium: Arc<FileMedium>,
     path: PathBuf,
     now: u64,

@@ -63,7 +63,7 @@ impl Log for Kept {
     }
 }
 
-fn disk() -> Disk<MemoryMedium> {
+fn disk() -> Disk {
     let shape = Shape {
         exported: PAGES,
         blocks: PAGES / 12 + 12,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+};
 
 fn identity(policy: Policy) -> Identity {
     Identity {
@@ -21,6 +23,17 @@ fn identity(policy: Policy) -> Identity {
         alignment: 512,
         index_entries: 16,
         journal_bytes: 64 << 10,
+    }
+}
+
+fn versioned(policy: Policy) -> Identity {
+    Identity {
+        history: Some(HistoryIdentity {
+            entries: 100,
+            least_window: 0,
+            protected: false,
+        }),
+        ..identity(policy)
     }
 }
 
@@ -77,7 +90,7 @@ fn contents_survive_many_openings() {
 
 /// The history of a volume, and what it should be.
 struct Past {
-    volume: Volume<Arc<MemoryMedium>>,
+    volume: Volume,
     /// What every address held from an instant on.
     states: Vec<(u64, Vec<u32>)>,
     snapshots: Vec<u64>,
@@ -171,18 +184,31 @@ fn old_versions_survive_many_checkpoints() {
     }
 }
 
+/// Whoever asks for it has the clock, or the instant, wrong.
+#[test]
+fn an_instant_that_has_not_come_is_refused() {
+    let id = versioned(Policy::Dedup);
+    let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
+    create(&medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(medium).unwrap();
+    volume.write(50, 3, &page(1)).unwrap();
+    let sequence = volume.status().sequence;
+    let ahead = |refused: VolumeError| matches!(refused, VolumeError::Ahead { newest: 60, .. });
+    assert!(ahead(volume.return_to(60, 61).unwrap_err()));
+    assert!(ahead(volume.snapshot_of(60, 61).unwrap_err()));
+    assert!(ahead(volume.forget_before(60, 61).unwrap_err()));
+    assert!(volume.knows_instant(51).is_err());
+    // Nothing has changed; and where the clock went back, the last change is the present.
+    assert_eq!(volume.status().sequence, sequence);
+    assert_eq!(volume.return_to(40, 50).unwrap(), 0);
+    assert_eq!(volume.return_to(60, 60).unwrap(), 0);
+}
+
 /// Between two checkpoints there was nothing but a return.
 #[test]
 fn a_return_survives_a_checkpoint() {
     for policy in [Policy::Plain, Policy::Dedup, Policy::DedupTrusted] {
-        let id = Identity {
-            history: Some(HistoryIdentity {
-                entries: 100,
-                least_window: 0,
-                protected: false,
-            }),
-            ..identity(policy)
-        };
+        let id = versioned(policy);
         let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
         create(&medium, &id).unwrap();
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();

@@ -26,7 +26,7 @@ const SHAPE: Shape = Shape {
 };
 
 struct World {
-    volume: Option<Volume<Arc<MemoryMedium>>>,
+    volume: Option<Volume>,
     medium: Arc<MemoryMedium>,
     areas: Areas,
     present: Contents,
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    fn volume(&mut self) -> &mut Volume<Arc<MemoryMedium>> {
+    fn volume(&mut self) -> &mut Volume {
         self.volume.as_mut().unwrap()
     }
 

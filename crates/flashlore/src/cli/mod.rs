@@ -17,9 +17,9 @@ pub use trace::{
 };
 pub use volume::{
     BenchArgs, BenchPattern, CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs,
-    ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs,
-    RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand,
-    SnapshotListArgs, VolumeArgs, VolumeSystem,
+    FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs,
+    ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs,
+    SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD

@@ -3,8 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::program::Place;
-use crate::served::Server;
+use crate::served::{Server, place};
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -12,13 +11,6 @@ fn get(address: &str, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
-}
-
-fn place() -> Place {
-    let place = Place::new();
-    let create = ["create", "disk", "--size", "1MiB"];
-    assert_eq!(place.run(&create).code, 0);
-    place
 }
 
 #[test]

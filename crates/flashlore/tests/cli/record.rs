@@ -3,8 +3,7 @@
 use std::fs;
 
 use crate::nbd_client::Client;
-use crate::program::Place;
-use crate::served::Server;
+use crate::served::{Server, place};
 
 const SYSTEMS: &str = "plain,ca-ssd,delta-ftl,bvssd,combined";
 
@@ -34,13 +33,6 @@ fn session(client: &mut Client) -> u64 {
         }
     }
     300 + 30 + 30
-}
-
-fn place() -> Place {
-    let place = Place::new();
-    let create = ["create", "disk", "--size", "1MiB"];
-    assert_eq!(place.run(&create).code, 0);
-    place
 }
 
 #[test]

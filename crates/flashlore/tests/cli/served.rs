@@ -7,6 +7,14 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use crate::nbd_client::Client;
 use crate::program::Place;
 
+/// A place with a small volume `disk`.
+pub fn place() -> Place {
+    let place = Place::new();
+    let create = ["create", "disk", "--size", "1MiB"];
+    assert_eq!(place.run(&create).code, 0);
+    place
+}
+
 /// A volume that is served.
 pub struct Server {
     child: Child,

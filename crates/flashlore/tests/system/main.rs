@@ -107,8 +107,13 @@ impl Disk {
         .to_owned()
     }
 
+    /// Whoever looks at a new device, such as udev, keeps it for a moment: the file below is busy until then.
     fn detach(&self, device: &str) {
-        self.shell(&format!("losetup -d {device}; fusermount3 -u fuse"));
+        self.shell(&format!(
+            "losetup -d {device}
+             for _ in $(seq 400); do fusermount3 -u fuse 2>/dev/null && exit; sleep .05; done
+             fusermount3 -u fuse"
+        ));
     }
 
     fn mount(&self) -> String {
@@ -303,6 +308,36 @@ fn files_that_were_deleted_are_seen_again() {
     disk.shell("[ ! -e mnt/other ]");
     disk.unmount(&device);
     disk.end("TERM");
+}
+
+#[test]
+fn the_walk_through_of_the_readme_brings_a_file_back() {
+    let programs = ["mkfs.ext4", "losetup", "fusermount3"];
+    if !can_run(&programs, true) {
+        return;
+    }
+    let readme = include_str!("../../../../README.md");
+    let from = readme.find("flashlore create disk --size 1GiB").unwrap();
+    let walk = &readme[from..from + readme[from..].find("```").unwrap()];
+    assert!(walk.contains("sleep 70") && walk.contains("1min ago"));
+    // In a test a minute is shorter: less than the sleep, and more than the steps after it take.
+    let walk = walk.replace("sleep 70", "sleep 30");
+    let walk = walk.replace("1min ago", "25s ago");
+    // A user is slower than whoever still looks at the loop device.
+    let walk = walk.replace(
+        "umount mnt\n",
+        "until umount mnt 2>/dev/null; do sleep .1; done\n",
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_flashlore"));
+    let programs = program.parent().unwrap().display();
+    // Also if it fails: what serves in the background must not keep the test waiting.
+    let tidy = "umount -l old files mnt; losetup -nO NAME -j mnt/disk | xargs -r losetup -d; kill $(jobs -p)";
+    let said = shell(
+        directory.path(),
+        &format!("PATH={programs}:$PATH; trap '{{ {tidy}; }} 2>/dev/null || true' EXIT\n{walk}"),
+    );
+    assert_eq!(said.matches("the only copy").count(), 2, "{said}");
 }
 
 /// What a file system does at random, from a seed.

@@ -193,7 +193,8 @@ where
     }
 
     /// One step of collection, where the device is told when ([`crate::options::Mode::Stepped`]): at most a page is
-    /// copied, or a block erased. Whether there was anything to do.
+    /// copied, or a block erased. Whether there was anything to do, and room to do it: whether a full device has
+    /// room for the host is for a write to tell.
     ///
     /// # Errors
     /// A failure of the device.
@@ -205,7 +206,10 @@ where
         let Some((_, job)) = self.next_step() else {
             return Ok(false);
         };
-        self.step(map, at, job, Erase::Now)?;
+        match self.step(map, at, job, Erase::Now) {
+            Err(FtlError::Full { .. }) => return Ok(false),
+            stepped => stepped?,
+        }
         self.wake_pools();
         Ok(true)
     }
@@ -240,11 +244,8 @@ where
         };
         while self.owed >= page {
             self.owed -= page;
-            match self.collect_step(map, at) {
-                Ok(true) => {}
-                // The write tells whether there is room.
-                Ok(false) | Err(FtlError::Full { .. }) => self.owed = 0,
-                Err(error) => return Err(error),
+            if !self.collect_step(map, at)? {
+                self.owed = 0;
             }
         }
         Ok(())

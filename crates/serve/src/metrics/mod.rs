@@ -111,12 +111,7 @@ impl Metrics {
     pub fn metrics(&self) -> Answer {
         let mut page = Page::default();
         let writable = u8::from(self.why_not_writable().is_none());
-        page.family(
-            "flashlore_writable",
-            Kind::Gauge,
-            "1 if /health answers 200.",
-        )
-        .value(writable);
+        page.gauge("flashlore_writable", "1 if /health answers 200.", writable);
         self.requests(&mut page);
         if let Ok((looked, survey)) = self.look() {
             let now = self.service.disk().now();
@@ -127,9 +122,11 @@ impl Metrics {
             durable(&mut page, &looked);
         }
         if let Ok(unreadable) = self.service.unreadable() {
-            let help = "Stored pages known to be unreadable.";
-            page.family("flashlore_unreadable_pages", Kind::Gauge, help)
-                .value(unreadable);
+            page.gauge(
+                "flashlore_unreadable_pages",
+                "Stored pages known to be unreadable.",
+                unreadable,
+            );
         }
         Answer {
             status: "200 OK",
@@ -209,30 +206,27 @@ fn times(page: &mut Page, kind: &Counted) {
 
 fn stored(page: &mut Page, status: &Status, survey: &Survey) {
     let saved = saved(survey);
-    let mut gauge = |name, help, value: u64| {
-        page.family(name, Kind::Gauge, help).value(value);
-    };
-    gauge(
+    page.gauge(
         "flashlore_size_bytes",
         "Bytes the volume shows.",
         u64::from(status.exported) * PAGE,
     );
-    gauge(
+    page.gauge(
         "flashlore_logical_bytes",
         "Bytes of pages that hold something.",
         survey.pages * PAGE,
     );
-    gauge(
+    page.gauge(
         "flashlore_stored_bytes",
         "Bytes stored for them and for old versions, encoded values with what they take.",
         stored_bytes(survey),
     );
-    gauge(
+    page.gauge(
         "flashlore_capacity_bytes",
         "Bytes that can be stored.",
         status.most * PAGE,
     );
-    gauge(
+    page.gauge(
         "flashlore_old_version_bytes",
         "Bytes of values that old versions alone need, as whole pages.",
         survey.kept * PAGE,
@@ -248,18 +242,23 @@ fn history(page: &mut Page, history: Option<&HistoryStatus>, now: u64) {
     let Some(history) = history else {
         return;
     };
-    let help = "How far back the volume goes.";
     let window = now.saturating_sub(history.oldest) as f64 / 1e9;
-    page.family("flashlore_window_seconds", Kind::Gauge, help)
-        .value(window);
-    let help = "Changes of pages that are remembered.";
-    page.family("flashlore_history_entries", Kind::Gauge, help)
-        .value(history.entries);
-    let help = "The most of them.";
-    page.family("flashlore_history_entries_limit", Kind::Gauge, help)
-        .value(history.most_entries);
-    page.family("flashlore_snapshots", Kind::Gauge, "Snapshots.")
-        .value(history.snapshots.len());
+    page.gauge(
+        "flashlore_window_seconds",
+        "How far back the volume goes.",
+        window,
+    );
+    page.gauge(
+        "flashlore_history_entries",
+        "Changes of pages that are remembered.",
+        history.entries,
+    );
+    page.gauge(
+        "flashlore_history_entries_limit",
+        "The most of them.",
+        history.most_entries,
+    );
+    page.gauge("flashlore_snapshots", "Snapshots.", history.snapshots.len());
 }
 
 /// What the flash beneath was made to do, since the volume was opened.
@@ -278,10 +277,12 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         .of("for", "wear", counters.programs_wear)
         .of("for", "padding", counters.programs_padding);
     if counters.host_writes > 0 {
-        let help = "Pages programmed for each page written.";
         let ratio = counters.programs() as f64 / counters.host_writes as f64;
-        page.family("flashlore_write_amplification", Kind::Gauge, help)
-            .value(ratio);
+        page.gauge(
+            "flashlore_write_amplification",
+            "Pages programmed for each page written.",
+            ratio,
+        );
     }
     let help = "Flash pages read, by what for.";
     page.family("flashlore_flash_reads_total", Kind::Counter, help)
@@ -290,18 +291,13 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         .of("for", "verify", counters.page_reads_verify)
         .of("for", "differences", counters.page_reads_delta)
         .of("for", "merges", counters.page_reads_merge);
-    page.family("flashlore_erases_total", Kind::Counter, "Blocks erased.")
-        .value(counters.erases);
+    page.counter("flashlore_erases_total", "Blocks erased.", counters.erases);
     let help = "Blocks collected, by what for.";
     page.family("flashlore_collected_blocks_total", Kind::Counter, help)
         .of("for", "room", counters.victims)
         .of("for", "wear", counters.wear_victims);
-    let help = "Blocks of the volume.";
-    page.family("flashlore_blocks", Kind::Gauge, help)
-        .value(blocks);
-    let help = "Blocks that are free.";
-    page.family("flashlore_free_blocks", Kind::Gauge, help)
-        .value(free);
+    page.gauge("flashlore_blocks", "Blocks of the volume.", blocks);
+    page.gauge("flashlore_free_blocks", "Blocks that are free.", free);
 }
 
 /// What was made of content, since the volume was opened.
@@ -327,16 +323,24 @@ fn content(page: &mut Page, looked: &Looked) {
 
 fn durable(page: &mut Page, looked: &Looked) {
     let status = &looked.status;
-    let help = "Checkpoints since the volume was made.";
-    page.family("flashlore_checkpoints_total", Kind::Counter, help)
-        .value(status.checkpoint);
-    let help = "How often the volume was opened.";
-    page.family("flashlore_opened_total", Kind::Counter, help)
-        .value(status.epoch);
-    let help = "Changes that no flush has made durable yet.";
-    page.family("flashlore_changes_not_durable", Kind::Gauge, help)
-        .value(status.sequence.saturating_sub(status.durable));
-    let help = "1 if the store beneath failed: the volume is read-only.";
-    page.family("flashlore_failed", Kind::Gauge, help)
-        .value(u8::from(looked.failure.is_some()));
+    page.counter(
+        "flashlore_checkpoints_total",
+        "Checkpoints since the volume was made.",
+        status.checkpoint,
+    );
+    page.counter(
+        "flashlore_opened_total",
+        "How often the volume was opened.",
+        status.epoch,
+    );
+    page.gauge(
+        "flashlore_changes_not_durable",
+        "Changes that no flush has made durable yet.",
+        status.sequence.saturating_sub(status.durable),
+    );
+    page.gauge(
+        "flashlore_failed",
+        "1 if the store beneath failed: the volume is read-only.",
+        u8::from(looked.failure.is_some()),
+    );
 }

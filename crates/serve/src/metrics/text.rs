@@ -34,9 +34,15 @@ impl Page {
         self
     }
 
-    /// A sample without labels.
-    pub fn value(&mut self, value: impl Display) -> &mut Self {
-        self.sample("", &[], value)
+    /// A family of one sample without labels, which may fall.
+    pub fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(name, Kind::Gauge, help).sample("", &[], value);
+    }
+
+    /// The same of what only grows.
+    pub fn counter(&mut self, name: &'static str, help: &str, value: impl Display) {
+        self.family(name, Kind::Counter, help)
+            .sample("", &[], value);
     }
 
     /// A sample with a label, whose value has no quotes, backslashes or ends of lines.

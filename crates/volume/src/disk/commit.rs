@@ -33,14 +33,9 @@ impl Commit {
     /// # Errors
     /// That of `flush`, run by this thread.
     pub fn run<E>(&self, flush: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        let mut rounds = self.lock();
+        let rounds = self.lock();
         let needed = rounds.begun + 1;
-        while rounds.running && rounds.done < needed {
-            rounds = self
-                .changed
-                .wait(rounds)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let rounds = self.wait_for(needed, rounds);
         if rounds.done >= needed {
             return Ok(());
         }
@@ -52,14 +47,20 @@ impl Commit {
     /// # Errors
     /// That of `flush`.
     pub fn run_alone<E>(&self, flush: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        let mut rounds = self.lock();
-        while rounds.running {
-            rounds = self
-                .changed
-                .wait(rounds)
-                .unwrap_or_else(PoisonError::into_inner);
+        self.lead(self.wait_for(u64::MAX, self.lock()), flush)
+    }
+
+    /// Waits until this round has succeeded, or none runs.
+    fn wait_for<'a>(
+        &self,
+        round: u64,
+        mut rounds: MutexGuard<'a, Rounds>,
+    ) -> MutexGuard<'a, Rounds> {
+        while rounds.running && rounds.done < round {
+            let changed = self.changed.wait(rounds);
+            rounds = changed.unwrap_or_else(PoisonError::into_inner);
         }
-        self.lead(rounds, flush)
+        rounds
     }
 
     fn lead<E>(

@@ -6,23 +6,21 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use flashlore_medium::Medium;
-
 use super::device::{About, BlockDevice, DiskError, HOLE, check_range};
 use super::live::{Disk, When, tell};
 
 /// One instant of a volume.
-pub struct InstantDevice<M: Medium> {
-    disk: Arc<Disk<M>>,
+pub struct InstantDevice {
+    disk: Arc<Disk>,
     instant: u64,
 }
 
-impl<M: Medium + 'static> InstantDevice<M> {
+impl InstantDevice {
     /// The volume as it was at an instant, in nanoseconds since 1970.
     ///
     /// # Errors
     /// The volume keeps no history, the instant is not remembered or has not come.
-    pub fn new(disk: Arc<Disk<M>>, instant: u64) -> Result<Self, DiskError> {
+    pub fn new(disk: Arc<Disk>, instant: u64) -> Result<Self, DiskError> {
         disk.with(|volume| volume.knows_instant(instant))??;
         Ok(InstantDevice { disk, instant })
     }
@@ -40,7 +38,7 @@ impl<M: Medium + 'static> InstantDevice<M> {
     }
 }
 
-impl<M: Medium + 'static> BlockDevice for InstantDevice<M> {
+impl BlockDevice for InstantDevice {
     fn size(&self) -> u64 {
         self.disk.size()
     }

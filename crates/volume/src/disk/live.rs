@@ -44,11 +44,11 @@ struct Changes {
 }
 
 /// A volume that many threads use.
-pub struct Disk<M: Medium> {
+pub struct Disk {
     /// Nothing once it is closed.
-    volume: Mutex<Option<Volume<Arc<M>>>>,
-    pub(super) medium: Arc<M>,
-    reader: Reader<Arc<M>>,
+    volume: Mutex<Option<Volume>>,
+    pub(super) medium: Arc<dyn Medium>,
+    reader: Reader,
     preparer: Preparer,
     clock: Clock,
     pub(super) commit: Commit,
@@ -59,10 +59,10 @@ pub struct Disk<M: Medium> {
 }
 
 /// The volume, which is open, under its lock.
-pub(crate) struct Held<'a, M: Medium>(MutexGuard<'a, Option<Volume<Arc<M>>>>);
+pub(crate) struct Held<'a>(MutexGuard<'a, Option<Volume>>);
 
-impl<M: Medium> Held<'_, M> {
-    pub fn volume(&mut self) -> Result<&mut Volume<Arc<M>>, DiskError> {
+impl Held<'_> {
+    pub fn volume(&mut self) -> Result<&mut Volume, DiskError> {
         self.0.as_mut().ok_or(DiskError::Closed)
     }
 }
@@ -75,19 +75,14 @@ pub(crate) enum When {
 }
 
 impl When {
-    fn plan<M: Medium>(self, volume: &mut Volume<M>, lpn: u32) -> Result<ReadPlan, VolumeError> {
+    fn plan(self, volume: &mut Volume, lpn: u32) -> Result<ReadPlan, VolumeError> {
         match self {
             When::Now => volume.plan_read(lpn),
             When::At(instant) => volume.plan_read_at(instant, lpn),
         }
     }
 
-    fn read<M: Medium>(
-        self,
-        volume: &mut Volume<M>,
-        lpn: u32,
-        page: &mut PageBytes,
-    ) -> Result<(), VolumeError> {
+    fn read(self, volume: &mut Volume, lpn: u32, page: &mut PageBytes) -> Result<(), VolumeError> {
         match self {
             When::Now => volume.read(lpn, page),
             When::At(instant) => volume.read_at(instant, lpn, page),
@@ -95,9 +90,9 @@ impl When {
     }
 }
 
-impl<M: Medium + 'static> Disk<M> {
+impl Disk {
     /// A volume for many threads. `clock` tells the time of changes.
-    pub fn new(volume: Volume<Arc<M>>, clock: Clock) -> Self {
+    pub fn new(volume: Volume, clock: Clock) -> Self {
         Disk {
             medium: Arc::clone(volume.medium()),
             reader: volume.reader(),
@@ -116,14 +111,14 @@ impl<M: Medium + 'static> Disk<M> {
         (self.clock)()
     }
 
-    pub(crate) fn hold(&self) -> Result<Held<'_, M>, DiskError> {
+    pub(crate) fn hold(&self) -> Result<Held<'_>, DiskError> {
         self.volume.lock().map(Held).map_err(|_| DiskError::Broken)
     }
 
     /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
     /// others may use the volume. Before it comes to that all writes take a little longer, instead of a few as long
     /// as the flush.
-    fn hold_to_write(&self) -> Result<Held<'_, M>, DiskError> {
+    fn hold_to_write(&self) -> Result<Held<'_>, DiskError> {
         let mut held = self.hold()?;
         let pressure = held.volume()?.write_pressure();
         if pressure > 0.0 && self.wake.is_heard() {
@@ -143,7 +138,7 @@ impl<M: Medium + 'static> Disk<M> {
     ///
     /// # Errors
     /// It was closed, or what it holds in memory cannot be trusted any more.
-    pub fn with<R>(&self, act: impl FnOnce(&mut Volume<Arc<M>>) -> R) -> Result<R, DiskError> {
+    pub fn with<R>(&self, act: impl FnOnce(&mut Volume) -> R) -> Result<R, DiskError> {
         Ok(act(self.hold()?.volume()?))
     }
 
@@ -355,7 +350,7 @@ pub(crate) fn tell(
     Ok(())
 }
 
-impl<M: Medium + 'static> BlockDevice for Disk<M> {
+impl BlockDevice for Disk {
     fn size(&self) -> u64 {
         u64::from(self.pages) * PAGE_BYTES as u64
     }

@@ -8,11 +8,9 @@
 //! Invariant: one thread a volume; it ends with its [`Maintainer`], or once the volume is closed or broken.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use flashlore_medium::Medium;
 
 use super::device::{BlockDevice, DiskError};
 use super::live::Disk;
@@ -45,11 +43,15 @@ pub(super) struct Wake {
 }
 
 impl Wake {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The volume was changed, and has this to do now.
     pub fn after_change(&self, chores: Chores) {
         self.changes.fetch_add(1, Ordering::Relaxed);
         if chores.any() {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
             if state.chores != chores {
                 state.chores = chores;
                 self.changed.notify_all();
@@ -64,7 +66,7 @@ impl Wake {
 
     fn stop(&self) {
         self.heard.store(false, Ordering::Relaxed);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.stopped = true;
         self.changed.notify_all();
     }
@@ -72,7 +74,7 @@ impl Wake {
     /// Waits until something is to be done: at once, or, if it is collection alone, after a while. `None` once
     /// stopped.
     fn wait(&self) -> Option<Chores> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         while !state.stopped && !state.chores.any() {
             let changed = self.changed.wait(state);
             state = changed.unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +106,7 @@ impl Maintainer {
     ///
     /// # Errors
     /// There can be no more threads.
-    pub fn start<M: Medium + 'static>(disk: &Arc<Disk<M>>) -> std::io::Result<Maintainer> {
+    pub fn start(disk: &Arc<Disk>) -> std::io::Result<Maintainer> {
         let (worked, stopped) = (Arc::clone(disk), Arc::clone(disk));
         disk.wake.heard.store(true, Ordering::Relaxed);
         let thread = std::thread::Builder::new()
@@ -131,7 +133,7 @@ impl Drop for Maintainer {
     }
 }
 
-impl<M: Medium + 'static> Disk<M> {
+impl Disk {
     /// Waits for something to do, and does it; false once stopped.
     fn maintain(&self) -> Result<bool, DiskError> {
         let before = self.wake.changes.load(Ordering::Relaxed);
@@ -151,11 +153,7 @@ impl<M: Medium + 'static> Disk<M> {
             self.collect_while_idle(before)?;
         }
         let left = self.with(|volume| volume.chores())?;
-        let mut state = self
-            .wake
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.wake.lock();
         state.chores.collection |= left.collection;
         Ok(!state.stopped)
     }

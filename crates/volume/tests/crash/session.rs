@@ -90,7 +90,7 @@ struct SlowCheckpoint {
 pub struct Session {
     medium: Arc<CrashMedium>,
     trouble: Trouble,
-    volume: Option<Volume<Arc<CrashMedium>>>,
+    volume: Option<Volume>,
     checkpoint_at_open: u64,
     /// The host's clock.
     now: u64,
@@ -537,7 +537,7 @@ impl Session {
         self.volume().status()
     }
 
-    fn volume(&mut self) -> &mut Volume<Arc<CrashMedium>> {
+    fn volume(&mut self) -> &mut Volume {
         self.volume.as_mut().expect("the volume is open")
     }
 
@@ -573,7 +573,7 @@ fn is_failed_sync(error: &VolumeError) -> bool {
     error.operation == Operation::Sync && matches!(error.cause, Cause::Eio)
 }
 
-fn read_all(volume: &mut Volume<Arc<CrashMedium>>) -> Result<Vec<Value>, Stop> {
+fn read_all(volume: &mut Volume) -> Result<Vec<Value>, Stop> {
     let mut state = Vec::new();
     let mut bytes = [1; PAGE_BYTES];
     for lpn in 0..volume.exported() {
@@ -586,7 +586,7 @@ fn read_all(volume: &mut Volume<Arc<CrashMedium>>) -> Result<Vec<Value>, Stop> {
 }
 
 /// What a volume says of its history, if it keeps one: some of the instants of which the oracle knows.
-fn told(volume: &mut Volume<Arc<CrashMedium>>, oracle: &Oracle) -> Result<Option<Told>, Stop> {
+fn told(volume: &mut Volume, oracle: &Oracle) -> Result<Option<Told>, Stop> {
     let Ok(status) = volume.history_status() else {
         return Ok(None);
     };

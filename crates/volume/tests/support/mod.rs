@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
-use flashlore_medium::Medium;
 use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError};
 
 /// All policies.
@@ -90,7 +89,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub fn run<M: Medium>(self, volume: &mut Volume<M>) -> Result<(), VolumeError> {
+    pub fn run(self, volume: &mut Volume) -> Result<(), VolumeError> {
         match self {
             Step::Write { lpn, value } => volume.write(100, lpn, &page(value)),
             Step::Trim { lpn } => volume.trim(100, lpn),
@@ -151,14 +150,14 @@ pub fn step(draw: &mut Draw, exported: u32, mix: Mix) -> Step {
 }
 
 /// Reads an address: the number of its page, or the error.
-pub fn read<M: Medium>(volume: &mut Volume<M>, lpn: u32) -> Result<u32, VolumeError> {
+pub fn read(volume: &mut Volume, lpn: u32) -> Result<u32, VolumeError> {
     let mut bytes = [0xEE; PAGE_BYTES];
     volume.read(lpn, &mut bytes)?;
     Ok(value_of(&bytes).unwrap_or_else(|| panic!("page {lpn} holds what nobody wrote")))
 }
 
 /// Reads every address; each must be readable.
-pub fn contents<M: Medium>(volume: &mut Volume<M>) -> Contents {
+pub fn contents(volume: &mut Volume) -> Contents {
     let exported = volume.exported();
     (0..exported)
         .map(|lpn| read(volume, lpn).unwrap_or_else(|e| panic!("page {lpn}: {e}")))

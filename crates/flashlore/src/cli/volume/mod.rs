@@ -27,7 +27,7 @@ pub use history::{
     SnapshotListArgs,
 };
 pub use resize::ResizeArgs;
-pub use serve::{RecordArgs, ServeArgs, ServingArgs};
+pub use serve::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
 
 /// The volume of a command.
 #[derive(Args)]

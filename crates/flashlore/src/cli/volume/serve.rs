@@ -84,54 +84,34 @@ pub struct ServingArgs {
     /// How long a drain may take before connections are cut
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub drain: Nanos,
+    /// What stands between clients and volume
+    #[command(flatten)]
+    pub filters: FilterArgs,
+}
+
+/// Filters around a served volume.
+#[derive(Args)]
+#[command(next_help_heading = "Filters, for tests of clients")]
+pub struct FilterArgs {
     /// Wait so long before each read
-    #[arg(
-        long,
-        value_name = "DURATION",
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "DURATION")]
     pub delay_reads: Option<Nanos>,
     /// Wait so long before each write, trim or write of zeroes
-    #[arg(
-        long,
-        value_name = "DURATION",
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "DURATION")]
     pub delay_writes: Option<Nanos>,
     /// Wait so long before each flush
-    #[arg(
-        long,
-        value_name = "DURATION",
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "DURATION")]
     pub delay_flushes: Option<Nanos>,
     /// Let this share of reads fail, such as 1%
-    #[arg(
-        long,
-        value_name = "SHARE",
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "SHARE")]
     pub fail_reads: Option<Share>,
     /// Let this share of writes, trims and writes of zeroes fail
-    #[arg(
-        long,
-        value_name = "SHARE",
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "SHARE")]
     pub fail_writes: Option<Share>,
     /// Let this share of flushes fail
-    #[arg(
-        long,
-        value_name = "SHARE",
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "SHARE")]
     pub fail_flushes: Option<Share>,
     /// Which requests fail
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        help_heading = "Filters, for tests of clients"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flashlore_medium::FileMedium;
 use flashlore_serve::load::{Load, Pattern, Until};
 use flashlore_serve::{Home, ServeError};
 use flashlore_volume::disk::filters::count::Kind;
@@ -131,12 +130,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
 }
 
 /// Refuses what does not fit, or would overwrite what somebody keeps.
-fn check(
-    args: &BenchArgs,
-    load: &Load,
-    disk: &Disk<FileMedium>,
-    made: bool,
-) -> Result<(), CliError> {
+fn check(args: &BenchArgs, load: &Load, disk: &Disk, made: bool) -> Result<(), CliError> {
     let directory: &Path = &args.volume.directory;
     let size = disk.size();
     if load.bytes as u64 > size {
@@ -159,11 +153,7 @@ fn check(
 }
 
 /// Puts the load on a volume, which is filled before if it is new and read.
-fn measure(
-    load: &Load,
-    disk: &Arc<Disk<FileMedium>>,
-    is_new: bool,
-) -> Result<(Count, Duration), DiskError> {
+fn measure(load: &Load, disk: &Arc<Disk>, is_new: bool) -> Result<(Count, Duration), DiskError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Without it a signal ends the program as it always does.

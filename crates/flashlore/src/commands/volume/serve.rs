@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flashlore_medium::FileMedium;
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
 use flashlore_serve::Home;
 use flashlore_serve::exports::Exports;
@@ -18,7 +17,7 @@ use flashlore_volume::disk::{BlockDevice, Disk};
 
 use super::now;
 use super::running::Running;
-use crate::cli::{RecordArgs, ServeArgs, ServingArgs};
+use crate::cli::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
 use crate::error::CliError;
 use crate::output::tell;
 
@@ -78,7 +77,7 @@ fn tls(args: &ServingArgs) -> Result<TlsPolicy, CliError> {
 }
 
 /// The volume with the filters that were asked for around it.
-fn filtered(args: &ServingArgs, disk: Arc<Disk<FileMedium>>) -> Arc<dyn BlockDevice> {
+fn filtered(args: &FilterArgs, disk: Arc<Disk>) -> Arc<dyn BlockDevice> {
     let mut device: Arc<dyn BlockDevice> = disk;
     let wait = |nanos: Option<Nanos>| nanos.map_or(Duration::ZERO, duration);
     let delay = Delay {
@@ -202,7 +201,7 @@ fn finish(recording: &Recording) -> Result<(), CliError> {
 fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     let mut running = Running::open(&args.volume, args.memory)?;
     let service = Arc::clone(running.service());
-    let mut live = filtered(args, Arc::clone(service.disk()));
+    let mut live = filtered(&args.filters, Arc::clone(service.disk()));
     let recording = recorded.map(start_recording).transpose()?;
     if let Some(recording) = &recording {
         live = Arc::new(Recorded::new(live, Arc::clone(recording)));
