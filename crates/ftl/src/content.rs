@@ -417,6 +417,15 @@ where
         E::ON && self.store.begin_write(lpn)
     }
 
+    /// How a write of a page would be encoded if it came now, unless it is a duplicate: the object it would be a
+    /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
+    pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
+        match E::ON {
+            true => self.store.encoding_of(lpn),
+            false => (None, false),
+        }
+    }
+
     /// From now on a page that has nothing to differ from becomes a difference from whatever page resembles it,
     /// if that was written since; nothing changes where there are no differences.
     pub fn find_similar_bases(&mut self, options: SimilarOptions) {

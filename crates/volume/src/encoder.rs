@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flashlore_content::delta::Value;
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
+use flashlore_ftl::content::delta::packs::MOST_BYTES;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
 use crate::format::{Kind, Record};
@@ -163,6 +164,26 @@ impl Waiting {
     }
 }
 
+/// What a page is in fewer bytes, found before the volume is asked to write it. Nothing in place of bytes says that
+/// they would be too many.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    pub difference: Option<Difference>,
+    pub alone: Option<Option<Box<[u8]>>>,
+}
+
+/// A page as its difference from what an object held.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    pub base: u32,
+    /// Of what it held.
+    pub birth: u64,
+    pub bytes: Option<Box<[u8]>>,
+}
+
+/// The most bytes that an encoded value is looked for in, without its head.
+pub(crate) const LONGEST: usize = (MOST_BYTES - EXTRA_BYTES as u32) as usize;
+
 /// Encodes pages of bytes.
 pub(crate) struct Bytes {
     codec: flashlore_delta::Encoder,
@@ -218,11 +239,29 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         encoded(&new.page.record, base.page.record.birth, bytes)
     }
 
+    fn difference_ahead(
+        &mut self,
+        base: u32,
+        new: &Value<'_, C, StoredUnit>,
+    ) -> Option<Option<(u16, Arc<PackedValue>)>> {
+        let found = new.page.ahead.as_ref()?.difference.as_ref()?;
+        let record = &new.page.record;
+        (found.base == base).then(|| encoded(record, found.birth, found.bytes.as_deref()))
+    }
+
     fn alone(
         &mut self,
         new: Value<'_, C, StoredUnit>,
         limit: u16,
     ) -> Option<(u16, Arc<PackedValue>)> {
+        if let Some(found) = new
+            .page
+            .ahead
+            .as_ref()
+            .and_then(|ahead| ahead.alone.as_ref())
+        {
+            return encoded(&new.page.record, 0, found.as_deref());
+        }
         let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
         let bytes = self.codec.alone(Codec::default(), &new.page.bytes, limit);
         encoded(&new.page.record, 0, bytes)
@@ -289,17 +328,14 @@ pub(crate) fn decode(
     if flashlore_delta::decode(bytes, base, space).is_err() || key.digest(space) != head.digest {
         return lost();
     }
-    StoredUnit {
-        record: Record {
-            kind: Kind::Data,
-            lpn: head.lpn,
-            birth: head.birth,
-            stamp: head.stamp,
-            digest: head.digest,
-        },
-        bytes: page,
-        values: None,
-    }
+    let record = Record {
+        kind: Kind::Data,
+        lpn: head.lpn,
+        birth: head.birth,
+        stamp: head.stamp,
+        digest: head.digest,
+    };
+    StoredUnit::new(record, page)
 }
 
 /// The value in a slot of a packed page.
@@ -337,11 +373,7 @@ mod tests {
             stamp: 100 + birth,
             digest: KEY.digest(&bytes),
         };
-        StoredUnit {
-            record,
-            bytes: Arc::new(bytes),
-            values: None,
-        }
+        StoredUnit::new(record, Arc::new(bytes))
     }
 
     fn value(page: &StoredUnit) -> Value<'_, (), StoredUnit> {

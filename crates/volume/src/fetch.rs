@@ -14,8 +14,9 @@ use flashlore_flash::Ppn;
 use flashlore_ftl::content::bytes::{Held, HeldEncoded};
 use flashlore_medium::Medium;
 
-use crate::encoder::{self, PackedValue};
+use crate::encoder::{self, Ahead, Difference, LONGEST, PackedValue};
 use crate::format::{Areas, Identity, Kind};
+use crate::layer::PlannedEncoding;
 use crate::nand::{NandError, Place, StoredUnit};
 use crate::unit::{MOST_RUN, Units};
 
@@ -163,6 +164,25 @@ impl Reader {
         }
     }
 
+    /// Encodes a page as planned. What it was to differ from may lie elsewhere by now, or be replaced: then the
+    /// volume does what is missing.
+    pub fn encode(&self, codec: &mut Codec, plan: &EncodingPlan, page: &mut Prepared) {
+        let differs_from = |(object, birth, source): &(u32, u64, Source)| {
+            let base = self.read(source).ok()?;
+            let holds = base.record.kind == Kind::Data && base.record.birth == *birth;
+            holds.then_some((*object, *birth, base.bytes))
+        };
+        let base = plan.base.as_ref().and_then(differs_from);
+        page.ahead = Some(Arc::new(Ahead {
+            difference: base.map(|(base, birth, old)| Difference {
+                base,
+                birth,
+                bytes: codec.difference(&old, &page.bytes),
+            }),
+            alone: plan.alone.then(|| codec.alone(&page.bytes)),
+        }));
+    }
+
     fn units(&self) -> Units<'_> {
         Units {
             medium: &self.medium,
@@ -172,11 +192,54 @@ impl Reader {
     }
 }
 
+/// What encoding takes, for one thread at a time.
+#[derive(Default)]
+pub struct Codec(flashlore_delta::Encoder);
+
+impl Codec {
+    fn difference(&mut self, old: &PageBytes, new: &PageBytes) -> Option<Box<[u8]>> {
+        let coded = self
+            .0
+            .delta(flashlore_delta::Codec::default(), old, new, LONGEST);
+        coded.map(Into::into)
+    }
+
+    fn alone(&mut self, page: &PageBytes) -> Option<Box<[u8]>> {
+        let coded = self
+            .0
+            .alone(flashlore_delta::Codec::default(), page, LONGEST);
+        coded.map(Into::into)
+    }
+}
+
 /// A page with its digest.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     pub(crate) bytes: Arc<PageBytes>,
     pub(crate) digest: Digest,
+    pub(crate) ahead: Option<Arc<Ahead>>,
+}
+
+/// How a page would be encoded.
+#[derive(Debug)]
+pub struct EncodingPlan {
+    base: Option<(u32, u64, Source)>,
+    alone: bool,
+}
+
+impl EncodingPlan {
+    pub(crate) fn new(planned: PlannedEncoding, place: impl Fn(Ppn) -> Place) -> Self {
+        let source = |(object, birth, held)| (object, birth, Source::new(held, &place));
+        EncodingPlan {
+            base: planned.base.map(source),
+            alone: planned.alone,
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_nothing(&self) -> bool {
+        self.base.is_none() && !self.alone
+    }
 }
 
 /// Does what can be done of a write before the volume is asked.
@@ -189,6 +252,7 @@ impl Preparer {
         Prepared {
             digest: self.0.digest(page),
             bytes: Arc::new(*page),
+            ahead: None,
         }
     }
 }

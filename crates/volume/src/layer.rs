@@ -18,7 +18,7 @@ use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
 
-use crate::encoder::PackedValue;
+use crate::encoder::{Ahead, PackedValue};
 use crate::fetch::HeldPage;
 use crate::format::{Kind, Slot};
 use crate::nand::{Nand, NandError, StoredUnit};
@@ -95,6 +95,8 @@ pub(crate) trait Layer: Send {
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
     fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
+    /// How a write of a page with this digest would be encoded.
+    fn plan_encoding(&mut self, lpn: u32, digest: Digest) -> Result<PlannedEncoding, LayerError>;
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
     /// Where the host is to read a page; `None` if nothing was written there.
@@ -147,6 +149,14 @@ pub(crate) trait Layer: Send {
     fn versioned(&mut self) -> Option<&mut dyn Versioned>;
     /// Recounts every invariant.
     fn check(&self) -> Result<(), String>;
+}
+
+/// How a write would be encoded: the object it would be a difference from, its birth and where it is to be read;
+/// and whether it would be compressed by itself.
+#[derive(Default)]
+pub(crate) struct PlannedEncoding {
+    pub base: Option<(u32, u64, HeldPage)>,
+    pub alone: bool,
 }
 
 /// A translation layer that keeps old versions.
@@ -209,6 +219,10 @@ impl Layer for Plain {
         self.ftl.write(When::now(0), lpn, unit, Tag::NONE)?;
         self.stored += u64::from(new);
         Ok(Written::Stored)
+    }
+
+    fn plan_encoding(&mut self, _: u32, _: Digest) -> Result<PlannedEncoding, LayerError> {
+        Ok(PlannedEncoding::default())
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
@@ -405,6 +419,19 @@ where
         }
     }
 
+    fn birth(&self, object: u32) -> u64 {
+        let births = &self.ftl.core().flash().births;
+        births.get(object as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether what was encoded before the write began is a difference from what the object holds still.
+    fn still_holds(&self, ahead: &Ahead) -> bool {
+        ahead.difference.as_ref().is_none_or(|difference| {
+            self.ftl.objects().is_alive(difference.base)
+                && self.birth(difference.base) == difference.birth
+        })
+    }
+
     /// Whether a write of an address leaves its present content to nobody but old versions.
     fn gives_up(&self, lpn: u32) -> bool {
         let objects = self.ftl.objects();
@@ -434,11 +461,7 @@ where
         let Ok(Slot::Record(placed)) = self.ftl.core().flash().read_record(ppn) else {
             return Ok(());
         };
-        let anew = StoredUnit {
-            record: placed.record,
-            bytes: Arc::clone(&unit.bytes),
-            values: None,
-        };
+        let anew = StoredUnit::new(placed.record, Arc::clone(&unit.bytes));
         self.ftl.rewrite(When::now(0), lpn, object, anew)?;
         Ok(())
     }
@@ -456,7 +479,9 @@ where
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
+    fn write(&mut self, lpn: u32, mut unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
+        // Nothing is moved or freed between this and the choice of its form.
+        unit.ahead = unit.ahead.filter(|ahead| self.still_holds(ahead));
         let content = C::of(unit.record.digest);
         let encode = self.ftl.begin_write(lpn);
         let candidate = self.ftl.candidate(content);
@@ -473,7 +498,7 @@ where
                 return Ok(match shared {
                     Outcome::Silent => Written::Nothing,
                     _ => Written::Shared {
-                        birth: self.core().flash().births[object as usize],
+                        birth: self.birth(object),
                     },
                 });
             }
@@ -491,6 +516,19 @@ where
         }
         births[object as usize] = birth;
         Ok(Written::Stored)
+    }
+
+    fn plan_encoding(&mut self, lpn: u32, digest: Digest) -> Result<PlannedEncoding, LayerError> {
+        // A duplicate is not encoded.
+        if self.ftl.candidate(C::of(digest)).is_some() {
+            return Ok(PlannedEncoding::default());
+        }
+        let (base, alone) = self.ftl.encoding_of(lpn);
+        let base = match base {
+            Some(object) => Some((object, self.birth(object), self.plan_object(object)?)),
+            None => None,
+        };
+        Ok(PlannedEncoding { base, alone })
     }
 
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
@@ -603,7 +641,6 @@ where
 
     fn object_row(&self, handle: u32) -> ObjectRow {
         let objects = self.ftl.objects();
-        let births = &self.core().flash().births;
         if !objects.is_alive(handle) {
             return ObjectRow::NONE;
         }
@@ -621,7 +658,7 @@ where
         ObjectRow {
             packed,
             location: objects.at(handle),
-            birth: births.get(handle as usize).copied().unwrap_or(0),
+            birth: self.birth(handle),
             digest: match shareable {
                 true => objects.content(handle).digest(),
                 false => UNSHAREABLE,

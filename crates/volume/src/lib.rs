@@ -57,7 +57,7 @@ pub use flashlore_ftl::content::delta::DeltaCounters;
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
-pub use fetch::{Prepared, Preparer, ReadPlan, Reader};
+pub use fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use grow::Growth;

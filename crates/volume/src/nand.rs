@@ -21,7 +21,7 @@ use flashlore_ftl::core::FIRST_PACK;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::dirty::DirtyPages;
-use crate::encoder::{PackedValue, SharedWaiting};
+use crate::encoder::{Ahead, PackedValue, SharedWaiting};
 use crate::format::packed;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
@@ -46,22 +46,30 @@ pub struct StoredUnit {
     pub bytes: Arc<PageBytes>,
     /// The encoded values of a packed unit that is not programmed yet, in place of its content.
     pub(crate) values: Option<Arc<[Arc<PackedValue>]>>,
+    /// What the content is in fewer bytes, if that was found before it is written.
+    pub(crate) ahead: Option<Arc<Ahead>>,
 }
 
 impl StoredUnit {
+    pub(crate) fn new(record: Record, bytes: Arc<PageBytes>) -> Self {
+        StoredUnit {
+            record,
+            bytes,
+            values: None,
+            ahead: None,
+        }
+    }
+
     /// In place of one that cannot be read any more.
     pub(crate) fn lost(birth: u64, lpn: u32) -> Self {
-        StoredUnit {
-            record: Record {
-                kind: Kind::Lost,
-                lpn,
-                birth,
-                stamp: 0,
-                digest: Default::default(),
-            },
-            bytes: Arc::new([0; PAGE_BYTES]),
-            values: None,
-        }
+        let record = Record {
+            kind: Kind::Lost,
+            lpn,
+            birth,
+            stamp: 0,
+            digest: Default::default(),
+        };
+        StoredUnit::new(record, Arc::new([0; PAGE_BYTES]))
     }
 }
 

@@ -41,11 +41,7 @@ impl Units<'_> {
         if self.id.key.digest(&bytes) != record.digest {
             return Err(rot("the checksum of its data does not hold"));
         }
-        Ok(StoredUnit {
-            record,
-            bytes,
-            values: None,
-        })
+        Ok(StoredUnit::new(record, bytes))
     }
 
     /// Reads at most [`MOST_RUN`] units that lie side by side in a flash page, and compares each with its record.

@@ -21,7 +21,7 @@ use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 
 use crate::error::VolumeError;
-use crate::fetch::{Prepared, Preparer, ReadPlan, Reader};
+use crate::fetch::{EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
 use crate::format::{Change, Identity, Kind, Record};
 use crate::layer::{Layer, Written};
@@ -231,17 +231,34 @@ impl Volume {
         }
     }
 
+    /// How a page would be encoded if it were written now. A [`Reader`] of this volume can do it while the volume
+    /// goes on ([`Reader::encode`]); without that it is done by the write.
+    ///
+    /// # Errors
+    /// Out of range, or what waits to be programmed cannot be read any more.
+    pub fn plan_encoding(
+        &mut self,
+        lpn: u32,
+        page: &Prepared,
+    ) -> Result<EncodingPlan, VolumeError> {
+        self.check_range(lpn)?;
+        let planned = self.layer.plan_encoding(lpn, page.digest);
+        let planned = planned.map_err(|error| VolumeError::of(error, lpn))?;
+        let nand = self.layer.core().flash();
+        Ok(EncodingPlan::new(planned, |ppn| nand.place_of(ppn)))
+    }
+
     fn unit(&self, lpn: u32, page: Prepared) -> StoredUnit {
+        let record = Record {
+            kind: Kind::Data,
+            lpn,
+            birth: self.layer.core().flash().next_sequence(),
+            stamp: self.stamp,
+            digest: page.digest,
+        };
         StoredUnit {
-            record: Record {
-                kind: Kind::Data,
-                lpn,
-                birth: self.layer.core().flash().next_sequence(),
-                stamp: self.stamp,
-                digest: page.digest,
-            },
-            bytes: page.bytes,
-            values: None,
+            ahead: page.ahead,
+            ..StoredUnit::new(record, page.bytes)
         }
     }
 

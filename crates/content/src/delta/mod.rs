@@ -49,6 +49,16 @@ pub trait Encoder<C, P> {
         limit: u16,
     ) -> Option<(u16, Self::Encoded)>;
 
+    /// What [`Encoder::difference`] would answer for the value of an object, if that was found before the write began:
+    /// the base is not read then.
+    fn difference_ahead(
+        &mut self,
+        _base: u32,
+        _new: &Value<'_, C, P>,
+    ) -> Option<Option<(u16, Self::Encoded)>> {
+        None
+    }
+
     /// The value compressed by itself, and its length in bytes, if that is at most `limit`.
     fn alone(&mut self, new: Value<'_, C, P>, limit: u16) -> Option<(u16, Self::Encoded)>;
 

@@ -1,15 +1,15 @@
 //! The present of a volume as a block device for many threads.
 //!
 //! The volume itself is one state machine behind one lock. What takes long happens outside of it: pages are hashed
-//! before it is asked, read after it has said where they lie, and the medium is synced between the two halves of a
-//! flush. Under the lock it changes its tables, appends, and moves what collection must to keep pace. What else a
+//! before it is asked, encoded and read after it has said what from and where they lie, and the medium is synced
+//! between the two halves of a flush. Under the lock it changes its tables, appends, and moves what collection must to keep pace. What else a
 //! volume does by itself, [`super::maintenance`] does in steps.
 //!
 //! Invariants: a page of 4 KiB changes as a whole, also if only a part of it is written; a read answers what each page
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
@@ -22,7 +22,7 @@ use super::device::{
 use super::maintenance::Wake;
 use super::range::{Pages, Part};
 use crate::error::VolumeError;
-use crate::fetch::{Prepared, Preparer, ReadPlan, Reader};
+use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::volume::Volume;
 
 /// Pages that are read or written under one hold of the lock.
@@ -50,12 +50,30 @@ pub struct Disk {
     pub(super) medium: Arc<dyn Medium>,
     reader: Reader,
     preparer: Preparer,
+    /// On volumes that encode.
+    codecs: Option<Codecs>,
     clock: Clock,
     pub(super) commit: Commit,
     pub(super) wake: Wake,
     /// What was last told about changes: questions come in pieces.
     changes: Mutex<Option<Changes>>,
     pages: u32,
+}
+
+/// Codecs that no thread uses at the moment.
+#[derive(Default)]
+struct Codecs(Mutex<Vec<Codec>>);
+
+impl Codecs {
+    fn take(&self) -> Codec {
+        let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codecs.pop().unwrap_or_default()
+    }
+
+    fn give(&self, codec: Codec) {
+        let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codecs.push(codec);
+    }
 }
 
 /// The volume, which is open, under its lock.
@@ -97,6 +115,7 @@ impl Disk {
             medium: Arc::clone(volume.medium()),
             reader: volume.reader(),
             preparer: volume.preparer(),
+            codecs: volume.identity().encoding.is_on().then(Codecs::default),
             pages: volume.exported(),
             volume: Mutex::new(Some(volume)),
             clock,
@@ -219,11 +238,35 @@ impl Disk {
             .map_or(Ok(()), |part| self.read_part(when, &part, back))
     }
 
+    /// Encodes pages that are about to be written, as far as can be said now how they will be.
+    fn encode_ahead(&self, first: u32, pages: &mut [Prepared]) -> Result<(), DiskError> {
+        let Some(codecs) = &self.codecs else {
+            return Ok(());
+        };
+        let mut held = self.hold()?;
+        let volume = held.volume()?;
+        let plan = |(lpn, page): (u32, &Prepared)| volume.plan_encoding(lpn, page).ok();
+        let plans: Vec<Option<EncodingPlan>> = (first..).zip(&*pages).map(plan).collect();
+        drop(held);
+        let mut codec = None;
+        for (plan, page) in plans.iter().zip(pages) {
+            // The write tells why there is no plan.
+            if let Some(plan) = plan.as_ref().filter(|plan| !plan.is_nothing()) {
+                let codec = codec.get_or_insert_with(|| codecs.take());
+                self.reader.encode(codec, plan, page);
+            }
+        }
+        codec.into_iter().for_each(|codec| codecs.give(codec));
+        Ok(())
+    }
+
     fn write_pages(&self, pages: Range<u32>, bytes: &[u8]) -> Result<(), DiskError> {
         let batches = bytes.chunks(BATCH as usize * PAGE_BYTES);
         for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
             let (units, _) = bytes.as_chunks::<PAGE_BYTES>();
-            let prepared: Vec<Prepared> = units.iter().map(|u| self.preparer.prepare(u)).collect();
+            let prepare = |unit| self.preparer.prepare(unit);
+            let mut prepared: Vec<Prepared> = units.iter().map(prepare).collect();
+            self.encode_ahead(first, &mut prepared)?;
             let mut held = self.hold_to_write()?;
             let volume = held.volume()?;
             for (lpn, page) in (first..).zip(prepared) {

@@ -179,6 +179,12 @@ impl<V: Clone> Delta<V> {
         self.heat.writes(lpn) >= self.options.hot_writes
     }
 
+    /// Whether it will be once it has been written once more.
+    fn is_write_hot_next(&self, lpn: u32) -> bool {
+        let writes = self.heat.writes(lpn) + 1;
+        writes.min(NEVER - 1) >= self.options.hot_writes
+    }
+
     /// Whether a page is read often.
     #[inline(always)]
     pub fn is_read_hot(&self, lpn: u32) -> bool {

@@ -73,10 +73,26 @@ where
         delta.viability.wants()
     }
 
+    /// How a write of the page would be encoded if it came now, unless it is a duplicate: the object it would be a
+    /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
+    pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
+        let Some(delta) = self.delta.as_ref().filter(|d| !d.viability.is_baseline()) else {
+            return (None, false);
+        };
+        let compress = delta.options.compress && delta.most_packs > 0;
+        let base = delta.is_write_hot_next(lpn).then(|| self.base_if_hot(lpn));
+        (base.flatten(), compress)
+    }
+
     /// The object that a write of the page would be a difference from.
     pub fn base_of(&self, lpn: u32) -> Option<u32> {
-        let delta = self.delta.as_ref()?;
-        if !delta.is_write_hot(lpn) || !delta.may_differ(lpn) {
+        let is_hot = self.delta.as_ref()?.is_write_hot(lpn);
+        is_hot.then(|| self.base_if_hot(lpn)).flatten()
+    }
+
+    /// The same of a page that is written often.
+    fn base_if_hot(&self, lpn: u32) -> Option<u32> {
+        if !self.delta.as_ref()?.may_differ(lpn) {
             return None;
         }
         let old = self.objects.object_of(lpn)?;
@@ -123,17 +139,10 @@ where
         if let Some(chosen) = self.base_at_commit(lpn, sketch) {
             let base = chosen.object();
             let kept = self.bytes_kept_for(lpn, base);
-            let old = match self.decode(core, base) {
-                Err(FtlError::Device(error)) if F::is_loss(&error) => None,
-                decoded => Some(decoded?),
+            let found = match self.encoder.difference_ahead(base, &new) {
+                Some(found) => found,
+                None => self.difference_from(core, base, new)?,
             };
-            let found = old.and_then(|old| {
-                let base_value = Value {
-                    content: self.objects.content(base),
-                    page: &old,
-                };
-                self.encoder.difference(base_value, new, longest)
-            });
             observed = found.as_ref().map(|(length, _)| *length);
             if let Some((length, value)) = found {
                 consider(length, kept, Some(chosen), value);
@@ -149,6 +158,29 @@ where
             delta.viability.observe(observed);
         }
         Ok(best.1)
+    }
+
+    /// A value as its difference from that of an object, which is read; nothing if it cannot be.
+    fn difference_from<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        base: u32,
+        new: Value<'_, C, P>,
+    ) -> Result<Option<(u16, E::Encoded)>, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let old = match self.decode(core, base) {
+            Err(FtlError::Device(error)) if F::is_loss(&error) => return Ok(None),
+            decoded => decoded?,
+        };
+        let content = self.objects.content(base);
+        let old = Value {
+            content,
+            page: &old,
+        };
+        Ok(self.encoder.difference(old, new, MOST_BYTES as u16))
     }
 
     /// Bytes of a base that nothing but the next difference of a page would keep alive.
