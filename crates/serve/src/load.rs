@@ -22,6 +22,15 @@ pub struct Pattern {
     pub random: bool,
     /// The share of reads, from 0 to 1.
     pub reads: f64,
+    /// The share of trims, with that of reads at most 1; the rest are writes.
+    pub trims: f64,
+}
+
+impl Pattern {
+    /// Whether it changes the device.
+    pub fn changes(&self) -> bool {
+        self.reads < 1.0
+    }
 }
 
 /// When it ends.
@@ -40,10 +49,15 @@ pub struct Load {
     pub pattern: Pattern,
     /// Requests at once.
     pub depth: usize,
+    /// Requests a second, at equal distances; as many as the device takes if nothing is said. One whose turn comes
+    /// while `depth` others have not ended begins late.
+    pub rate: Option<f64>,
     /// Bytes of each, at most those of the device.
     pub bytes: usize,
     /// The share of pages written whose value is one of a thousand; the others are random bytes, unlike all others.
     pub duplicates: f64,
+    /// The share of each page that is zeros, behind random bytes: how far it compresses.
+    pub compressible: f64,
     /// A flush after every so many requests; none if 0.
     pub flush_every: u64,
     /// What is drawn.
@@ -52,10 +66,26 @@ pub struct Load {
     pub until: Until,
 }
 
+/// How a load went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Went {
+    /// How long all of it took.
+    pub took: Duration,
+    /// The longest that a request began after its turn; zero without a rate.
+    pub latest: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Trim,
+}
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Request {
-    is_read: bool,
+    kind: Kind,
     offset: u64,
 }
 
@@ -73,15 +103,33 @@ impl Load {
             true => ((u128::from(drawn) * u128::from(places)) >> 64) as u64,
             false => number % places,
         };
+        let kind = match share(draws) {
+            drawn if drawn < self.pattern.reads => Kind::Read,
+            drawn if drawn < self.pattern.reads + self.pattern.trims => Kind::Trim,
+            _ => Kind::Write,
+        };
         Request {
-            is_read: share(draws) < self.pattern.reads,
+            kind,
             offset: place * self.bytes as u64,
         }
+    }
+
+    /// Waits for the turn of a request, where there is a rate; how late it is.
+    fn wait_for_turn(&self, number: u64, began: Instant) -> Duration {
+        let Some(rate) = self.rate else {
+            return Duration::ZERO;
+        };
+        let due = Duration::from_secs_f64(number as f64 / rate);
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        began.elapsed().saturating_sub(due)
     }
 
     /// The bytes of a write.
     fn fill(&self, buffer: &mut [u8], draws: &mut Xoshiro256PlusPlus) {
         for page in buffer.chunks_mut(PAGE) {
+            let random = page.len() - (page.len() as f64 * self.compressible) as usize;
+            let (page, zeros) = page.split_at_mut(random);
+            zeros.fill(0);
             match share(draws) < self.duplicates {
                 true => {
                     let value = draws.next_u64() % POOL;
@@ -93,12 +141,13 @@ impl Load {
         }
     }
 
-    /// Puts the load on a device; how long it took. It ends early when `stop` is set. Changes are durable then.
+    /// Puts the load on a device. It ends early when `stop` is set. Changes are durable then.
     ///
     /// # Errors
     /// The first request that failed.
-    pub fn run(&self, device: &dyn BlockDevice, stop: &AtomicBool) -> Result<Duration, DiskError> {
+    pub fn run(&self, device: &dyn BlockDevice, stop: &AtomicBool) -> Result<Went, DiskError> {
         let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let latest = AtomicU64::new(0);
         let failed = Mutex::new(None);
         let began = Instant::now();
         let ends = |number: u64| match self.until {
@@ -112,6 +161,8 @@ impl Load {
                 if ends(number) {
                     return;
                 }
+                let late = self.wait_for_turn(number, began);
+                latest.fetch_max(late.as_nanos() as u64, Ordering::Relaxed);
                 if let Err(error) = self.carry_out(number, device, &mut buffer) {
                     over.store(true, Ordering::Relaxed);
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,10 +176,13 @@ impl Load {
         });
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => return Err(error),
-            None if self.pattern.reads < 1.0 => device.flush()?,
+            None if self.pattern.changes() => device.flush()?,
             None => {}
         }
-        Ok(began.elapsed())
+        Ok(Went {
+            took: began.elapsed(),
+            latest: Duration::from_nanos(latest.into_inner()),
+        })
     }
 
     fn carry_out(
@@ -139,11 +193,13 @@ impl Load {
     ) -> Result<(), DiskError> {
         let mut draws = self.draws(number);
         let request = self.request(number, device.size(), &mut draws);
-        if request.is_read {
-            device.read(request.offset, buffer)?;
-        } else {
-            self.fill(buffer, &mut draws);
-            device.write(request.offset, buffer)?;
+        match request.kind {
+            Kind::Read => device.read(request.offset, buffer)?,
+            Kind::Trim => device.trim(request.offset, self.bytes as u64)?,
+            Kind::Write => {
+                self.fill(buffer, &mut draws);
+                device.write(request.offset, buffer)?;
+            }
         }
         match self.flush_every {
             0 => Ok(()),
@@ -202,8 +258,8 @@ mod tests {
             Err(DiskError::NotKnown)
         }
 
-        fn trim(&self, _: u64, _: u64) -> Result<(), DiskError> {
-            Err(DiskError::NotKnown)
+        fn trim(&self, offset: u64, length: u64) -> Result<(), DiskError> {
+            self.write(offset, &vec![0; length as usize])
         }
 
         fn flush(&self) -> Result<(), DiskError> {
@@ -223,10 +279,16 @@ mod tests {
 
     fn load(random: bool, reads: f64, requests: u64) -> Load {
         Load {
-            pattern: Pattern { random, reads },
+            pattern: Pattern {
+                random,
+                reads,
+                trims: 0.0,
+            },
             depth: 1,
+            rate: None,
             bytes: PAGE,
             duplicates: 0.0,
+            compressible: 0.0,
             flush_every: 0,
             seed: 1,
             until: Until::Requests(requests),
@@ -276,25 +338,53 @@ mod tests {
             flush_every: 100,
             ..load(true, 0.25, 4000)
         };
+        let mixed = Load {
+            pattern: Pattern {
+                trims: 0.1,
+                ..mixed.pattern
+            },
+            ..mixed
+        };
         mixed.run(&device, &AtomicBool::new(false)).unwrap();
-        let [read, write, _, _, flush] = count.counts().kinds;
-        assert_eq!(read.requests + write.requests, 4000);
+        let [read, write, _, trim, flush] = count.counts().kinds;
+        assert_eq!(read.requests + write.requests + trim.requests, 4000);
         assert!((850..1150).contains(&read.requests), "{}", read.requests);
+        assert!((330..470).contains(&trim.requests), "{}", trim.requests);
         assert_eq!(flush.requests, 40 + 1);
 
         let half = Load {
             duplicates: 0.5,
+            compressible: 0.25,
             ..load(false, 0.0, 4096)
         };
         let memory = Memory::new(4096);
         half.run(&memory, &AtomicBool::new(false)).unwrap();
         let mut seen: HashMap<Vec<u8>, u32> = HashMap::new();
         for page in memory.bytes().chunks(PAGE) {
+            let (random, zeros) = page.split_at(PAGE / 4 * 3);
+            assert!(zeros.iter().all(|&byte| byte == 0));
+            assert!(random.iter().filter(|&&byte| byte == 0).count() < 100);
             *seen.entry(page.to_vec()).or_default() += 1;
         }
         // Half are of their own; of the others each of a thousand values comes about twice.
         let distinct = seen.len();
         assert!((2700..3100).contains(&distinct), "{distinct}");
+    }
+
+    #[test]
+    fn requests_wait_for_their_turns() {
+        let device = Filtered::new(Memory::new(64), Count::default());
+        let paced = Load {
+            rate: Some(1000.0),
+            depth: 2,
+            ..load(true, 0.0, 51)
+        };
+        let went = paced.run(&device, &AtomicBool::new(false)).unwrap();
+        // The last one is due after 50 ms, however fast the device is.
+        assert!(went.took >= Duration::from_millis(50));
+        let unpaced = load(true, 0.0, 51);
+        let went = unpaced.run(&device, &AtomicBool::new(false)).unwrap();
+        assert_eq!(went.latest, Duration::ZERO);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flashlore_content::delta::Value;
+use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_ftl::content::delta::packs::MOST_BYTES;
@@ -213,7 +213,7 @@ fn head_of(record: &Record, base: u64, bytes: &[u8]) -> Head {
     }
 }
 
-fn encoded(record: &Record, base: u64, bytes: Option<&[u8]>) -> Option<(u16, Arc<PackedValue>)> {
+fn encoded(record: &Record, base: u64, bytes: Option<&[u8]>) -> Short<Arc<PackedValue>> {
     let head = head_of(record, base, bytes?);
     Some((
         head.slot_length(),
@@ -243,7 +243,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         &mut self,
         base: u32,
         new: &Value<'_, C, StoredUnit>,
-    ) -> Option<Option<(u16, Arc<PackedValue>)>> {
+    ) -> Option<Short<Arc<PackedValue>>> {
         let found = new.page.ahead.as_ref()?.difference.as_ref()?;
         let record = &new.page.record;
         (found.base == base).then(|| encoded(record, found.birth, found.bytes.as_deref()))

@@ -30,6 +30,9 @@ impl<C: Copy, P> Clone for Value<'_, C, P> {
 
 impl<C: Copy, P> Copy for Value<'_, C, P> {}
 
+/// A value in fewer bytes, and how many; nothing if it takes more than a limit.
+pub type Short<V> = Option<(u16, V)>;
+
 /// Turns pages into fewer bytes and back. `C` names a value, `P` is what a mapping unit holds.
 pub trait Encoder<C, P> {
     /// Whether anything is ever encoded: without, a device has no code for it.
@@ -47,7 +50,7 @@ pub trait Encoder<C, P> {
         base: Value<'_, C, P>,
         new: Value<'_, C, P>,
         limit: u16,
-    ) -> Option<(u16, Self::Encoded)>;
+    ) -> Short<Self::Encoded>;
 
     /// What [`Encoder::difference`] would answer for the value of an object, if that was found before the write began:
     /// the base is not read then.
@@ -55,12 +58,12 @@ pub trait Encoder<C, P> {
         &mut self,
         _base: u32,
         _new: &Value<'_, C, P>,
-    ) -> Option<Option<(u16, Self::Encoded)>> {
+    ) -> Option<Short<Self::Encoded>> {
         None
     }
 
     /// The value compressed by itself, and its length in bytes, if that is at most `limit`.
-    fn alone(&mut self, new: Value<'_, C, P>, limit: u16) -> Option<(u16, Self::Encoded)>;
+    fn alone(&mut self, new: Value<'_, C, P>, limit: u16) -> Short<Self::Encoded>;
 
     /// The super-features of a value, by which pages that resemble it are found; nothing where its bytes are
     /// not known.

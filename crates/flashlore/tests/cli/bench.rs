@@ -68,11 +68,11 @@ fn a_volume_that_holds_something_is_overwritten_on_demand_alone() {
     };
     assert!(export("before.raw") == vec![7; 1 << 20]);
     let mixed = ["--pattern", "mixed", "--overwrite", "--flush-every", "10"];
-    let table = place.run(&[&bench[..], &mixed].concat()).ok();
-    assert!(
-        table.contains("\nwrite ") && table.contains("\nflush "),
-        "{table}"
-    );
+    let paced = ["--trims", "20%", "--rate", "5000"];
+    let table = place.run(&[&bench[..], &mixed, &paced].concat()).ok();
+    for said in ["\nwrite ", "\ntrim ", "\nflush ", "after its turn"] {
+        assert!(table.contains(said), "{said}: {table}");
+    }
     assert!(export("after.raw") != vec![7; 1 << 20]);
     place.run(&["check", "disk"]).ok();
 }
@@ -88,6 +88,10 @@ fn what_cannot_be_measured_is_refused() {
         ),
         (&["disk", "--block-size", "2MiB"], "the volume has 1048576"),
         (&["disk", "--block-size", "33MiB"], "expected 1 to 33554432"),
+        (
+            &["disk", "--trims", "60%"],
+            "--reads and --trims are 0.5 and 0.6, expected at most 1 together",
+        ),
         (&[".", "--size", "5000"], "expected a multiple of 4096"),
     ] {
         let message = place.run(&[&["bench"], more].concat()).fails(2);

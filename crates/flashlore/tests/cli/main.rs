@@ -8,6 +8,7 @@ mod definition;
 mod demo;
 mod errors;
 mod fit;
+mod full;
 mod lengths;
 mod lists;
 mod memory;

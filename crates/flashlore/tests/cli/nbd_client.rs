@@ -7,6 +7,7 @@ use std::path::Path;
 const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
+const TRIM: u16 = 4;
 
 /// A connection to an export.
 pub struct Client {
@@ -52,6 +53,11 @@ impl Client {
     /// Writes; the number of the error, or 0.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<u32> {
         self.ask(WRITE, offset, data.len() as u32, data)
+    }
+
+    /// Forgets bytes; the number of the error, or 0.
+    pub fn trim(&mut self, offset: u64, length: u32) -> io::Result<u32> {
+        self.ask(TRIM, offset, length, &[])
     }
 
     /// Everything becomes durable.

@@ -50,6 +50,12 @@ impl Commit {
         self.lead(self.wait_for(u64::MAX, self.lock()), flush)
     }
 
+    /// Waits for the end of the flush that runs, if one does, however it ends.
+    pub fn join(&self) {
+        let rounds = self.lock();
+        drop(self.wait_for(rounds.begun, rounds));
+    }
+
     /// Waits until this round has succeeded, or none runs.
     fn wait_for<'a>(
         &self,

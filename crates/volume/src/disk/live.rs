@@ -9,7 +9,7 @@
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
@@ -20,6 +20,7 @@ use super::device::{
     About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE, check_range,
 };
 use super::maintenance::Wake;
+use super::lock::{Held, Locked};
 use super::range::{Pages, Part};
 use crate::error::VolumeError;
 use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
@@ -31,7 +32,7 @@ const BATCH: u32 = 64;
 const LIGHT_BATCH: u32 = 1024;
 
 /// How long a write is delayed while the medium is synced, at most.
-const LONGEST_DELAY: Duration = Duration::from_millis(8);
+const LONGEST_DELAY: Duration = Duration::from_millis(2);
 
 /// What tells the time, in nanoseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -45,8 +46,7 @@ struct Changes {
 
 /// A volume that many threads use.
 pub struct Disk {
-    /// Nothing once it is closed.
-    volume: Mutex<Option<Volume>>,
+    volume: Locked,
     pub(super) medium: Arc<dyn Medium>,
     reader: Reader,
     preparer: Preparer,
@@ -73,15 +73,6 @@ impl Codecs {
     fn give(&self, codec: Codec) {
         let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         codecs.push(codec);
-    }
-}
-
-/// The volume, which is open, under its lock.
-pub(crate) struct Held<'a>(MutexGuard<'a, Option<Volume>>);
-
-impl Held<'_> {
-    pub fn volume(&mut self) -> Result<&mut Volume, DiskError> {
-        self.0.as_mut().ok_or(DiskError::Closed)
     }
 }
 
@@ -117,7 +108,7 @@ impl Disk {
             preparer: volume.preparer(),
             codecs: volume.identity().encoding.is_on().then(Codecs::default),
             pages: volume.exported(),
-            volume: Mutex::new(Some(volume)),
+            volume: Locked::new(volume),
             clock,
             commit: Commit::default(),
             wake: Wake::default(),
@@ -131,7 +122,7 @@ impl Disk {
     }
 
     pub(crate) fn hold(&self) -> Result<Held<'_>, DiskError> {
-        self.volume.lock().map(Held).map_err(|_| DiskError::Broken)
+        self.volume.hold()
     }
 
     /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
@@ -147,8 +138,14 @@ impl Disk {
         }
         if held.volume()?.needs_flush() {
             drop(held);
-            self.flush()?;
+            // The flush that runs may be enough.
+            self.commit.join();
             held = self.hold()?;
+            if held.volume()?.needs_flush() {
+                drop(held);
+                self.flush()?;
+                held = self.hold()?;
+            }
         }
         Ok(held)
     }
@@ -166,8 +163,7 @@ impl Disk {
     /// # Errors
     /// It was closed before, or the store failed.
     pub fn close(&self) -> Result<(), DiskError> {
-        let volume = self.hold()?.0.take();
-        Ok(volume.ok_or(DiskError::Closed)?.close()?)
+        Ok(self.volume.close()?.close()?)
     }
 
     /// Fetches planned pages; what is not where it was planned the volume reads itself.

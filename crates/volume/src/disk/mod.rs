@@ -8,7 +8,8 @@
 //! | [`maintenance`] | what a volume does by itself, beside its users |
 //! | [`filters`] | devices around a device: counting, delaying, failing, recording |
 //!
-//! Inside: `range` cuts ranges of bytes into pages, `commit` lets flushes that come together share one.
+//! Inside: `range` cuts ranges of bytes into pages, `lock` gives the volume to one thread at a time, `commit` lets
+//! flushes that come together share one.
 
 pub mod device;
 pub mod filters;
@@ -17,6 +18,7 @@ pub mod live;
 pub mod maintenance;
 
 mod commit;
+mod lock;
 mod range;
 
 pub use device::{About, BlockDevice, DiskError, ErrorKind};

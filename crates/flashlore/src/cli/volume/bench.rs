@@ -18,7 +18,7 @@ pub enum BenchPattern {
     Write,
     /// Reads one behind the other
     Read,
-    /// Reads and writes anywhere, by --reads
+    /// Reads, trims and writes anywhere, by --reads and --trims
     Mixed,
 }
 
@@ -29,7 +29,7 @@ pub enum BenchPattern {
                         flashlore bench disk --overwrite --duplicates 50% --flush-every 32 --json\n\n\
                         If DIR holds no volume, one is made in a directory of its own in DIR and removed at the end;\n\
                         it is filled before reads are measured. The volume is used directly, without NBD. Bytes that\n\
-                        are no duplicates are random: they do not compress. SIGINT ends it early, with results.")]
+                        are no duplicates are random. SIGINT ends it early, with results.")]
 pub struct BenchArgs {
     /// The volume, or where to make one
     #[command(flatten)]
@@ -46,9 +46,18 @@ pub struct BenchArgs {
     /// The share of pages written that are duplicates, of one of 1,024 values
     #[arg(long, value_name = "SHARE", default_value = "0")]
     pub duplicates: Share,
+    /// The share of each page written that is zeros, so that it compresses
+    #[arg(long, value_name = "SHARE", default_value = "0")]
+    pub compressible: Share,
     /// The share of reads of `mixed`
     #[arg(long, value_name = "SHARE", default_value = "50%")]
     pub reads: Share,
+    /// The share of trims of `mixed`
+    #[arg(long, value_name = "SHARE", default_value = "0")]
+    pub trims: Share,
+    /// Requests a second, at equal distances [default: as many as the volume takes]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU64>,
     /// Flush after every so many requests; 0: only at the end
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub flush_every: u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flashlore_serve::load::{Load, Pattern, Until};
+use flashlore_serve::load::{Load, Pattern, Until, Went};
 use flashlore_serve::{Home, ServeError};
 use flashlore_volume::disk::filters::count::Kind;
 use flashlore_volume::disk::filters::{Count, Filtered};
@@ -56,13 +56,13 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
         .and_then(|()| measure(&load, &disk, made.is_some()).map_err(disk_failed));
     drop(maintainer);
     let closed = disk.close().map_err(disk_failed);
-    let (count, took) = measured?;
+    let (count, went) = measured?;
     closed?;
     let kinds: Vec<Kind> = count.counts().kinds.into();
     let kinds: Vec<Kind> = kinds.into_iter().filter(|kind| kind.requests > 0).collect();
     match args.json {
-        true => print(&as_json(args, &load, &kinds, took)),
-        false => print(&as_text(&kinds, took)),
+        true => print(&as_json(args, &load, &kinds, went)),
+        false => print(&as_text(&load, &kinds, went)),
     }
 }
 
@@ -73,18 +73,30 @@ fn load(args: &BenchArgs) -> Result<Load, CliError> {
             "--block-size is {bytes} bytes, expected 1 to {MOST_BYTES}"
         )));
     }
-    let (random, reads) = match args.pattern {
-        BenchPattern::Randwrite => (true, 0.0),
-        BenchPattern::Randread => (true, 1.0),
-        BenchPattern::Write => (false, 0.0),
-        BenchPattern::Read => (false, 1.0),
-        BenchPattern::Mixed => (true, args.reads.get()),
+    let (reads, trims) = (args.reads.get(), args.trims.get());
+    if reads + trims > 1.0 {
+        return Err(CliError::Usage(format!(
+            "--reads and --trims are {reads} and {trims}, expected at most 1 together"
+        )));
+    }
+    let (random, reads, trims) = match args.pattern {
+        BenchPattern::Randwrite => (true, 0.0, 0.0),
+        BenchPattern::Randread => (true, 1.0, 0.0),
+        BenchPattern::Write => (false, 0.0, 0.0),
+        BenchPattern::Read => (false, 1.0, 0.0),
+        BenchPattern::Mixed => (true, reads, trims),
     };
     Ok(Load {
-        pattern: Pattern { random, reads },
+        pattern: Pattern {
+            random,
+            reads,
+            trims,
+        },
+        rate: args.rate.map(|rate| rate.get() as f64),
         depth: args.depth.get(),
         bytes: bytes as usize,
         duplicates: args.duplicates.get(),
+        compressible: args.compressible.get(),
         flush_every: args.flush_every,
         seed: args.seed,
         until: match args.operations {
@@ -142,7 +154,7 @@ fn check(args: &BenchArgs, load: &Load, disk: &Disk, made: bool) -> Result<(), C
     let stored = disk
         .with(|volume| volume.status().stored)
         .map_err(|error| CliError::serve(directory, error.into()))?;
-    match stored > 0 && load.pattern.reads < 1.0 && !args.overwrite && !made {
+    match stored > 0 && load.pattern.changes() && !args.overwrite && !made {
         true => Err(CliError::Usage(format!(
             "{}: the volume holds {stored} pages, which would be overwritten: say --overwrite, or name a \
              directory without a volume",
@@ -153,7 +165,7 @@ fn check(args: &BenchArgs, load: &Load, disk: &Disk, made: bool) -> Result<(), C
 }
 
 /// Puts the load on a volume, which is filled before if it is new and read.
-fn measure(load: &Load, disk: &Arc<Disk>, is_new: bool) -> Result<(Count, Duration), DiskError> {
+fn measure(load: &Load, disk: &Arc<Disk>, is_new: bool) -> Result<(Count, Went), DiskError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Without it a signal ends the program as it always does.
@@ -165,7 +177,9 @@ fn measure(load: &Load, disk: &Arc<Disk>, is_new: bool) -> Result<(Count, Durati
             pattern: Pattern {
                 random: false,
                 reads: 0.0,
+                trims: 0.0,
             },
+            rate: None,
             bytes: PAGE,
             until: Until::Requests(disk.size() / PAGE as u64),
             flush_every: 0,
@@ -174,18 +188,19 @@ fn measure(load: &Load, disk: &Arc<Disk>, is_new: bool) -> Result<(Count, Durati
         fill.run(&**disk, &stop)?;
     }
     let count = Count::default();
-    let took = load.run(&Filtered::new(Arc::clone(disk), count.clone()), &stop)?;
+    let went = load.run(&Filtered::new(Arc::clone(disk), count.clone()), &stop)?;
     if stop.load(Ordering::Relaxed) {
         tell("ended by a signal");
     }
-    Ok((count, took))
+    Ok((count, went))
 }
 
 fn per_second(number: u64, took: Duration) -> f64 {
     number as f64 / took.as_secs_f64().max(1e-9)
 }
 
-fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], took: Duration) -> String {
+fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], went: Went) -> String {
+    let took = went.took;
     let of = |kind: &Kind| {
         let at = |share: f64| kind.times.value_at_quantile(share);
         json!({
@@ -207,7 +222,11 @@ fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], took: Duration) -> Str
         "depth": load.depth,
         "block_size": load.bytes,
         "reads": load.pattern.reads,
+        "trims": load.pattern.trims,
+        "rate": load.rate,
+        "latest_ns": went.latest.as_nanos() as u64,
         "duplicates": load.duplicates,
+        "compressible": load.compressible,
         "flush_every": load.flush_every,
         "seed": load.seed,
         "seconds": took.as_secs_f64(),
@@ -216,7 +235,8 @@ fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], took: Duration) -> Str
     format!("{result}\n")
 }
 
-fn as_text(kinds: &[Kind], took: Duration) -> String {
+fn as_text(load: &Load, kinds: &[Kind], went: Went) -> String {
+    let took = went.took;
     let mut text = format!("{:.3} s; times in us\n", took.as_secs_f64());
     let heads = ["requests/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];
     // Writing to a text cannot fail.
@@ -242,6 +262,13 @@ fn as_text(kinds: &[Kind], took: Duration) -> String {
             let _ = write!(text, "{value:>12.1}");
         });
         text.push('\n');
+    }
+    if load.rate.is_some() {
+        let latest = went.latest.as_secs_f64() * 1e6;
+        let _ = writeln!(
+            text,
+            "a request began at most {latest:.1} us after its turn"
+        );
     }
     text
 }

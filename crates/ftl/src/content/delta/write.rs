@@ -18,7 +18,7 @@
 //! to what the device has besides the exported pages; beyond that the differences of the packed page filled
 //! longest ago are merged, and there is always room to merge them.
 
-use flashlore_content::delta::Value;
+use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Content, Encoder, Ledger, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, Unit, When};
@@ -166,7 +166,7 @@ where
         core: &mut Core<F, K>,
         base: u32,
         new: Value<'_, C, P>,
-    ) -> Result<Option<(u16, E::Encoded)>, FtlError<F::Error>>
+    ) -> Result<Short<E::Encoded>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
         K: MapKeeper<P>,

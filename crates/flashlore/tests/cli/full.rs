@@ -1,0 +1,233 @@
+//! A full volume, whatever it is full of: writes are refused, nothing is lost, and what docs/volume.md says helps does.
+
+use std::collections::BTreeMap;
+
+use crate::nbd_client::Client;
+use crate::program::Place;
+use crate::served::Server;
+
+const PAGE: u64 = 4096;
+const NO_SPACE: u32 = 28;
+/// Pages of the volumes.
+const PAGES: u64 = 512;
+
+/// A page that nothing else resembles.
+fn page(number: u64) -> Vec<u8> {
+    let mut state = number + 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..PAGE).map(|_| next()).collect()
+}
+
+/// A served volume of 2 MiB, and what it must hold.
+struct Full {
+    place: Place,
+    server: Server,
+    client: Client,
+    pages: BTreeMap<u64, u64>,
+    written: u64,
+}
+
+impl Full {
+    fn serve(create: &[&str]) -> Full {
+        let place = Place::new();
+        let size = ["create", "disk", "--size", "2MiB"];
+        assert_eq!(place.run(&[&size[..], create].concat()).code, 0);
+        let server = Server::start(&place, &[]);
+        let client = server.open("disk");
+        Full {
+            place,
+            server,
+            client,
+            pages: BTreeMap::new(),
+            written: 0,
+        }
+    }
+
+    /// Writes a page with a value.
+    fn write(&mut self, lpn: u64, value: u64) -> u32 {
+        let error = self.client.write(lpn * PAGE, &page(value)).unwrap();
+        if error == 0 {
+            self.pages.insert(lpn, value);
+        }
+        error
+    }
+
+    /// Writes new content to one page after the other, round and round, until it is refused; for lack of space.
+    fn fill(&mut self) {
+        let refused = (0..100_000).any(|_| {
+            let value = self.written;
+            self.written += 1;
+            match self.write(value % PAGES, value) {
+                0 => false,
+                error => {
+                    assert_eq!(error, NO_SPACE);
+                    true
+                }
+            }
+        });
+        assert!(refused, "it never became full");
+    }
+
+    /// Nothing is lost, and flushes go on.
+    fn is_whole(&mut self) {
+        assert_eq!(self.client.flush().unwrap(), 0);
+        for (lpn, value) in &self.pages {
+            let found = self.client.read(lpn * PAGE, PAGE as u32).unwrap();
+            assert!(found == Ok(page(*value)), "page {lpn}");
+        }
+    }
+
+    /// So many pages with new content can be written.
+    fn takes(&mut self, pages: u64) {
+        for _ in 0..pages {
+            let value = self.written;
+            self.written += 1;
+            assert_eq!(self.write(value % PAGES, value), 0, "write {value}");
+        }
+    }
+
+    fn run(&self, args: &[&str]) -> String {
+        self.place.run(args).ok()
+    }
+
+    /// Ends the server; the volume is found sound.
+    fn end(self) -> Place {
+        drop(self.client);
+        self.server.stop();
+        self.place.run(&["check", "disk"]).ok();
+        self.place
+    }
+}
+
+#[test]
+fn a_volume_full_of_content_takes_writes_again_after_trims() {
+    for system in ["plain", "ca-ssd", "compress", "delta-ftl"] {
+        let mut full = Full::serve(&["--capacity", "1MiB", "--system", system]);
+        full.fill();
+        full.is_whole();
+        assert_eq!(full.client.trim(0, 64 * PAGE as u32).unwrap(), 0);
+        full.pages.retain(|&lpn, _| lpn >= 64);
+        full.written = 0;
+        full.takes(64);
+        full.is_whole();
+        full.end();
+    }
+}
+
+#[test]
+fn old_versions_that_a_snapshot_holds_make_room_when_it_is_deleted() {
+    for system in ["bvssd", "combined"] {
+        let mut full = Full::serve(&["--capacity", "3MiB", "--system", system]);
+        full.takes(PAGES);
+        full.run(&["snapshot", "create", "disk", "kept"]);
+        full.fill();
+        full.is_whole();
+        full.run(&["snapshot", "delete", "disk", "kept"]);
+        full.takes(2 * PAGES);
+        full.is_whole();
+        full.end();
+    }
+}
+
+#[test]
+fn old_versions_of_a_protected_window_make_room_when_they_are_purged() {
+    let protect = ["--min-window", "1h", "--on-pressure", "enospc"];
+    let mut full = Full::serve(&[&["--capacity", "3MiB"], &protect[..]].concat());
+    full.fill();
+    full.is_whole();
+    full.run(&["purge", "disk", "--all"]);
+    full.takes(PAGES / 2);
+    full.is_whole();
+    full.end();
+}
+
+#[test]
+fn a_history_without_room_for_another_entry_takes_changes_again_after_a_purge() {
+    let protect = ["--min-window", "1h", "--on-pressure", "enospc"];
+    let mut full = Full::serve(&[&["--capacity", "3MiB"], &protect[..]].concat());
+    // Two values, so that there is room for content all the time.
+    let entries = 3 << 20 >> 12;
+    let refused = (0..2 * entries).find(|&n| full.write(n % PAGES, n / PAGES % 2) != 0);
+    let refused = refused.expect("the history never became full");
+    assert!(refused >= entries, "{refused} of {entries}");
+    assert_eq!(full.write(7, 9), NO_SPACE);
+    let info = full.place.run(&["info", "disk", "--json"]).json();
+    assert_eq!(info["history"]["entries"], info["history"]["most_entries"]);
+    full.is_whole();
+    full.run(&["purge", "disk", "--all"]);
+    assert_eq!(full.write(7, 9), 0);
+    full.is_whole();
+    full.end();
+}
+
+#[test]
+fn what_lies_behind_the_end_is_there_after_growth() {
+    let mut full = Full::serve(&["--system", "plain"]);
+    full.takes(PAGES);
+    assert_eq!(full.write(PAGES, 1), NO_SPACE);
+    full.is_whole();
+    let pages = full.pages.clone();
+    let place = full.end();
+    let grow = place.run(&["resize", "disk", "--grow", "4MiB"]);
+    assert_eq!(grow.code, 0, "{}", grow.stderr);
+    let server = Server::start(&place, &[]);
+    let client = server.open("disk");
+    let mut grown = Full {
+        place,
+        server,
+        client,
+        pages,
+        written: 0,
+    };
+    assert_eq!(grown.write(PAGES, 1), 0);
+    grown.is_whole();
+    grown.end();
+}
+
+#[test]
+fn a_store_that_was_full_is_written_again_once_it_has_room() {
+    let place = Place::new();
+    let create = ["create", "disk", "--size", "2MiB", "--system", "plain"];
+    assert_eq!(place.run(&create).code, 0);
+    // No byte behind the first 6 MiB of the volume's file can be written.
+    let server = Server::limited(&place, 6144, &["serve", "disk"]);
+    let mut client = server.open("disk");
+    let mut flushed = BTreeMap::new();
+    let mut pending = BTreeMap::new();
+    for n in 0..4096u64 {
+        if client.write(n % PAGES * PAGE, &page(n)).unwrap() != 0 {
+            break;
+        }
+        pending.insert(n % PAGES, n);
+        if n % 8 == 7 {
+            if client.flush().unwrap() != 0 {
+                break;
+            }
+            flushed.append(&mut pending);
+        }
+        assert!(n < 4095, "the store never became full");
+    }
+    drop(client);
+    assert_eq!(server.ended().0, Some(1));
+    let server = Server::start(&place, &[]);
+    let client = server.open("disk");
+    // What was written and not flushed may be there or not.
+    flushed.retain(|lpn, _| !pending.contains_key(lpn));
+    assert!(!flushed.is_empty());
+    let mut again = Full {
+        place,
+        server,
+        client,
+        pages: flushed,
+        written: 5000,
+    };
+    again.is_whole();
+    again.takes(PAGES);
+    again.is_whole();
+    again.end();
+}
