@@ -535,6 +535,7 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
+        self.store.room_for_entry(&mut self.core)?;
         if E::ON {
             self.store
                 .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
@@ -665,6 +666,7 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
+        self.store.room_for_entry(&mut self.core)?;
         if E::ON {
             self.store
                 .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
@@ -959,6 +961,11 @@ where
         if let Some(versions) = &mut self.store.versions {
             versions.guard(instant);
         }
+    }
+
+    /// Gives up the oldest entries of the history while there are as many as may be, as far as they may go.
+    pub fn limit_history(&mut self) {
+        self.store.limit_history(&mut self.core);
     }
 
     /// The old versions, if they are kept.

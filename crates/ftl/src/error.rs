@@ -46,6 +46,15 @@ pub enum FtlError<E: std::error::Error + 'static> {
         /// The most that may be.
         most: u64,
     },
+    /// A write would have an old version remembered, there are as many as may be, and these are protected.
+    #[error(
+        "the history has {entries} entries and room for no more; those it has are protected by the least window or by \
+         snapshots"
+    )]
+    ProtectedEntries {
+        /// Entries there are.
+        entries: u64,
+    },
     /// The flash device failed. Outside of a collection everything is as it was before; inside one the
     /// translation layer cannot be used further.
     #[error(transparent)]

@@ -138,6 +138,9 @@ impl VolumeError {
                 stored: units,
                 most,
             },
+            FtlError::ProtectedEntries { entries } => {
+                VolumeError::HistoryFull { entries, needed: 1 }
+            }
             // No block of a volume is ever retired.
             FtlError::WornOut { valid, .. } => VolumeError::NoSpace {
                 stored: valid,

@@ -64,7 +64,11 @@ impl Volume {
     }
 
     /// Without a single entry that could go there is no room for another.
-    pub(crate) fn refuse_full_history(&self) -> Result<(), VolumeError> {
+    pub(crate) fn refuse_full_history(&mut self) -> Result<(), VolumeError> {
+        if let Some(versioned) = self.layer.versioned() {
+            // The window may be longer than the least one by now.
+            versioned.limit();
+        }
         match self.layer.history() {
             Some(history) if history.is_full() => Err(VolumeError::HistoryFull {
                 entries: history.len() as u64,
@@ -206,7 +210,11 @@ impl Volume {
         let history = self.history()?;
         // What the pages refer to now is kept, and what they referred to then stays.
         let needed = 2 * changed.len();
-        if !changed.is_empty() && !history.has_room_for(needed) {
+        let latest = match self.identity().history {
+            Some(kept) if kept.protected => now.saturating_sub(kept.least_window),
+            _ => u64::MAX,
+        };
+        if !changed.is_empty() && !history.has_room_for(needed, latest) {
             return Err(VolumeError::HistoryFull {
                 entries: history.len() as u64,
                 needed: needed as u64,

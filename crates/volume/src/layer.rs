@@ -165,6 +165,8 @@ pub(crate) trait Versioned {
     fn set_instant(&mut self, stamp: u64);
     /// Until it is called with `None`: no pressure takes away this instant of the window.
     fn guard_instant(&mut self, instant: Option<u64>);
+    /// Gives up the oldest entries while there are as many as may be, as far as they may go.
+    fn limit(&mut self);
     /// Every address holds again what it held at an instant; answers how many changed.
     fn return_to(&mut self, instant: u64) -> Result<u64, TooOld>;
     /// Keeps an instant.
@@ -715,6 +717,10 @@ where
 
     fn guard_instant(&mut self, instant: Option<u64>) {
         self.ftl.guard_instant(instant);
+    }
+
+    fn limit(&mut self) {
+        self.ftl.limit_history();
     }
 
     fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {

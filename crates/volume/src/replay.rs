@@ -368,7 +368,7 @@ impl<'a> State<'a> {
         if let Some(history) = &mut self.history {
             history.advance(evidence.window, &mut |_| {});
             // That the window began later still, for entries to have room, may have been lost.
-            while history.is_full()
+            while history.is_over()
                 && let Some(to) = history.stamp_to_drop(1)
             {
                 history.advance(to, &mut |_| {});

@@ -521,8 +521,8 @@ impl Volume {
 
     /// As [`Volume::begin_release`], and refuses changes while there is no room for one more old version.
     pub(crate) fn begin_change(&mut self, now: u64) -> Result<(), VolumeError> {
-        self.refuse_full_history()?;
-        self.begin_release(now)
+        self.begin_release(now)?;
+        self.refuse_full_history()
     }
 
     fn is_checkpoint_due(&self) -> bool {

@@ -204,6 +204,43 @@ fn an_instant_that_has_not_come_is_refused() {
     assert_eq!(volume.return_to(60, 60).unwrap(), 0);
 }
 
+/// The entries of a protected window were given up for new ones.
+#[test]
+fn a_protected_window_refuses_changes_rather_than_forget() {
+    let mut id = versioned(Policy::Dedup);
+    id.history = id.history.map(|history| HistoryIdentity {
+        least_window: 1000,
+        protected: true,
+        ..history
+    });
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    let value = |n: u64| page(1 + n as u32 % 7);
+    // It was made at 5. Each page had nothing before its first write: that is an entry, too.
+    let refused = (11..).find(|&n| volume.write(n, n as u32 % 50, &value(n)).is_err());
+    assert_eq!(refused, Some(111));
+    let full = volume.write(111, 3, &page(9)).unwrap_err();
+    assert!(matches!(
+        full,
+        VolumeError::HistoryFull { entries: 100, .. }
+    ));
+    assert!(volume.return_to(112, 50).is_err(), "it has no room either");
+    volume.flush().unwrap();
+    drop(volume);
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    let mut got = [1; PAGE_BYTES];
+    for n in 11..=110 {
+        volume.read_at(n, n as u32 % 50, &mut got).unwrap();
+        assert_eq!(got, value(n), "at {n}");
+    }
+    assert!(volume.write(900, 3, &page(9)).is_err());
+    // Entries that have become older than the window make room, and no others.
+    volume.write(1015, 3, &page(9)).unwrap();
+    assert!(volume.read_at(17, 17, &mut got).is_ok());
+    volume.check().unwrap();
+}
+
 /// Between two checkpoints there was nothing but a return.
 #[test]
 fn a_return_survives_a_checkpoint() {

@@ -386,18 +386,19 @@ impl History {
         self.pins.stored()
     }
 
-    /// Whether so many more entries have room in the budget, if whatever no pin needs goes first. Entries of
-    /// the window that a pin will need count as staying. At once if nothing has to go, else in time proportional to
-    /// the entries.
-    pub fn has_room_for(&self, entries: usize) -> bool {
+    /// Whether so many more entries have room in the budget, if whatever no pin needs and no instant after `latest`
+    /// goes first. Entries of the window that a pin will need count as staying. At once if nothing has to go, else in
+    /// time proportional to the entries.
+    pub fn has_room_for(&self, entries: usize, latest: u64) -> bool {
         let Some(most) = self.options.max_entries else {
             return true;
         };
         if self.len() + entries < most as usize {
             return true;
         }
-        let needed =
-            |&(number, entry): &(u32, &Entry)| self.is_needed(number, entry.lpn, entry.stamp);
+        let needed = |&(number, entry): &(u32, &Entry)| {
+            entry.stamp > latest || self.is_needed(number, entry.lpn, entry.stamp)
+        };
         let needed = self.chains.all().filter(needed).count();
         self.pins.len() + needed + entries < most as usize
     }
@@ -433,6 +434,12 @@ impl History {
     pub fn is_full(&self) -> bool {
         let budget = self.options.max_entries;
         budget.is_some_and(|entries| self.len() >= entries as usize)
+    }
+
+    /// Whether there are more than the budget allows.
+    pub fn is_over(&self) -> bool {
+        let budget = self.options.max_entries;
+        budget.is_some_and(|entries| self.len() > entries as usize)
     }
 
     /// Entries ever recorded; those that are not held have gone.

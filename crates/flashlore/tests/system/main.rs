@@ -311,6 +311,32 @@ fn files_that_were_deleted_are_seen_again() {
 }
 
 #[test]
+fn a_store_that_was_full_is_written_again_once_it_has_room() {
+    if !can_run(&["mount"], true) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_flashlore");
+    let said = shell(
+        directory.path(),
+        &format!(
+            "trap 'umount -l small' EXIT
+             mkdir small; mount -t tmpfs -o size=12M tmpfs small
+             {program} create small/disk --size 16MiB --system plain
+             head -c 16M /dev/urandom > image
+             {program} import small/disk image 2>&1 && exit 1
+             {program} check small/disk
+             mount -o remount,size=64M small
+             {program} import small/disk image
+             {program} export small/disk copy
+             cmp image copy
+             {program} check small/disk"
+        ),
+    );
+    assert!(said.contains("No space left on device"), "{said}");
+}
+
+#[test]
 fn the_walk_through_of_the_readme_brings_a_file_back() {
     let programs = ["mkfs.ext4", "losetup", "fusermount3"];
     if !can_run(&programs, true) {

@@ -23,6 +23,7 @@ use flashlore_flash::Flash;
 use super::store::Store;
 use super::tier::Tier;
 use crate::core::Core;
+use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::objects::NO_OBJECT;
 
@@ -210,7 +211,7 @@ impl Versions {
         self.dropped.len() > before
     }
 
-    /// The same, as far as the window may be shortened for room.
+    /// The same, as far as the window may be shortened.
     pub(super) fn shrink(&mut self) -> bool {
         self.drop_oldest(self.options.on_pressure == OnPressure::Shrink)
     }
@@ -242,7 +243,31 @@ where
         }
     }
 
-    /// Gives up the oldest versions while the history has more entries than it may.
+    /// Refuses a write that would be remembered where there is no room for that and versions are protected; the window
+    /// may be longer than the least one by now, and then it is shortened.
+    ///
+    /// # Errors
+    /// [`FtlError::ProtectedEntries`].
+    #[inline(always)]
+    pub fn room_for_entry<F, K>(&mut self, core: &mut Core<F, K>) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let full = |v: &Versions| v.recording && v.protects() && v.history.is_full();
+        if !self.versions.as_ref().is_some_and(full) {
+            return Ok(());
+        }
+        self.limit_history(core);
+        match self.versions.as_ref().filter(|v| full(v)) {
+            Some(versions) => Err(FtlError::ProtectedEntries {
+                entries: versions.history.len() as u64,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives up the oldest versions while the history has more entries than it may, as far as they may go.
     pub fn limit_history<F, K>(&mut self, core: &mut Core<F, K>)
     where
         F: Flash<Page = P>,
@@ -250,7 +275,7 @@ where
     {
         while let Some(versions) = &mut self.versions
             && versions.history.is_full()
-            && versions.drop_oldest(true)
+            && versions.shrink()
         {
             self.prefetch_dropped(core);
             self.release_dropped(core);

@@ -61,7 +61,7 @@ fn unless_protected<T, E: std::error::Error>(
 ) -> Result<Option<T>, String> {
     match done {
         Ok(done) => Ok(Some(done)),
-        Err(FtlError::Protected { .. }) => Ok(None),
+        Err(FtlError::Protected { .. } | FtlError::ProtectedEntries { .. }) => Ok(None),
         Err(other) => Err(text(other)),
     }
 }

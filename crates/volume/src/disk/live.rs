@@ -19,8 +19,8 @@ use super::commit::Commit;
 use super::device::{
     About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE, check_range,
 };
-use super::maintenance::Wake;
 use super::lock::{Held, Locked};
+use super::maintenance::Wake;
 use super::range::{Pages, Part};
 use crate::error::VolumeError;
 use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
