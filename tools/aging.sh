@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Whether a volume grows slow, or wrong, with age: it is overwritten ten times at 90 % fullness, with random writes of
-# which a third are duplicates, a tenth trims, as many reads as changes, and a flush after every 256 requests; then it
-# is checked, pages and all. Prints writes a second and pages programmed for each in every round.
+# Whether a volume grows slow, or wrong, with age: it is overwritten ten times at 90 % fullness, by 45 % writes, of which
+# a third are duplicates, 5 % trims and 50 % reads, with a flush after every 256 requests; then it is checked. Prints a
+# line for each round.
 #
 #     cargo build --release && tools/aging.sh [SYSTEM...]
 #
