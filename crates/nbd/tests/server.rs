@@ -351,7 +351,14 @@ fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
 
     let left = served.socket.with_file_name("left.sock");
     drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
-    Server::start(&[Address::Unix(left)], Config::default(), shelf).unwrap();
+    Server::start(&[Address::Unix(left)], Config::default(), shelf.clone()).unwrap();
+
+    let file = served.socket.with_file_name("file");
+    std::fs::write(&file, "precious").unwrap();
+    let refused = Server::start(&[Address::Unix(file.clone())], Config::default(), shelf);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("no socket"), "{refused}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "precious");
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where a server listens.
@@ -38,10 +39,7 @@ impl Listening {
         let bound = match address {
             Address::Unix(path) => {
                 let listener = UnixListener::bind(path).or_else(|error| {
-                    let stale = error.kind() == io::ErrorKind::AddrInUse
-                        && UnixStream::connect(path)
-                            .is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-                    if !stale {
+                    if error.kind() != io::ErrorKind::AddrInUse || !is_left(path)? {
                         return Err(error);
                     }
                     std::fs::remove_file(path)?;
@@ -82,6 +80,18 @@ impl Listening {
             }
         }
     }
+}
+
+/// Whether what has a path is a socket that nobody listens on any more. A connection to a file is refused as well.
+fn is_left(path: &Path) -> io::Result<bool> {
+    if !std::fs::metadata(path)?.file_type().is_socket() {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there is something that is no socket, and it is not replaced",
+        ));
+    }
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    Ok(UnixStream::connect(path).is_err_and(refused))
 }
 
 impl AsFd for Listening {
