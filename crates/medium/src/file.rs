@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -37,10 +38,31 @@ pub struct FileMedium {
     alignment: u32,
     /// What addresses of buffers must be multiples of; others are copied.
     memory_alignment: usize,
+    syncs: Syncs,
+}
+
+/// Syncs of a file, one at a time. The kernel tells of a write that failed once: whoever syncs beside or after the one
+/// who was told would take lost bytes for durable.
+#[derive(Debug, Default)]
+struct Syncs {
+    failed: Mutex<bool>,
+}
+
+impl Syncs {
+    /// Runs a sync, unless one has failed before.
+    fn run(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failed {
+            return Err(io::Error::other("an earlier sync of the file failed"));
+        }
+        let synced = sync();
+        *failed = synced.is_err();
+        synced
+    }
 }
 
 impl FileMedium {
-    /// Makes a sparse file of `len` bytes; it and its name are durable when this returns.
+    /// Makes a sparse file of `len` bytes that only its owner may open; it and its name are durable when this returns.
     ///
     /// # Errors
     /// The file exists, `len` is not aligned as the mode asks, or the file system refuses. A file
@@ -68,6 +90,7 @@ impl FileMedium {
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(path)
             .map_err(Cause::Io)?;
         let prepared = file
@@ -135,6 +158,7 @@ impl FileMedium {
             len,
             alignment,
             memory_alignment,
+            syncs: Syncs::default(),
         })
     }
 
@@ -260,7 +284,8 @@ impl Medium for FileMedium {
     }
 
     fn sync(&self) -> Result<(), MediumError> {
-        self.file.sync_data().map_err(|error| {
+        let synced = self.syncs.run(|| self.file.sync_data());
+        synced.map_err(|error| {
             MediumError::at(Operation::Sync, 0, 0, Cause::Io(error)).with_path(&self.path)
         })
     }
@@ -304,5 +329,19 @@ fn enter_direct_mode(file: &File) -> Result<(u32, usize), Cause> {
         }
         Ok(_) | Err(Errno::NOSYS) => Ok((PAGE as u32, PAGE)),
         Err(errno) => Err(system(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_sync_that_failed_none_succeeds() {
+        let syncs = Syncs::default();
+        syncs.run(|| Ok(())).unwrap();
+        let lost = syncs.run(|| Err(io::ErrorKind::StorageFull.into()));
+        assert_eq!(lost.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert!(syncs.run(|| Ok(())).is_err());
     }
 }

@@ -189,6 +189,8 @@ fn a_new_file_is_sparse_and_a_discard_gives_space_back() {
     let len = 8 << 20;
     let medium = FileMedium::create(&path, len, Mode::Buffered).unwrap();
     let taken = || fs::metadata(&path).unwrap().blocks() * 512;
+    let mode = fs::metadata(&path).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o600, "its owner's alone");
     assert!(taken() < len / 8, "{} bytes taken", taken());
     medium.write(0, &vec![1; len as usize]).unwrap();
     medium.sync().unwrap();
