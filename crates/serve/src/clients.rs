@@ -18,8 +18,8 @@ struct Uses {
     /// Clients that may write and leave by themselves alone.
     fixed: u64,
     readers: u64,
-    /// No client that may write is let in.
-    shut: bool,
+    /// How many want no client let in that may write.
+    shut: u64,
     /// Clients can come.
     served: bool,
     dropper: Option<Dropper>,
@@ -94,7 +94,7 @@ impl Clients {
     /// Who may write and is not dropped, cannot be dropped or does not leave. If one cannot be dropped, none is.
     pub fn shut_out(&self, disconnect: bool) -> Result<ShutOut<'_>, Writers> {
         let mut uses = self.lock();
-        uses.shut = true;
+        uses.shut += 1;
         // From here on it is taken back, whatever happens.
         let shut_out = ShutOut(self);
         if uses.writers > 0 && uses.fixed == 0 && disconnect {
@@ -123,7 +123,7 @@ pub struct ShutOut<'a>(&'a Clients);
 
 impl Drop for ShutOut<'_> {
     fn drop(&mut self) {
-        self.0.lock().shut = false;
+        self.0.lock().shut -= 1;
     }
 }
 
@@ -149,7 +149,7 @@ impl Use {
     /// Counts a client; nothing if it may write and none such is let in now.
     pub fn begin(clients: &Arc<Clients>, access: Access) -> Option<Self> {
         let mut uses = clients.lock();
-        if access != Access::Read && uses.shut {
+        if access != Access::Read && uses.shut > 0 {
             return None;
         }
         *uses.of(access) += 1;
@@ -190,6 +190,18 @@ mod tests {
         assert!(Use::begin(&clients, write).is_some(), "it was taken back");
         drop(writer);
         assert_eq!(clients.count(), (0, 1));
+    }
+
+    #[test]
+    fn who_wants_writers_out_does_not_let_them_in_for_another() {
+        let clients = Arc::new(Clients::default());
+        let write = Access::Write { droppable: true };
+        let first = clients.shut_out(false).ok();
+        let second = clients.shut_out(false).ok();
+        drop(first);
+        assert!(Use::begin(&clients, write).is_none());
+        drop(second);
+        assert!(Use::begin(&clients, write).is_some());
     }
 
     #[test]

@@ -55,6 +55,10 @@ impl FromStr for Moment {
         if text == "now" {
             return Ok(Moment::Now);
         }
+        // Before durations, which begin with a digit: "santiago" is a name.
+        if is_name(text) {
+            return Ok(Moment::Named(text.to_owned()));
+        }
         if let Some(duration) = text.strip_suffix("ago") {
             let ago = duration.trim().parse::<Nanos>();
             return ago
@@ -64,9 +68,6 @@ impl FromStr for Moment {
         if let Some(number) = text.strip_prefix("ns:") {
             let number = number.parse();
             return number.map(Moment::At).map_err(|_| fail(String::new()));
-        }
-        if is_name(text) {
-            return Ok(Moment::Named(text.to_owned()));
         }
         let time: Timestamp = text
             .parse()
@@ -109,6 +110,9 @@ mod tests {
             ("1.5h ago", Moment::Ago(5_400_000_000_000)),
             ("ns:12", Moment::At(12)),
             ("before-upgrade", Moment::Named("before-upgrade".into())),
+            ("santiago", Moment::Named("santiago".into())),
+            ("ago", Moment::Named("ago".into())),
+            ("10minago", Moment::Ago(600_000_000_000)),
         ];
         for (text, moment) in cases {
             assert_eq!(text.parse(), Ok(moment), "{text}");
@@ -133,6 +137,12 @@ mod tests {
         #[test]
         fn a_time_parses_back(instant: u64) {
             prop_assert_eq!(Time(instant).to_string().parse(), Ok(Moment::At(instant)));
+        }
+
+        #[test]
+        fn a_name_names_itself(text in "[a-zA-Z][a-zA-Z0-9._-]{0,10}(ago)?") {
+            prop_assume!(is_name(&text));
+            prop_assert_eq!(text.parse(), Ok(Moment::Named(text)));
         }
 
         #[test]
