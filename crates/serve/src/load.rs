@@ -14,6 +14,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const PAGE: usize = 4096;
 /// Values that duplicates are drawn from.
 const POOL: u64 = 1024;
+/// How long a request waits for its turn before it looks whether it is to come at all.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Which requests come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,14 +116,22 @@ impl Load {
         }
     }
 
-    /// Waits for the turn of a request, where there is a rate; how late it is.
-    fn wait_for_turn(&self, number: u64, began: Instant) -> Duration {
-        let Some(rate) = self.rate else {
-            return Duration::ZERO;
-        };
-        let due = Duration::from_secs_f64(number as f64 / rate);
-        std::thread::sleep(due.saturating_sub(began.elapsed()));
-        began.elapsed().saturating_sub(due)
+    /// When the turn of a request comes, after the beginning; at once without a rate.
+    fn turn(&self, number: u64) -> Duration {
+        let seconds = self.rate.map_or(0.0, |rate| number as f64 / rate);
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// Waits for a time, unless `stop` is set meanwhile; how late it is then, or nothing if it was stopped.
+    fn wait_until(due: Duration, began: Instant, stop: &AtomicBool) -> Option<Duration> {
+        while !stop.load(Ordering::Relaxed) {
+            let elapsed = began.elapsed();
+            if let Some(late) = elapsed.checked_sub(due) {
+                return Some(late);
+            }
+            std::thread::sleep((due - elapsed).min(LOOK));
+        }
+        None
     }
 
     /// The bytes of a write.
@@ -152,7 +162,8 @@ impl Load {
         let began = Instant::now();
         let ends = |number: u64| match self.until {
             Until::Requests(most) => number >= most,
-            Until::Time(most) => began.elapsed() >= most,
+            // One whose turn comes later is not waited for.
+            Until::Time(most) => began.elapsed().max(self.turn(number)) >= most,
         };
         let work = || {
             let mut buffer = vec![0; self.bytes];
@@ -161,8 +172,12 @@ impl Load {
                 if ends(number) {
                     return;
                 }
-                let late = self.wait_for_turn(number, began);
-                latest.fetch_max(late.as_nanos() as u64, Ordering::Relaxed);
+                if self.rate.is_some() {
+                    let Some(late) = Self::wait_until(self.turn(number), began, stop) else {
+                        return;
+                    };
+                    latest.fetch_max(late.as_nanos() as u64, Ordering::Relaxed);
+                }
                 if let Err(error) = self.carry_out(number, device, &mut buffer) {
                     over.store(true, Ordering::Relaxed);
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -382,6 +397,25 @@ mod tests {
         let went = paced.run(&device, &AtomicBool::new(false)).unwrap();
         // The last one is due after 50 ms, however fast the device is.
         assert!(went.took >= Duration::from_millis(50));
+        // The turn of the second one comes after the end, and never, when the load is stopped.
+        let rare = Load {
+            rate: Some(1e-6),
+            until: Until::Time(Duration::from_millis(20)),
+            ..paced
+        };
+        assert!(rare.run(&device, &AtomicBool::new(false)).is_ok());
+        assert_eq!(device.filter().counts().kinds[1].requests, 52);
+        let stop = AtomicBool::new(false);
+        let waiting = Load {
+            until: Until::Requests(2),
+            ..rare
+        };
+        std::thread::scope(|scope| {
+            let ran = scope.spawn(|| waiting.run(&device, &stop));
+            std::thread::sleep(Duration::from_millis(20));
+            stop.store(true, Ordering::Relaxed);
+            assert!(ran.join().unwrap().is_ok());
+        });
         let unpaced = load(true, 0.0, 51);
         let went = unpaced.run(&device, &AtomicBool::new(false)).unwrap();
         assert_eq!(went.latest, Duration::ZERO);

@@ -88,6 +88,11 @@ fn what_cannot_be_measured_is_refused() {
         ),
         (&["disk", "--block-size", "2MiB"], "the volume has 1048576"),
         (&["disk", "--block-size", "33MiB"], "expected 1 to 33554432"),
+        (&["disk", "--depth", "1025"], "expected at most 1024"),
+        (
+            &["disk", "--depth", "64", "--block-size", "32MiB"],
+            "1073741824 bytes in all",
+        ),
         (
             &["disk", "--trims", "60%"],
             "--reads and --trims are 0.5 and 0.6, expected at most 1 together",

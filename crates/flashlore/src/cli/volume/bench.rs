@@ -37,7 +37,7 @@ pub struct BenchArgs {
     /// Which requests come
     #[arg(long, value_enum, default_value = "randwrite")]
     pub pattern: BenchPattern,
-    /// Requests at once
+    /// Requests at once, at most 1,024 and 1GiB
     #[arg(long, value_name = "N", default_value = "1")]
     pub depth: NonZeroUsize,
     /// Bytes of each request, at most 32MiB

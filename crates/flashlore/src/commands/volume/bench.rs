@@ -24,6 +24,9 @@ use crate::output::{print, tell};
 const PAGE: usize = 4096;
 /// Bytes of a request at most: what an NBD client may ask for.
 const MOST_BYTES: u64 = 32 << 20;
+/// Threads, and bytes of the requests of all of them, at most.
+const MOST_DEPTH: usize = 1024;
+const MOST_AT_ONCE: u64 = 1 << 30;
 /// Of a volume made for this, unless said.
 const SIZE: u64 = 256 << 20;
 
@@ -73,6 +76,12 @@ fn load(args: &BenchArgs) -> Result<Load, CliError> {
             "--block-size is {bytes} bytes, expected 1 to {MOST_BYTES}"
         )));
     }
+    let depth = args.depth.get();
+    if depth > MOST_DEPTH || depth as u64 * bytes > MOST_AT_ONCE {
+        return Err(CliError::Usage(format!(
+            "--depth is {depth} requests of {bytes} bytes, expected at most {MOST_DEPTH} and {MOST_AT_ONCE} bytes in all"
+        )));
+    }
     let (reads, trims) = (args.reads.get(), args.trims.get());
     if reads + trims > 1.0 {
         return Err(CliError::Usage(format!(
@@ -93,7 +102,7 @@ fn load(args: &BenchArgs) -> Result<Load, CliError> {
             trims,
         },
         rate: args.rate.map(|rate| rate.get() as f64),
-        depth: args.depth.get(),
+        depth,
         bytes: bytes as usize,
         duplicates: args.duplicates.get(),
         compressible: args.compressible.get(),
