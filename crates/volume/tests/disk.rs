@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_medium::{CrashMedium, MemoryMedium, Style};
+use flashlore_medium::{CrashMedium, Faults, FaultyMedium, MemoryMedium, Style, When};
 use flashlore_volume::disk::device::{CHANGED, COMPRESSED, DELTA, HOLE, SHARED, UNIQUE};
 use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered};
 use flashlore_volume::disk::live::Clock;
@@ -214,6 +214,10 @@ fn a_device_tells_how_it_is_stored_and_what_has_changed() {
     let since = told(&*disk, About::ChangedSince(before));
     let expected: Vec<u32> = (0..16).map(|lpn| u32::from(lpn == 2) * CHANGED).collect();
     assert_eq!(since, expected);
+    // What was told is not told again once it is not true any more.
+    disk.write(5 * PAGE, &one).unwrap();
+    let since = told(&*disk, About::ChangedSince(before));
+    assert_eq!((since[2], since[5]), (CHANGED, CHANGED));
     // A question about a part of a page tells about that part.
     let mut pieces = Vec::new();
     let mut note = |length, flags| {
@@ -453,6 +457,52 @@ fn what_is_to_be_done_is_done_while_nobody_uses_the_volume() {
 struct Survived {
     written: u32,
     flushed: u32,
+}
+
+/// A flush, and a checkpoint, whose sync failed: each of the syncs that it takes.
+#[test]
+fn what_could_not_be_synced_is_reported_and_nothing_is_written_after_it() {
+    for (is_checkpoint, nth) in [(false, 1), (true, 1), (true, 2)] {
+        let id = identity(16, Policy::Dedup, ENCODED, true);
+        let inner = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
+        create(&inner, &id).unwrap();
+        let medium = Arc::new(FaultyMedium::new(inner, Faults::default()));
+        let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        let disk = Disk::new(volume, ticks());
+        disk.write(0, &page(1)).unwrap();
+        disk.flush().unwrap();
+        disk.write(0, &page(2)).unwrap();
+        medium.set_faults(Faults {
+            syncs: Some(When::Only(medium.syncs() + nth)),
+            ..Faults::default()
+        });
+        let done = match is_checkpoint {
+            true => disk.checkpoint(),
+            false => disk.flush(),
+        };
+        let name = format!("checkpoint {is_checkpoint}, sync {nth}");
+        assert_eq!(done.unwrap_err().kind(), ErrorKind::Failed, "{name}");
+        assert!(disk.flush().is_err(), "{name}");
+        assert!(disk.write(0, &page(3)).is_err(), "{name}");
+        let mut bytes = [0; PAGE_BYTES];
+        disk.read(0, &mut bytes).unwrap();
+        assert_eq!(value_of(&bytes), Some(2), "{name}");
+    }
+}
+
+#[test]
+fn nobody_trusts_a_volume_that_somebody_panicked_with() {
+    let disk = disk(&identity(16, Policy::Plain, Encoding::default(), false));
+    disk.write(0, &page(1)).unwrap();
+    let worker = Arc::clone(&disk);
+    let panicked = std::thread::spawn(move || {
+        let _ = worker.with(|_| panic!("planned"));
+    });
+    assert!(panicked.join().is_err());
+    let read = disk.read(0, &mut [0; PAGE_BYTES]);
+    assert!(matches!(read, Err(DiskError::Broken)), "{read:?}");
+    let closed = disk.close();
+    assert!(matches!(closed, Err(DiskError::Broken)), "{closed:?}");
 }
 
 #[test]

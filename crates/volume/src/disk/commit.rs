@@ -106,6 +106,7 @@ impl Drop for Leader<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use super::*;
 
@@ -132,6 +133,37 @@ mod tests {
             }
         });
         assert!(flushes.load(Ordering::SeqCst) <= 2000);
+    }
+
+    /// Others wait while the first flush runs. The one that then leads them fails.
+    #[test]
+    fn who_waits_for_a_flush_that_fails_flushes_again() {
+        let (commit, come, flushes) = (Commit::default(), AtomicU64::new(0), AtomicU64::new(0));
+        let flush = || match flushes.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("no"),
+            _ => Ok(()),
+        };
+        let failed = std::thread::scope(|scope| {
+            let mut others = Vec::new();
+            let first = commit.run(|| {
+                let run = || {
+                    come.fetch_add(1, Ordering::SeqCst);
+                    commit.run(flush)
+                };
+                others.extend((0..3).map(|_| scope.spawn(run)));
+                while come.load(Ordering::SeqCst) < 3 {
+                    std::thread::yield_now();
+                }
+                // By now they wait, though not surely; what is expected of one that is late is the same.
+                std::thread::sleep(Duration::from_millis(20));
+                Ok::<(), &str>(())
+            });
+            first.unwrap();
+            let others = others.into_iter().map(|other| other.join().unwrap());
+            others.filter(Result::is_err).count()
+        });
+        assert_eq!(failed, 1, "the one whose own flush failed");
+        assert!(flushes.into_inner() > 1, "somebody flushed again");
     }
 
     #[test]
