@@ -5,9 +5,9 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,7 +24,8 @@ use crate::service::Service;
 const MOST_LINE: u64 = 64 << 10;
 /// The longest line of an answer: what [`crate::request::MOST_READ`] bytes need in base 64, or many ranges.
 const MOST_ANSWER: u64 = 1 << 30;
-/// How long a request may take to arrive.
+/// How long each piece of a request that has begun may take to arrive, and each of an answer to be taken. Between
+/// requests a client may be silent for as long as it likes: a copy waits for whoever takes what was read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A control socket that takes requests. It is removed when this is dropped.
@@ -40,12 +41,7 @@ impl Control {
     /// The socket cannot be made.
     pub fn start(service: Arc<Service>) -> Result<Self, ServeError> {
         let path = service.home().control();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(ServeError::file("replace", &path)(error));
-            }
-            _ => {}
-        }
+        remove_socket(&path).map_err(ServeError::file("replace", &path))?;
         let listener = UnixListener::bind(&path).map_err(ServeError::file("listen on", &path))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
             .map_err(ServeError::file("set permissions of", &path))?;
@@ -61,7 +57,7 @@ impl Control {
                 }
                 let Ok(stream) = stream else { continue };
                 let service = Arc::clone(&service);
-                let serve = move || drop(serve(&service, stream));
+                let serve = move || drop(serve(&service, stream, PATIENCE));
                 // Without a thread the client sees the end of its connection.
                 drop(
                     std::thread::Builder::new()
@@ -78,6 +74,18 @@ impl Control {
     }
 }
 
+/// Removes a socket that a dead server left, if there is one, and nothing else.
+fn remove_socket(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "it is no socket",
+        )),
+        _ => fs::remove_file(path),
+    }
+}
+
 impl Drop for Control {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::SeqCst);
@@ -89,17 +97,18 @@ impl Drop for Control {
 }
 
 /// Answers the requests of a connection.
-fn serve(service: &Service, stream: UnixStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn serve(service: &Service, stream: UnixStream, patience: Duration) -> io::Result<()> {
+    stream.set_write_timeout(Some(patience))?;
     let mut reader = BufReader::new(&stream);
     let mut writer = &stream;
     loop {
-        let mut line = Vec::new();
-        (&mut reader).take(MOST_LINE).read_until(b'\n', &mut line)?;
-        if line.is_empty() {
+        stream.set_read_timeout(None)?;
+        if reader.fill_buf()?.is_empty() {
             return Ok(());
         }
+        stream.set_read_timeout(Some(patience))?;
+        let mut line = Vec::new();
+        (&mut reader).take(MOST_LINE).read_until(b'\n', &mut line)?;
         let answer = match serde_json::from_slice(&line) {
             Ok(request) => service.answer(&request),
             Err(error) => Answer::Error {
@@ -215,4 +224,61 @@ pub fn ask(home: &Home, mode: Mode, clock: Clock, request: &Request) -> Result<A
     let mut reach = Reach::open(home, mode, clock)?;
     let answer = reach.ask(request);
     reach.close().and(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use flashlore_volume::{CreateOptions, Encoding, Policy};
+
+    use super::*;
+
+    fn service(home: &Home) -> Service {
+        let options = CreateOptions {
+            policy: Policy::Plain,
+            history: None,
+            encoding: Encoding {
+                differences: false,
+                compression: false,
+            },
+            size: 1 << 20,
+            capacity: 1 << 20,
+            now: 1,
+            seed: [3; 48],
+        };
+        home.create(&options).unwrap();
+        let (volume, _) = home.open(Mode::Buffered).unwrap();
+        Service::new(home.clone(), volume, Arc::new(|| 2)).unwrap()
+    }
+
+    #[test]
+    fn a_client_may_be_silent_between_requests_and_not_within_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let service = service(&Home::new(directory.path().join("disk")));
+        let patience = Duration::from_millis(20);
+        let (client, server) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(|| serve(&service, server, patience));
+            let mut answers = BufReader::new(&client).lines();
+            for _ in 0..2 {
+                std::thread::sleep(3 * patience);
+                (&client).write_all(b"{\"request\":\"flush\"}\n").unwrap();
+                assert_eq!(answers.next().unwrap().unwrap(), r#"{"answer":"done"}"#);
+            }
+            (&client).write_all(b"{").unwrap();
+            assert!(serving.join().unwrap().is_err());
+        });
+        service.close().unwrap();
+    }
+
+    #[test]
+    fn nothing_but_a_socket_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control.sock");
+        remove_socket(&path).unwrap();
+        drop(UnixListener::bind(&path).unwrap());
+        remove_socket(&path).unwrap();
+        fs::write(&path, "precious").unwrap();
+        assert!(remove_socket(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
 }

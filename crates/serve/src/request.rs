@@ -78,9 +78,9 @@ pub enum Request {
         /// How many, at most [`MOST_READ`].
         length: u64,
     },
-    /// Reads stored pages from an address on and compares them with their checksums.
+    /// Reads stored pages, old versions too, from a place on and compares them with their checksums.
     Scrub {
-        /// The first page.
+        /// The first place; 0 at first, then what the last answer said.
         from: u32,
     },
 }
@@ -141,7 +141,7 @@ pub enum Answer {
     },
     /// What a step of a scrub found.
     Scrubbed {
-        /// The page to go on from, if any is left.
+        /// The place to go on from, if any is left.
         next: Option<u32>,
         /// Stored pages read.
         read: u64,

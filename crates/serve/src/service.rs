@@ -24,10 +24,13 @@ use crate::request::{
 const PAGE: u64 = 4096;
 /// Changes further apart than this, in nanoseconds, are told as two.
 const STRETCH: u64 = 1_000_000_000;
-/// Addresses of one step of a scrub, which others wait for.
+/// Places of one step of a scrub, which others wait for.
 const SCRUB_STEP: u32 = 32;
 /// Steps for one request.
 const SCRUB_STEPS: u32 = 64;
+
+/// Values that are surveyed under one hold of the volume.
+const SURVEY_STEP: u32 = 1 << 15;
 
 /// An open volume with its names.
 pub struct Service {
@@ -220,10 +223,22 @@ impl Service {
         }
     }
 
+    /// What is stored, counted in steps between which others may use the volume: on one that changes the sums are
+    /// near, not exact.
+    pub(crate) fn survey(&self) -> Result<Survey, DiskError> {
+        let (mut survey, mut next) = (Survey::default(), Some(0));
+        while let Some(from) = next {
+            let step = |volume: &mut Volume| volume.survey_step(from, SURVEY_STEP, &mut survey);
+            next = self.disk.with(step)?;
+        }
+        Ok(survey)
+    }
+
     fn info(&self) -> Result<Answer, ServeError> {
         self.note_findings()?;
+        let survey = self.survey()?;
         let info = self.disk.with(|volume| {
-            let (survey, status) = (volume.survey(), volume.status());
+            let status = volume.status();
             let id = volume.identity();
             let history = volume.history_status().ok();
             let kept = id.history;
@@ -268,11 +283,19 @@ impl Service {
         Ok(findings.len())
     }
 
-    fn note_findings(&self) -> Result<Vec<Finding>, ServeError> {
+    fn note_findings(&self) -> Result<(), ServeError> {
         let new = self.disk.with(|volume| volume.take_findings())?;
+        self.note_all(new);
+        Ok(())
+    }
+
+    fn note_all(&self, new: impl IntoIterator<Item = Finding>) {
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
-        findings.extend(new.iter().cloned());
-        Ok(new)
+        for finding in new {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
     }
 
     fn log(&self, most: usize) -> Result<Answer, ServeError> {
@@ -324,6 +347,14 @@ impl Service {
                 )));
             }
             names.remove_snapshot(instant)?;
+        }
+        // One snapshot with two names would be gone with either of them.
+        let kept = at.filter(|instant| history.snapshots.contains(instant));
+        if let Some((instant, other)) = kept.and_then(|at| Some((at, names.name_of(at)?))) {
+            return Err(ServeError::Usage(format!(
+                "{} is kept already, as {other:?}",
+                Time(instant)
+            )));
         }
         let now = self.disk.now();
         let instant = self.disk.with(|volume| match at {
@@ -476,7 +507,10 @@ impl Service {
                         self.disk.size()
                     ))
                 })?;
-                (offset / PAGE) as u32..end.div_ceil(PAGE) as u32
+                match length {
+                    0 => 0..0,
+                    _ => (offset / PAGE) as u32..end.div_ceil(PAGE) as u32,
+                }
             }
         };
         let before = match before {
@@ -534,7 +568,7 @@ impl Service {
     }
 
     fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
-        let (mut next, mut read) = (Some(from), 0);
+        let (mut next, mut read, mut found) = (Some(from), 0, Vec::new());
         for _ in 0..SCRUB_STEPS {
             let Some(from) = next else {
                 break;
@@ -542,12 +576,21 @@ impl Service {
             let step = self.disk.with(|volume| volume.scrub(from, SCRUB_STEP))?;
             next = step.next;
             read += u64::from(step.read);
+            found.extend(step.unreadable);
         }
-        let findings = self.note_findings()?;
+        self.note_findings()?;
+        self.note_all(found.iter().cloned());
+        let mut findings: Vec<Unreadable> = Vec::new();
+        // Several values may lie on one page.
+        for finding in found.iter().map(unreadable) {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
         Ok(Answer::Scrubbed {
             next,
             read,
-            findings: findings.iter().map(unreadable).collect(),
+            findings,
         })
     }
 

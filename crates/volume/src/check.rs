@@ -8,9 +8,9 @@ use flashlore_flash::Ppn;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
-use crate::findings::Finding;
-use crate::format::Superblock;
+use crate::findings::{Finding, LOST};
 use crate::format::superblock::SUPERBLOCK_BYTES;
+use crate::format::{Kind, Superblock, packed};
 use crate::nand::NandError;
 use crate::open::{Image, Recovery, read_image};
 use crate::unit::Units;
@@ -55,10 +55,14 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
     };
     let owners = recount(&image, &mut report);
     if data {
-        read_all(medium, &image, &owners, &mut report);
+        let lost = read_all(medium, &image, &owners, &mut report);
+        report.findings.extend(lost_values(&image, &lost));
     }
     Ok(report)
 }
+
+/// Packed units that can be read, with the slots whose values were lost before.
+type Lost = BTreeMap<u32, Vec<u16>>;
 
 fn intact_superblocks(medium: &dyn Medium) -> u32 {
     let intact = |copy: u64| {
@@ -129,12 +133,61 @@ fn units_of(image: &Image, object: u32) -> Vec<(u32, Option<u32>)> {
     units
 }
 
+/// The packed values that an object needs: unit and slot of each.
+fn slots_of(image: &Image, object: u32) -> Vec<(u32, u16)> {
+    let placed = &image.state.placed;
+    let row = placed.objects[object as usize];
+    let Some(packed) = row.packed else {
+        return Vec::new();
+    };
+    let pack = placed.packs.get(row.location.index());
+    let own = pack.and_then(Option::as_ref);
+    let mut slots: Vec<_> = own
+        .map(|p| (p.location.0, packed.slot))
+        .into_iter()
+        .collect();
+    if packed.base != u32::MAX {
+        slots.extend(slots_of(image, packed.base));
+    }
+    slots
+}
+
+/// The values that were lost, with the addresses that need them.
+fn lost_values(image: &Image, lost: &Lost) -> Vec<Finding> {
+    if lost.is_empty() {
+        return Vec::new();
+    }
+    let is_lost = |(unit, slot): &(u32, u16)| lost.get(unit).is_some_and(|s| s.contains(slot));
+    let mut found: BTreeMap<(u32, u16), Vec<u32>> = BTreeMap::new();
+    let mut add = |object: u32, lpn: Option<u32>| {
+        for slot in slots_of(image, object).into_iter().filter(is_lost) {
+            found.entry(slot).or_default().extend(lpn);
+        }
+    };
+    for (lpn, &row) in (0..).zip(&image.state.map) {
+        if row != u32::MAX {
+            add(row, Some(lpn));
+        }
+    }
+    for object in image.state.history.iter().flat_map(History::objects) {
+        add(object, None);
+    }
+    let finding = |((unit, _), addresses)| Finding {
+        unit,
+        why: LOST.to_owned(),
+        addresses,
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// Reads every unit that is needed.
 fn read_all(
     medium: &dyn Medium,
     image: &Image,
     owners: &BTreeMap<u32, Vec<u32>>,
     report: &mut CheckReport,
-) {
+) -> Lost {
+    let mut lost = Lost::new();
     let units = Units {
         medium,
         areas: &image.areas,
@@ -152,7 +205,13 @@ fn read_all(
             Ok(stored) if plain && stored.record.lpn != addresses[0] => {
                 format!("it was written to logical page {}", stored.record.lpn)
             }
-            Ok(_) => continue,
+            Ok(stored) => {
+                if stored.record.kind == Kind::Packed {
+                    let slots = packed::lost_slots(&*stored.bytes);
+                    lost.extend((!slots.is_empty()).then_some((unit, slots)));
+                }
+                continue;
+            }
             Err(NandError::Rot { why, .. }) => why.to_string(),
             Err(error) => error.to_string(),
         };
@@ -162,4 +221,5 @@ fn read_all(
             addresses: addresses.clone(),
         });
     }
+    lost
 }

@@ -20,7 +20,10 @@ pub enum VolumeError {
         exported: u32,
     },
     /// There is no room for another stored page (ENOSPC); trims and overwrites still work.
-    #[error("no space: {stored} pages are stored, {most} fit; trim something first")]
+    #[error(
+        "no space: {stored} pages are stored, {most} fit; trim something, or, if old versions hold the space, delete a \
+         snapshot or purge"
+    )]
     NoSpace {
         /// Pages stored.
         stored: u64,
@@ -74,7 +77,8 @@ pub enum VolumeError {
     },
     /// There is no room to remember another change (ENOSPC).
     #[error(
-        "the history has {entries} entries and no room for {needed} more that snapshots leave; delete a snapshot"
+        "the history has {entries} entries and no room for {needed} more: snapshots or the protected window hold \
+         them; delete a snapshot, purge, or let the capacity grow"
     )]
     HistoryFull {
         /// Entries held.

@@ -2,8 +2,12 @@
 
 use flashlore_flash::Ppn;
 
-use crate::nand::NandError;
+use crate::format::{Kind, packed};
+use crate::nand::{NandError, StoredUnit};
 use crate::volume::Volume;
+
+/// Why a value that was copied after it could not be read any more is not there.
+pub(crate) const LOST: &str = "its content was lost before it was copied here";
 
 /// A stored page that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +24,7 @@ impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "unit {}: {}; affects ", self.unit, self.why)?;
         match self.addresses.as_slice() {
-            [] => f.write_str("no address"),
+            [] => f.write_str("no present page"),
             [one] => write!(f, "logical page {one}"),
             many => {
                 f.write_str("logical pages")?;
@@ -33,12 +37,14 @@ impl std::fmt::Display for Finding {
 }
 
 /// What a scrub did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScrubProgress {
-    /// The address to go on from; `None` when all have been read.
+    /// The place to go on from; `None` when all have been read.
     pub next: Option<u32>,
     /// Stored pages that were read.
     pub read: u32,
+    /// Those of them that cannot be read, whether that was known before or not.
+    pub unreadable: Vec<Finding>,
 }
 
 impl Volume {
@@ -48,7 +54,7 @@ impl Volume {
         let lost = std::mem::take(&mut self.layer.core_mut().flash_mut().lost);
         for owner in lost {
             if let Some(unit) = self.layer.unit_of_owner(owner) {
-                let (ppn, why) = (unit.0, "its content was lost before it was copied here");
+                let (ppn, why) = (unit.0, LOST);
                 self.note_finding(unit, &NandError::Rot { ppn, why });
             }
         }
@@ -69,40 +75,84 @@ impl Volume {
         let nand = self.layer.core_mut().flash_mut();
         nand.note_bad(unit);
         if self.reported.insert(nand.place_of(unit)) {
-            let addresses = (0..self.exported())
-                .filter(|&lpn| self.layer.places(lpn).contains(&Some(unit)))
-                .collect();
-            let why = match error {
-                NandError::Rot { why, .. } => (*why).to_string(),
-                other => other.to_string(),
-            };
-            self.findings.push(Finding {
-                unit: unit.0,
-                why,
-                addresses,
-            });
+            let finding = self.finding(unit, error);
+            self.findings.push(finding);
         }
     }
 
-    /// Reads what the next `count` addresses from `from` on hold and compares it with its checksums;
-    /// what fails is among the findings.
+    fn finding(&self, unit: Ppn, error: &NandError) -> Finding {
+        let needs = |lpn: &u32| self.layer.places(*lpn).contains(&Some(unit));
+        Finding {
+            unit: unit.0,
+            why: match error {
+                NandError::Rot { why, .. } => (*why).to_string(),
+                other => other.to_string(),
+            },
+            addresses: (0..self.exported()).filter(needs).collect(),
+        }
+    }
+
+    /// Whether an object lies packed on a unit, and what lies there says that it was lost before.
+    fn lies_lost(&self, owner: u32, ppn: Ppn, unit: &StoredUnit) -> bool {
+        if unit.record.kind != Kind::Packed {
+            return false;
+        }
+        let row = self.layer.object_row(owner);
+        row.packed.is_some_and(|packed| {
+            self.layer.pack_row(row.location.0).unit == ppn
+                && packed::value(&*unit.bytes, usize::from(packed.slot))
+                    .is_some_and(|(head, _)| head.lost)
+        })
+    }
+
+    /// A lost value, with the addresses that hold it or differ from it.
+    fn lost_value(&self, object: u32, unit: Ppn) -> Finding {
+        let needs = |&lpn: &u32| {
+            let held = self.layer.map_row(lpn);
+            let differs = || self.layer.object_row(held).packed.map(|packed| packed.base);
+            held == object || differs() == Some(object)
+        };
+        Finding {
+            unit: unit.0,
+            why: LOST.to_owned(),
+            addresses: (0..self.exported()).filter(needs).collect(),
+        }
+    }
+
+    /// Reads what is stored at the next `count` places from `from` on, for addresses or for old versions, and
+    /// compares it with its checksums; what fails is among the findings too, once. The places begin at 0.
     pub fn scrub(&mut self, from: u32, count: u32) -> ScrubProgress {
-        let end = from.saturating_add(count).min(self.exported());
-        let mut read = 0;
-        for lpn in from..end {
-            for ppn in self.layer.places(lpn).into_iter().flatten() {
+        let owners = self.layer.owners();
+        let end = from.saturating_add(count).min(owners);
+        let (mut read, mut unreadable) = (0, Vec::<Finding>::new());
+        for owner in from..end {
+            for ppn in self.layer.places_of_owner(owner).into_iter().flatten() {
                 if self.layer.core().is_buffered(ppn) {
                     continue;
                 }
                 read += 1;
-                if let Err(error) = self.layer.core().flash().read_unit(ppn) {
-                    self.note_finding(ppn, &error);
+                match self.layer.core().flash().read_unit(ppn) {
+                    Ok(unit) if self.lies_lost(owner, ppn, &unit) => {
+                        let finding = self.lost_value(owner, ppn);
+                        if !unreadable.contains(&finding) {
+                            unreadable.push(finding);
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.note_finding(ppn, &error);
+                        let known = |known: &Finding| known.unit == ppn.0 && known.why != LOST;
+                        if !unreadable.iter().any(known) {
+                            unreadable.push(self.finding(ppn, &error));
+                        }
+                    }
                 }
             }
         }
         ScrubProgress {
-            next: (end < self.exported()).then_some(end),
+            next: (end < owners).then_some(end),
             read,
+            unreadable,
         }
     }
 }

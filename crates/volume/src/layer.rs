@@ -117,15 +117,8 @@ pub(crate) trait Layer: Send {
     fn encoding_counters(&self) -> Option<DeltaCounters>;
     /// Bases are chosen by similarity from now on.
     fn find_similar_bases(&mut self, options: SimilarOptions);
-    /// What is stored, and what for.
-    fn survey(&self) -> Survey {
-        let (mut survey, mut next) = (Survey::default(), Some(0));
-        while let Some(from) = next {
-            next = self.survey_step(from, u32::MAX, &mut survey);
-        }
-        survey
-    }
-    /// Adds at most `most` values, from the `from`-th place on, to a survey; where to go on, if any is left.
+    /// What is stored, and what for: adds at most `most` values, from the `from`-th place on, to a survey; where to go
+    /// on, if any is left.
     fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32>;
     /// How an address is stored, if it holds anything.
     fn stored_as(&self, lpn: u32) -> Option<StoredAs>;
@@ -133,6 +126,10 @@ pub(crate) trait Layer: Send {
     fn location(&self, lpn: u32) -> Option<Ppn>;
     /// Where what an owner holds lies.
     fn unit_of_owner(&self, owner: u32) -> Option<Ppn>;
+    /// How many owners there may be: addresses, or objects, those of old versions too.
+    fn owners(&self) -> u32;
+    /// The units that an owner needs; none if it holds nothing.
+    fn places_of_owner(&self, owner: u32) -> [Option<Ppn>; 2];
     /// A row of the map table.
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
@@ -294,6 +291,14 @@ impl Layer for Plain {
 
     fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
         self.location(owner)
+    }
+
+    fn owners(&self) -> u32 {
+        self.ftl.map().len()
+    }
+
+    fn places_of_owner(&self, owner: u32) -> [Option<Ppn>; 2] {
+        self.places(owner)
     }
 
     fn map_row(&self, lpn: u32) -> u32 {
@@ -629,12 +634,19 @@ where
     }
 
     fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
-        let objects = self.ftl.objects();
-        if !objects.is_alive(owner) {
-            return None;
-        }
-        let [base, own] = self.ftl.places(owner);
+        let [base, own] = self.places_of_owner(owner);
         own.or(base)
+    }
+
+    fn owners(&self) -> u32 {
+        self.ftl.objects().handles()
+    }
+
+    fn places_of_owner(&self, owner: u32) -> [Option<Ppn>; 2] {
+        match self.ftl.objects().is_alive(owner) {
+            true => self.ftl.places(owner),
+            false => [None, None],
+        }
     }
 
     fn map_row(&self, lpn: u32) -> u32 {

@@ -571,14 +571,9 @@ impl Volume {
         self.layer.stored_as(lpn)
     }
 
-    /// What is stored, and what for. It looks at every stored value.
-    pub fn survey(&self) -> Survey {
-        self.layer.survey()
-    }
-
-    /// A part of that, for those who share the volume: adds at most `most` values, from place `from` on, to a survey
-    /// that begins with nothing and place 0; where to go on, if anything is left. What changes in between may be
-    /// counted twice or not at all.
+    /// What is stored, and what for, in steps for those who share the volume: adds at most `most` values, from place
+    /// `from` on, to a survey that begins with nothing and place 0; where to go on, if anything is left. What changes
+    /// in between may be counted twice or not at all.
     pub fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32> {
         self.layer.survey_step(from, most, survey)
     }

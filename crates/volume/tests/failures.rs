@@ -392,12 +392,20 @@ fn a_scrub_finds_what_cannot_be_read() {
         let mut filled = Filled::new(policy, SHAPE, 20);
         let bad = filled.sharers(3);
         filled.spoil(filled.volume.location(3).unwrap());
-        let progress = filled.volume.scrub(0, 10);
-        assert_eq!(progress.next, Some(10));
-        assert_eq!(filled.volume.scrub(10, 100).next, None);
-        let findings = filled.volume.take_findings();
-        assert_eq!(findings.len(), 1, "{policy:?}");
-        assert_eq!(findings[0].addresses, bad, "{policy:?}");
+        // What is known already is told again.
+        for round in 0..2 {
+            let (mut next, mut steps, mut told) = (Some(0), 0, Vec::new());
+            while let Some(from) = next {
+                let progress = filled.volume.scrub(from, 3);
+                told.extend(progress.unreadable);
+                (next, steps) = (progress.next, steps + 1);
+            }
+            assert!(steps > 1, "{policy:?}");
+            assert_eq!(told.len(), 1, "{policy:?}, {round}");
+            assert_eq!(told[0].addresses, bad, "{policy:?}, {round}");
+            let findings = filled.volume.take_findings();
+            assert_eq!(findings, told[round..], "{policy:?}, {round}");
+        }
     }
 }
 

@@ -26,8 +26,6 @@ use http::{Answer, Endpoint};
 use text::{Kind, Page};
 
 const PAGE: u64 = 4096;
-/// Values that are surveyed under one hold of the volume.
-const STEP: u32 = 1 << 15;
 /// Upper ends of the buckets of times, in nanoseconds and as labels in seconds.
 const BUCKETS: [(u64, &str); 13] = [
     (10_000, "0.00001"),
@@ -137,10 +135,7 @@ impl Metrics {
 
     fn look(&self) -> Result<(Looked, Survey), DiskError> {
         let disk = self.service.disk();
-        let (mut survey, mut next) = (Survey::default(), Some(0));
-        while let Some(from) = next {
-            next = disk.with(|volume| volume.survey_step(from, STEP, &mut survey))?;
-        }
+        let survey = self.service.survey()?;
         let looked = disk.with(|volume| Looked {
             status: volume.status(),
             counters: volume.counters().clone(),

@@ -151,3 +151,10 @@ pub fn value(page: &[u8], index: usize) -> Option<(Head, &[u8])> {
     let start = FRONT_BYTES + heads.len() * HEAD_BYTES + before;
     Some((head, page.get(start..start + usize::from(head.length))?))
 }
+
+/// The slots of a packed unit that holds whose values were lost before they were copied there.
+pub fn lost_slots(page: &[u8]) -> Vec<u16> {
+    let heads = read(page).unwrap_or_default();
+    let lost = (0..).zip(heads).filter(|(_, head)| head.lost);
+    lost.map(|(slot, _)| slot).collect()
+}

@@ -108,8 +108,9 @@ pub struct CheckArgs {
 /// Flags of `scrub`.
 #[derive(Args)]
 #[command(after_help = "Example:\n  flashlore scrub disk\n\n\
-                        Opens the volume, recovers it if it was not closed, reads every stored page, and\n\
-                        rewrites a broken copy of the superblock. Exit code 1 if a page cannot be read.")]
+                        Opens the volume, recovers it if it was not closed, reads every stored page, those of\n\
+                        old versions too, and rewrites a broken copy of the superblock. Exit code 1 if a page\n\
+                        cannot be read.")]
 pub struct ScrubArgs {
     /// The volume
     #[command(flatten)]

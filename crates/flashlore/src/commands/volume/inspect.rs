@@ -77,19 +77,21 @@ fn findings_json(findings: &[Finding]) -> serde_json::Value {
 pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     let mut reach = reach(&args.volume)?;
     let progress = Progress::phase("scrubbing");
-    let (mut next, mut read, mut findings) = (Some(0), 0, Vec::new());
+    let (mut next, mut read, mut findings) = (Some(0), 0, Vec::<Unreadable>::new());
     while let Some(from) = next {
         let step = reach.ask(&Request::Scrub { from });
         let step = step.map_err(|source| CliError::serve(&args.volume.directory, source))?;
         let Answer::Scrubbed {
             next: then,
             read: count,
-            findings: new,
+            findings: mut new,
         } = step
         else {
             return Err(unexpected(&args.volume));
         };
         read += count;
+        // Several values may lie on one page.
+        new.retain(|found| !findings.contains(found));
         findings.extend(new);
         next = then;
     }
@@ -98,7 +100,7 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         let json = serde_json::json!({"read": read, "findings": findings});
         print(&format!("{json}\n"))?;
     } else {
-        let mut text = format!("{read} addresses read, {} findings\n", findings.len());
+        let mut text = format!("{read} pages read, {} findings\n", findings.len());
         for Unreadable {
             unit,
             why,
