@@ -25,7 +25,10 @@ fn a_volume_that_needs_more_than_there_is_is_refused() {
     }
     let little = ["serve", "disk", "--memory", "1MiB"];
     let message = place.run(&little).fails(2);
-    assert!(message.contains("needs at least"), "{message}");
+    assert!(message.contains("if nothing is to be paged"), "{message}");
+    quiet(place.run(&["create", "small", "--size", "1MiB"]));
+    let message = place.run(&["serve", "small", "--memory", "1MiB"]).fails(2);
+    assert!(message.contains("so small a one is not paged"), "{message}");
     place.run(&["dump", "disk", "--part", "heads"]).ok();
 }
 

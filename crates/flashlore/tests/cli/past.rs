@@ -95,6 +95,9 @@ fn a_volume_goes_back_and_forth() {
     ] {
         assert!(log.contains(part), "{log}");
     }
+    quiet(place.run(&["snapshot", "create", "disk", "santiago"]));
+    assert_eq!(letters(&place, Some("santiago")), "bbaaaaaa");
+    quiet(place.run(&["snapshot", "delete", "disk", "santiago"]));
     quiet(place.run(&["snapshot", "delete", "disk", "first"]));
     assert_eq!(place.run(&["snapshot", "list", "disk"]).ok(), "");
     assert!(place.run(&["check", "disk"]).ok().contains("pages hold"));
@@ -103,6 +106,8 @@ fn a_volume_goes_back_and_forth() {
 #[test]
 fn what_is_purged_cannot_be_seen_again() {
     let place = with_a_past();
+    quiet(place.run(&["purge", "disk", "--offset", "1", "--length", "0"]));
+    assert_eq!(letters(&place, Some("first")), "aaaaaaaa");
     quiet(place.run(&[
         "purge", "disk", "--offset", "0", "--length", "4KiB", "--erase",
     ]));
@@ -138,6 +143,8 @@ fn instants_and_names_that_cannot_be_are_refused() {
         "the history begins at",
     );
     refused(&["snapshot", "create", "disk", "first"], 2, "already");
+    let first_again = ["snapshot", "create", "disk", "other", "--at", "first"];
+    refused(&first_again, 2, "is kept already, as \"first\"");
     refused(
         &["snapshot", "create", "disk", "now"],
         2,

@@ -1,5 +1,6 @@
 //! Flags of `serve` and `record`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -35,14 +36,19 @@ pub struct RecordArgs {
     #[command(flatten)]
     pub serving: ServingArgs,
     /// The trace, in the native format; it must not exist
-    #[arg(value_name = "TRACE")]
+    #[arg(value_name = "TRACE", help_heading = None)]
     pub trace: PathBuf,
     /// Write the distinct pages too, as `compare` reads them: beside TRACE, with its name up to the first
     /// dot and .pages.zst
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = None)]
     pub content: Option<PathBuf>,
     /// The most distinct pages: when there are more the recording ends, and the volume goes on without it
-    #[arg(long, value_name = "N", default_value = "16Mi")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "16Mi",
+        help_heading = None
+    )]
     pub most_values: Count,
 }
 
@@ -79,8 +85,8 @@ pub struct ServingArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<String>,
     /// The most clients at once
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub connections: usize,
+    #[arg(long, value_name = "N", default_value = "128")]
+    pub connections: NonZeroUsize,
     /// How long a drain may take before connections are cut
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     pub drain: Nanos,

@@ -1,7 +1,8 @@
 //! `import`, `export`, `read`: bytes into a volume and out of it.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use base64::Engine;
@@ -43,7 +44,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     let opened = home.open(mode(&args.volume));
     let (mut volume, _) = opened.map_err(|source| CliError::serve(directory, source))?;
     let failed = |source| CliError::serve(directory, flashlore_serve::ServeError::Volume(source));
-    let length = image.metadata().map_err(file_error("read", path))?.len();
+    let length = length_of(&mut image).map_err(file_error("read", path))?;
     let room = u64::from(volume.exported()) * PAGE as u64;
     if length > room {
         return Err(CliError::Usage(format!(
@@ -70,8 +71,26 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     drop(progress);
     let status = volume.status();
     volume.close().map_err(failed)?;
+    // The length of a pipe is not known before.
+    if fill(&mut image, &mut [0]).map_err(file_error("read", path))? > 0 {
+        return Err(CliError::Differs(format!(
+            "{} has more than the {room} bytes that the volume shows; those are in it now",
+            path.display()
+        )));
+    }
     tell(&format!("{} pages are stored", status.stored));
     Ok(())
+}
+
+/// Bytes of a file or block device; 0 of what does not say, such as a pipe.
+fn length_of(image: &mut File) -> io::Result<u64> {
+    let told = image.metadata()?;
+    if !told.file_type().is_block_device() {
+        return Ok(told.len());
+    }
+    let length = image.seek(SeekFrom::End(0))?;
+    image.rewind()?;
+    Ok(length)
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -142,6 +161,19 @@ impl<'a> Source<'a> {
         bytes.ok_or_else(|| unexpected(self.args))
     }
 
+    /// Refuses to go on where no page at all can be read any more: the server is gone, or the window has passed the
+    /// instant.
+    fn demand_present(&mut self) -> Result<(), CliError> {
+        let asked = match &self.at {
+            Some(at) => Request::Resolve { moment: at.clone() },
+            // Nothing lies behind the end.
+            None => Request::Scrub { from: u32::MAX },
+        };
+        let answer = self.reach.ask(&asked);
+        let answer = answer.map_err(|source| CliError::serve(&self.args.directory, source));
+        answer.map(drop)
+    }
+
     fn close(self) -> Result<(), CliError> {
         let closed = self.reach.close();
         closed.map_err(|source| CliError::serve(&self.args.directory, source))
@@ -199,7 +231,8 @@ fn copy_out(
     }
 }
 
-/// Reads page by page; zeros for those that cannot be read, which are noted.
+/// Reads page by page; zeros for those that cannot be read, which are noted. Fails if that is not because of the
+/// pages.
 fn pages_one_by_one(
     source: &mut Source<'_>,
     at: u64,
@@ -216,6 +249,7 @@ fn pages_one_by_one(
             }
         }
     }
+    source.demand_present()?;
     Ok(all)
 }
 

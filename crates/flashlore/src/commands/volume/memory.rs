@@ -21,11 +21,19 @@ pub fn bound(home: &Home, args: &VolumeArgs, limit: Size) -> Result<Option<Pager
         return Ok(None);
     }
     if limit.0 < least {
+        // Of a small volume next to nothing can be paged, and paging takes memory too.
+        // Paging takes memory, too: a small volume needs less without.
+        let needs = match least < need {
+            true => format!(
+                "{} of it, and {} if nothing is to be paged",
+                human(least),
+                human(need)
+            ),
+            false => format!("{} of it, and so small a one is not paged", human(need)),
+        };
         return Err(CliError::Usage(format!(
-            "--memory is {}, this volume needs at least {} of it, and {} if nothing is to be paged",
-            human(limit.0),
-            human(least),
-            human(need)
+            "--memory is {}, this volume needs at least {needs}",
+            human(limit.0)
         )));
     }
     let pager = flashlore_paged::start(home.directory(), limit.0, need)

@@ -1,6 +1,7 @@
 //! `serve` and `record`: a volume over NBD, until a signal ends it; with a recording of what clients do, or without.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ fn duration(nanos: Nanos) -> Duration {
 
 /// A path has a slash or no port.
 fn address(text: &str) -> Result<Address, CliError> {
-    if text.contains('/') || !text.contains(':') {
+    if text.contains('/') || !(text.contains(':') || text.is_empty()) {
         return Ok(Address::Unix(PathBuf::from(text)));
     }
     let resolved: Option<SocketAddr> = text.to_socket_addrs().ok().and_then(|mut all| all.next());
@@ -106,7 +107,7 @@ fn listen(args: &ServingArgs, home: &Home, exports: Exports) -> Result<Server, C
         addresses.push(Address::Unix(home.nbd()));
     }
     let config = Config {
-        connections: args.connections,
+        connections: args.connections.get(),
         tls: tls(args)?,
         insecure: args.insecure,
         ..Config::default()
@@ -119,11 +120,25 @@ fn listen(args: &ServingArgs, home: &Home, exports: Exports) -> Result<Server, C
     })
 }
 
+/// Bytes as a part of a URI.
+fn escaped(bytes: &[u8]) -> String {
+    let one = |&byte: &u8| match byte {
+        b'/' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    bytes.iter().map(one).collect()
+}
+
 /// How a client names the server.
 fn uri(address: &Address, name: &str, tls: bool) -> String {
     let scheme = if tls { "nbds" } else { "nbd" };
+    let name = escaped(name.as_bytes());
     match address {
-        Address::Unix(path) => format!("{scheme}+unix:///{name}?socket={}", path.display()),
+        Address::Unix(path) => {
+            let path = escaped(path.as_os_str().as_bytes());
+            format!("{scheme}+unix:///{name}?socket={path}")
+        }
         Address::Tcp(address) => format!("{scheme}://{address}/{name}"),
     }
 }
@@ -244,4 +259,21 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
         false => Some("some clients did not take their answers and were"),
     });
     closed.and(finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_names_what_has_odd_letters() {
+        let address = Address::Unix(PathBuf::from("a b?/c&d.sock"));
+        let expected = "nbd+unix:///a%20b%3F?socket=a%20b%3F/c%26d.sock";
+        assert_eq!(uri(&address, "a b?", false), expected);
+        let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 10809)));
+        assert_eq!(
+            uri(&address, "\u{fc}", true),
+            "nbds://127.0.0.1:10809/%C3%BC"
+        );
+    }
 }
