@@ -34,7 +34,7 @@ for size in "${sizes[@]}"; do
     load --pattern write --block-size 1MiB --operations "$size"
     clean=$(timed "$program" info "$work/disk")
     before=$(now)
-    "$program" bench "$work/disk" --overwrite --seed 3 --depth 8 --time 1h >/dev/null 2>&1 &
+    "$program" bench "$work/disk" --overwrite --seed 3 --depth 8 --flush-every 1000 --time 1h >/dev/null 2>&1 &
     sleep 2
     kill -9 $!
     wait $! 2>/dev/null || true

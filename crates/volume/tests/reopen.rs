@@ -204,6 +204,36 @@ fn an_instant_that_has_not_come_is_refused() {
     assert_eq!(volume.return_to(60, 60).unwrap(), 0);
 }
 
+#[test]
+fn a_clock_that_is_set_back_reorders_nothing() {
+    let id = versioned(Policy::Dedup);
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    let mut stamps = Vec::new();
+    let mut written = 0;
+    // The clock goes back while the volume is open, and while it is not.
+    for clocks in [[100, 200, 50, 40, 300], [20, 10, 310, 305, 400]] {
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        for now in clocks {
+            written += 1;
+            volume.write(now, 3, &page(written)).unwrap();
+            stamps.push(volume.history_status().unwrap().newest);
+        }
+        volume.close().unwrap();
+    }
+    assert_eq!(
+        stamps,
+        [100, 200, 201, 202, 300, 301, 302, 310, 311, 400],
+        "a moment after what was before, or the clock"
+    );
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    let mut got = [1; PAGE_BYTES];
+    for (value, &stamp) in (1..).zip(&stamps) {
+        volume.read_at(stamp, 3, &mut got).unwrap();
+        assert_eq!(got, page(value), "at {stamp}");
+    }
+}
+
 /// The entries of a protected window were given up for new ones.
 #[test]
 fn a_protected_window_refuses_changes_rather_than_forget() {

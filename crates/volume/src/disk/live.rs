@@ -1,9 +1,9 @@
 //! The present of a volume as a block device for many threads.
 //!
 //! The volume itself is one state machine behind one lock. What takes long happens outside of it: pages are hashed
-//! before it is asked, encoded and read after it has said what from and where they lie, and the medium is synced
-//! between the two halves of a flush. Under the lock it changes its tables, appends, and moves what collection must to keep pace. What else a
-//! volume does by itself, [`super::maintenance`] does in steps.
+//! before it is asked, encoded once it has said what they would differ from, read once it has said where they lie,
+//! and the medium is synced between the two halves of a flush. Under the lock it changes its tables, appends, and
+//! moves what collection must to keep pace. What else a volume does by itself, [`super::maintenance`] does in steps.
 //!
 //! Invariants: a page of 4 KiB changes as a whole, also if only a part of it is written; a read answers what each page
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
