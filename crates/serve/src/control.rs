@@ -24,6 +24,8 @@ use crate::service::Service;
 const MOST_LINE: u64 = 64 << 10;
 /// The longest line of an answer: what [`crate::request::MOST_READ`] bytes need in base 64, or many ranges.
 const MOST_ANSWER: u64 = 1 << 30;
+/// How long it waits after a client could not be taken.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long each piece of a request that has begun may take to arrive, and each of an answer to be taken. Between
 /// requests a client may be silent for as long as it likes: a copy waits for whoever takes what was read.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -55,7 +57,11 @@ impl Control {
                 if stops.load(Ordering::SeqCst) {
                     return;
                 }
-                let Ok(stream) = stream else { continue };
+                let Ok(stream) = stream else {
+                    // Such as no file descriptors left: it will not be better at once.
+                    std::thread::sleep(PAUSE);
+                    continue;
+                };
                 let service = Arc::clone(&service);
                 let serve = move || drop(serve(&service, stream, PATIENCE));
                 // Without a thread the client sees the end of its connection.

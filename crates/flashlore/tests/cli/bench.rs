@@ -94,7 +94,11 @@ fn what_cannot_be_measured_is_refused() {
             "1073741824 bytes in all",
         ),
         (
-            &["disk", "--trims", "60%"],
+            &["disk", "--reads", "10%"],
+            "--reads and --trims are for --pattern mixed alone",
+        ),
+        (
+            &["disk", "--pattern", "mixed", "--trims", "60%"],
             "--reads and --trims are 0.5 and 0.6, expected at most 1 together",
         ),
         (&[".", "--size", "5000"], "expected a multiple of 4096"),

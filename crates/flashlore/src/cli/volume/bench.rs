@@ -49,12 +49,12 @@ pub struct BenchArgs {
     /// The share of each page written that is zeros, so that it compresses
     #[arg(long, value_name = "SHARE", default_value = "0")]
     pub compressible: Share,
-    /// The share of reads of `mixed`
-    #[arg(long, value_name = "SHARE", default_value = "50%")]
-    pub reads: Share,
-    /// The share of trims of `mixed`
-    #[arg(long, value_name = "SHARE", default_value = "0")]
-    pub trims: Share,
+    /// The share of reads of `mixed` [default: 50%]
+    #[arg(long, value_name = "SHARE")]
+    pub reads: Option<Share>,
+    /// The share of trims of `mixed` [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    pub trims: Option<Share>,
     /// Requests a second, at equal distances [default: as many as the volume takes]
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU64>,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use flashlore_serve::load::{Load, Pattern, Until, Went};
 use flashlore_serve::{Home, ServeError};
+use flashlore_sim::config::{Share, Size};
 use flashlore_volume::disk::filters::count::Kind;
 use flashlore_volume::disk::filters::{Count, Filtered};
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
@@ -82,7 +83,14 @@ fn load(args: &BenchArgs) -> Result<Load, CliError> {
             "--depth is {depth} requests of {bytes} bytes, expected at most {MOST_DEPTH} and {MOST_AT_ONCE} bytes in all"
         )));
     }
-    let (reads, trims) = (args.reads.get(), args.trims.get());
+    let is_mixed = matches!(args.pattern, BenchPattern::Mixed);
+    if !is_mixed && (args.reads.is_some() || args.trims.is_some()) {
+        return Err(CliError::Usage(
+            "--reads and --trims are for --pattern mixed alone".to_owned(),
+        ));
+    }
+    let share = |given: Option<Share>, default| given.map_or(default, Share::get);
+    let (reads, trims) = (share(args.reads, 0.5), share(args.trims, 0.0));
     if reads + trims > 1.0 {
         return Err(CliError::Usage(format!(
             "--reads and --trims are {reads} and {trims}, expected at most 1 together"
@@ -138,7 +146,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
         })?;
     let create = CreateArgs {
         directory: temporary.path().to_path_buf(),
-        size: args.size.unwrap_or(flashlore_sim::config::Size(SIZE)),
+        size: args.size.unwrap_or(Size(SIZE)),
         system: args.system.unwrap_or(VolumeSystem::Combined),
         capacity: None,
         min_window: None,

@@ -1,7 +1,7 @@
 //! `import`, `export`, `read`: bytes into a volume and out of it.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -184,12 +184,23 @@ impl<'a> Source<'a> {
 pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let path = &args.image;
     let mut source = Source::open(&args.volume, args.at.as_deref())?;
-    let image = File::create_new(path).map_err(file_error("create", path))?;
-    let copied = copy_out(&mut source, args.skip_bad, BufWriter::new(image), path);
-    if copied.is_err() {
-        // Nothing half-written stays behind.
-        let _ = std::fs::remove_file(path);
+    if path.exists() {
+        return Err(file_error("create", path)(ErrorKind::AlreadyExists.into()));
     }
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    // It gets its name once it is whole, also if a signal ends this.
+    let image = tempfile::Builder::new()
+        .prefix(".flashlore-")
+        .tempfile_in(directory)
+        .map_err(file_error("create", path))?;
+    let copied = copy_out(&mut source, args.skip_bad, image.as_file(), path).and_then(|()| {
+        let named = image.persist_noclobber(path);
+        named.map_err(|error| file_error("create", path)(error.error))?;
+        Ok(())
+    });
     let closed = source.close();
     copied.and(closed)
 }
@@ -197,9 +208,10 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
 fn copy_out(
     source: &mut Source<'_>,
     skip_bad: bool,
-    mut image: BufWriter<File>,
+    image: &File,
     path: &Path,
 ) -> Result<(), CliError> {
+    let mut image = BufWriter::new(image);
     let progress = Progress::phase("exporting");
     let mut at = 0;
     let mut bad = Vec::new();
