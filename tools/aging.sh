@@ -20,7 +20,7 @@ load() { "$program" bench "$work/disk" --overwrite --json "$@" 2>/dev/null; }
 
 for system in "${systems[@]}"; do
     rm -rf "$work/disk"
-    # Full to 90 %: so much is written at first, and as much as is trimmed later comes back.
+    # Filled, it holds nine tenths of what it has room for.
     "$program" create "$work/disk" --size "${size}MiB" --capacity "$((size * 10 / 9))MiB" --system "$system" 2>/dev/null >&2
     load --pattern write --block-size 1MiB --operations "$size" >/dev/null
     for round in $(seq 10); do

@@ -19,8 +19,9 @@ trap 'rm -rf "$work"' EXIT
 load() { "$program" bench "$work/disk" --overwrite --json "$@" 2>/dev/null; }
 
 # Prints a result, and leaves its rate in $rate.
+exec 3>&1
 tell() {
-    rate=$(python3 - "$1" "$2" "$work/result" <<'PYTHON'
+    rate=$(python3 - "$1" "$2" "$work/result" 2>&3 <<'PYTHON'
 import json
 import sys
 
@@ -37,7 +38,7 @@ PYTHON
     )
 }
 
-echo "system capacity writes/s p50 p99 p99.9 max latest, times in ms" >&2
+echo "system capacity writes/s p50 p99 p99.9 max latest, times in ms"
 for system in "${systems[@]}"; do
     for capacity in 1000MiB 8000MiB; do
         rm -rf "$work/disk"
