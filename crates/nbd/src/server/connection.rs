@@ -36,16 +36,21 @@ pub(super) fn serve<D>(
     D: Directory<Export = Arc<dyn Export>>,
 {
     // Whoever cannot negotiate is gone, and nobody is left to tell.
-    if let Ok(Some((transport, session, early))) = negotiate(socket, config, directory) {
-        if registry.serve(number, config.connections) {
-            transmit(&transport, &session, &early, config, registry);
-        }
+    let has_place = || registry.serve(number, config.connections);
+    if let Ok(Some((transport, session, early))) = negotiate(socket, config, directory, has_place) {
+        transmit(&transport, &session, &early, config, registry);
         transport.close();
     }
 }
 
-/// The negotiation; nothing if the client went away. Gives also what came behind it.
-fn negotiate<D>(socket: Socket, config: &Config, directory: &D) -> io::Result<Option<Negotiated>>
+/// The negotiation; nothing if the client went away or there is no place for it. Gives also what
+/// came behind it.
+fn negotiate<D>(
+    socket: Socket,
+    config: &Config,
+    directory: &D,
+    has_place: impl Fn() -> bool,
+) -> io::Result<Option<Negotiated>>
 where
     D: Directory<Export = Arc<dyn Export>>,
 {
@@ -62,6 +67,12 @@ where
     let mut input: &[u8] = &[];
     loop {
         let result = machine.receive(input, directory, &mut out);
+        // Before the answer that lets the client in: whoever has it has a place.
+        let event = result.as_ref().ok().and_then(|it| it.event.as_ref());
+        if matches!(event, Some(Event::Transmission(_))) && !has_place() {
+            transport.close();
+            return Ok(None);
+        }
         // The answer goes out also when it is the last one.
         transport.write_all(&out, deadline)?;
         out.clear();
