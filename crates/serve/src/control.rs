@@ -3,8 +3,9 @@
 //! Who may open the socket may do everything: it lies in the volume's directory and has its permissions, less all
 //! those of others.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ use crate::service::Service;
 const MOST_LINE: u64 = 64 << 10;
 /// The longest line of an answer: what [`crate::request::MOST_READ`] bytes need in base 64, or many ranges.
 const MOST_ANSWER: u64 = 1 << 30;
+/// The longest path that is the address of a socket as it is.
+const MOST_PATH: usize = 100;
 /// How long it waits after a client could not be taken.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long each piece of a request that has begun may take to arrive, and each of an answer to be taken. Between
@@ -44,7 +47,8 @@ impl Control {
     pub fn start(service: Arc<Service>) -> Result<Self, ServeError> {
         let path = service.home().control();
         remove_socket(&path).map_err(ServeError::file("replace", &path))?;
-        let listener = UnixListener::bind(&path).map_err(ServeError::file("listen on", &path))?;
+        let listener = at_any_length(&path, UnixListener::bind)
+            .map_err(ServeError::file("listen on", &path))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
             .map_err(ServeError::file("set permissions of", &path))?;
         let stops = Arc::new(AtomicBool::new(false));
@@ -80,6 +84,16 @@ impl Control {
     }
 }
 
+/// Uses a socket whose path may be longer than the address of a socket can be: then it is named by its directory, opened.
+fn at_any_length<T>(path: &Path, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
+    let parts = path.parent().zip(path.file_name());
+    let Some((directory, name)) = parts.filter(|_| path.as_os_str().len() > MOST_PATH) else {
+        return act(path.to_owned());
+    };
+    let directory = File::open(directory)?;
+    act(PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
+}
+
 /// Removes a socket that a dead server left, if there is one, and nothing else.
 fn remove_socket(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
@@ -96,7 +110,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::SeqCst);
         // Wakes the listener, which then ends.
-        drop(UnixStream::connect(&self.path));
+        drop(at_any_length(&self.path, UnixStream::connect));
         // Best effort: the next server replaces it.
         let _ = fs::remove_file(&self.path);
     }
@@ -143,7 +157,7 @@ impl Remote {
     /// Connects, if the volume is served.
     pub fn connect(home: &Home) -> Option<Self> {
         let path = home.control();
-        let stream = UnixStream::connect(&path).ok()?;
+        let stream = at_any_length(&path, UnixStream::connect).ok()?;
         Some(Remote {
             path,
             reader: BufReader::new(stream),
@@ -182,7 +196,12 @@ pub enum Reach {
     /// Somebody serves it.
     Remote(Remote),
     /// It is open here.
-    Local(Box<Service>),
+    Local {
+        /// The open volume.
+        service: Box<Service>,
+        /// Whether it was asked to change anything.
+        changes: bool,
+    },
 }
 
 impl Reach {
@@ -196,7 +215,10 @@ impl Reach {
         }
         let (volume, _) = home.open(mode)?;
         let service = Service::new(home.clone(), volume, clock)?;
-        Ok(Reach::Local(Box::new(service)))
+        Ok(Reach::Local {
+            service: Box::new(service),
+            changes: false,
+        })
     }
 
     /// Has a request carried out.
@@ -206,18 +228,25 @@ impl Reach {
     pub fn ask(&mut self, request: &Request) -> Result<Answer, ServeError> {
         match self {
             Reach::Remote(remote) => remote.ask(request),
-            Reach::Local(service) => service.carry_out(request),
+            Reach::Local { service, changes } => {
+                *changes |= !request.only_looks();
+                service.carry_out(request)
+            }
         }
     }
 
     /// Ends the use; a volume that was opened here is closed.
     ///
     /// # Errors
-    /// It could not be closed.
+    /// It was changed and could not be closed. If it was not, the next opening does what this end could not: whoever
+    /// looks at a volume on a full store is to see it.
     pub fn close(self) -> Result<(), ServeError> {
         match self {
             Reach::Remote(_) => Ok(()),
-            Reach::Local(service) => Ok(service.close()?),
+            Reach::Local { service, changes } => match service.close() {
+                Err(_) if !changes => Ok(()),
+                closed => Ok(closed?),
+            },
         }
     }
 }
@@ -273,6 +302,20 @@ mod tests {
             (&client).write_all(b"{").unwrap();
             assert!(serving.join().unwrap().is_err());
         });
+        service.close().unwrap();
+    }
+
+    #[test]
+    fn a_directory_with_a_long_path_has_a_control_socket() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path().join("long/".repeat(40)).join("disk"));
+        let service = Arc::new(service(&home));
+        assert!(Remote::connect(&home).is_none());
+        let control = Control::start(Arc::clone(&service)).unwrap();
+        let mut remote = Remote::connect(&home).unwrap();
+        assert_eq!(remote.ask(&Request::Flush).unwrap(), Answer::Done);
+        drop(control);
+        assert!(!home.control().exists());
         service.close().unwrap();
     }
 

@@ -68,10 +68,16 @@ impl Home {
     /// Makes a volume; the directory too, if it does not exist. Nothing half-written stays behind.
     ///
     /// # Errors
-    /// Sizes that cannot be used, a volume that is there already, or a failure of the file system.
+    /// Sizes that cannot be used, a volume or the names of one that are there already, or a failure of the file system.
     pub fn create(&self, options: &CreateOptions) -> Result<Identity, ServeError> {
         let id = options.identity()?;
         let bytes = bytes_needed(&id)?;
+        if self.names().exists() && !self.volume().exists() {
+            return Err(ServeError::Refused(format!(
+                "{} has the names of snapshots of a volume that is not there: remove it, or choose another directory",
+                self.names().display()
+            )));
+        }
         let made = !self.directory.exists();
         fs::create_dir_all(&self.directory).map_err(ServeError::file("create", &self.directory))?;
         let path = self.volume();

@@ -85,6 +85,27 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether the volume stays as it is.
+    pub fn only_looks(&self) -> bool {
+        match self {
+            Request::Info
+            | Request::Log { .. }
+            | Request::SnapshotList
+            | Request::Diff { .. }
+            | Request::Resolve { .. }
+            | Request::Read { .. }
+            | Request::Scrub { .. } => true,
+            Request::Recover { dry_run, .. } => *dry_run,
+            Request::SnapshotCreate { .. }
+            | Request::SnapshotDelete { .. }
+            | Request::Mark { .. }
+            | Request::Purge { .. }
+            | Request::Flush => false,
+        }
+    }
+}
+
 /// Bytes of one [`Request::Read`] at most.
 pub const MOST_READ: u64 = 1 << 20;
 

@@ -235,7 +235,7 @@ impl Service {
     }
 
     fn info(&self) -> Result<Answer, ServeError> {
-        self.note_findings()?;
+        self.review_findings()?;
         let survey = self.survey()?;
         let info = self.disk.with(|volume| {
             let status = volume.status();
@@ -278,7 +278,7 @@ impl Service {
 
     /// How many stored pages are known to be unreadable.
     pub(crate) fn unreadable(&self) -> Result<usize, ServeError> {
-        self.note_findings()?;
+        self.review_findings()?;
         let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(findings.len())
     }
@@ -286,6 +286,17 @@ impl Service {
     fn note_findings(&self) -> Result<(), ServeError> {
         let new = self.disk.with(|volume| volume.take_findings())?;
         self.note_all(new);
+        Ok(())
+    }
+
+    /// Adds new findings and drops those that hold no more: pages written again, or trimmed.
+    fn review_findings(&self) -> Result<(), ServeError> {
+        self.note_findings()?;
+        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = std::mem::take(&mut *findings);
+        let still =
+            |volume: &mut Volume| known.iter().filter_map(|f| volume.still_found(f)).collect();
+        *findings = self.disk.with(still)?;
         Ok(())
     }
 
@@ -300,7 +311,8 @@ impl Service {
 
     fn log(&self, most: usize) -> Result<Answer, ServeError> {
         let history = self.history()?;
-        let stamps = self.disk.with(|volume| volume.change_stamps())??;
+        let mut stamps = self.disk.with(|volume| volume.change_stamps())??;
+        stamps.sort_unstable();
         let mut entries: Vec<LogEntry> = Vec::new();
         for stamp in stamps {
             match entries.last_mut() {
@@ -580,17 +592,10 @@ impl Service {
         }
         self.note_findings()?;
         self.note_all(found.iter().cloned());
-        let mut findings: Vec<Unreadable> = Vec::new();
-        // Several values may lie on one page.
-        for finding in found.iter().map(unreadable) {
-            if !findings.contains(&finding) {
-                findings.push(finding);
-            }
-        }
         Ok(Answer::Scrubbed {
             next,
             read,
-            findings,
+            findings: found.iter().map(unreadable).collect(),
         })
     }
 

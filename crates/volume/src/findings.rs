@@ -61,6 +61,42 @@ impl Volume {
         std::mem::take(&mut self.findings)
     }
 
+    /// A finding as it is now: nothing if nobody needs the unit any more or it can be read again, else with those of
+    /// its addresses that still need it.
+    pub fn still_found(&self, finding: &Finding) -> Option<Finding> {
+        let unit = Ppn(finding.unit);
+        let core = self.layer.core();
+        if !core.blocks().is_valid(unit) || core.is_buffered(unit) {
+            return None;
+        }
+        let read = core.flash().read_unit(unit);
+        // A packed page can be read though a value in it was lost.
+        let holds_lost = |read: &StoredUnit| {
+            read.record.kind == Kind::Packed && !packed::lost_slots(&*read.bytes).is_empty()
+        };
+        if read.as_ref().is_ok_and(|read| !holds_lost(read)) {
+            return None;
+        }
+        let needs = |&lpn: &u32| {
+            self.layer.places(lpn).contains(&Some(unit))
+                && read
+                    .as_ref()
+                    .map_or(true, |read| self.needs_lost(lpn, unit, read))
+        };
+        Some(Finding {
+            addresses: finding.addresses.iter().copied().filter(needs).collect(),
+            ..finding.clone()
+        })
+    }
+
+    /// Whether an address holds a value that was lost, or one that differs from it.
+    fn needs_lost(&self, lpn: u32, ppn: Ppn, unit: &StoredUnit) -> bool {
+        let held = self.layer.map_row(lpn);
+        let base = self.layer.object_row(held).packed.map(|packed| packed.base);
+        let mut objects = [Some(held), base].into_iter().flatten();
+        objects.any(|object| self.lies_lost(object, ppn, unit))
+    }
+
     /// Notes the unit that an error names.
     pub(crate) fn note_unreadable(&mut self, error: &NandError) {
         if let NandError::Rot { ppn, .. } = error

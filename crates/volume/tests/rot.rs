@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
@@ -11,7 +10,7 @@ use flashlore_flash::Ppn;
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::Areas;
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create,
+    Encoding, Finding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create,
 };
 use support::{Contents, Draw, POLICIES, Shape, page, value_of};
 
@@ -32,6 +31,9 @@ struct World {
     present: Contents,
     /// What every address held from an instant on.
     past: Vec<(u64, Contents)>,
+    /// Findings that still hold, and how many do not any more.
+    known: Vec<Finding>,
+    settled: usize,
     flips: u32,
     errors: u32,
     reads: u32,
@@ -49,6 +51,8 @@ impl World {
             areas: Areas::new(id).unwrap(),
             past: vec![(0, present.clone())],
             present,
+            known: Vec::new(),
+            settled: 0,
             flips: 0,
             errors: 0,
             reads: 0,
@@ -160,15 +164,23 @@ impl World {
         }
     }
 
-    /// Findings name addresses that cannot be read, and no others.
+    /// Findings name addresses that cannot be read, and no others; looked at again they do so still.
     fn findings(&mut self) {
-        let named: BTreeSet<u32> = self
-            .volume()
-            .take_findings()
-            .into_iter()
-            .flat_map(|finding| finding.addresses)
-            .collect();
-        assert!(named.is_empty() || self.flips > 0, "{named:?}");
+        let new = self.volume().take_findings();
+        self.known.extend(new);
+        let known = std::mem::take(&mut self.known);
+        let before = known.len();
+        let volume = self.volume();
+        let known: Vec<_> = known.iter().filter_map(|f| volume.still_found(f)).collect();
+        let mut bytes = [0; PAGE_BYTES];
+        for finding in &known {
+            for &lpn in &finding.addresses {
+                assert!(volume.read(lpn, &mut bytes).is_err(), "{lpn}: {finding}");
+            }
+        }
+        assert!(known.is_empty() || self.flips > 0, "{known:?}");
+        self.settled += before - known.len();
+        self.known = known;
     }
 
     fn reopen(&mut self) {
@@ -193,7 +205,8 @@ fn run(id: &Identity, seed: u64) -> World {
             16..19 if step > 150 => world.flip(&mut draw),
             19..21 => world.reopen(),
             21..24 => world.verify(),
-            24..30 => world.write(lpn, 1 + draw.below(8)),
+            24..26 => world.findings(),
+            26..30 => world.write(lpn, 1 + draw.below(8)),
             _ => world.write(lpn, 100 + step),
         }
     }
@@ -204,7 +217,7 @@ fn run(id: &Identity, seed: u64) -> World {
 
 #[test]
 fn a_flipped_bit_never_becomes_other_content_on_a_volume_of_any_kind() {
-    let (mut errors, mut reads) = (0, 0);
+    let (mut errors, mut reads, mut settled) = (0, 0, 0);
     let mut seed = 0;
     for policy in POLICIES {
         for kind in 0..8 {
@@ -225,10 +238,12 @@ fn a_flipped_bit_never_becomes_other_content_on_a_volume_of_any_kind() {
                 let world = run(&id, seed);
                 errors += world.errors;
                 reads += world.reads;
+                settled += world.settled;
             }
         }
     }
-    println!("{errors} errors in {reads} reads");
+    println!("{errors} errors in {reads} reads, {settled} findings settled");
+    assert!(settled > 50, "findings do not end: {settled}");
     assert!(errors > 100, "hardly anything was hit: {errors} of {reads}");
     assert!(
         errors * 4 < reads,

@@ -270,4 +270,18 @@ fn nobody_writes_to_a_volume_that_is_served_read_only_or_fails() {
         .run(&["serve", "disk", "--listen", "nohost:port"])
         .fails(2);
     assert!(message.contains("HOST:PORT"), "{message}");
+    let message = place.run(&["serve", "disk", "--listen", "9100"]).fails(2);
+    assert!(message.contains("127.0.0.1:9100"), "{message}");
+    assert!(!place.path("9100").exists());
+}
+
+#[test]
+fn names_of_a_volume_that_is_gone_do_not_come_to_a_new_one() {
+    let place = with_a_past();
+    fs::remove_file(place.path("disk/volume.flashlore")).unwrap();
+    let create = ["create", "disk", "--size", "1MiB"];
+    let message = place.run(&create).fails(1);
+    assert!(message.contains("names.json has the names"), "{message}");
+    fs::remove_file(place.path("disk/names.json")).unwrap();
+    quiet(place.run(&create));
 }

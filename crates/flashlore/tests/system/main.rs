@@ -325,6 +325,8 @@ fn a_store_that_was_full_is_written_again_once_it_has_room() {
              {program} create small/disk --size 16MiB --system plain
              head -c 16M /dev/urandom > image
              {program} import small/disk image 2>&1 && exit 1
+             {program} info small/disk | grep -q 'size *16.0 MiB'
+             {program} read small/disk --length 4096 > page
              {program} check small/disk
              mount -o remount,size=64M small
              {program} import small/disk image

@@ -9,6 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The longest path that a Unix socket can have, in bytes: `sun_path` less the zero at its end.
+const MOST_PATH: usize = 107;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -37,6 +40,15 @@ pub(super) enum Listening {
 impl Listening {
     pub(super) fn bind(address: &Address) -> io::Result<Self> {
         let bound = match address {
+            Address::Unix(path) if path.as_os_str().len() > MOST_PATH => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!(
+                        "the path of a Unix socket has at most {MOST_PATH} bytes, this one has {}",
+                        path.as_os_str().len()
+                    ),
+                ));
+            }
             Address::Unix(path) => {
                 let listener = UnixListener::bind(path).or_else(|error| {
                     if error.kind() != io::ErrorKind::AddrInUse || !is_left(path)? {

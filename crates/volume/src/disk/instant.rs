@@ -31,7 +31,7 @@ impl InstantDevice {
     }
 
     fn flags(&self, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
-        let mut held = self.disk.hold()?;
+        let mut held = self.disk.look()?;
         let volume = held.volume()?;
         let holes = pages.map(|lpn| Ok(u32::from(!volume.held_at(self.instant, lpn)?) * HOLE));
         holes.collect()

@@ -121,8 +121,14 @@ impl Disk {
         (self.clock)()
     }
 
+    /// The volume, while nobody else changes it or looks at it.
     pub(crate) fn hold(&self) -> Result<Held<'_>, DiskError> {
         self.volume.hold()
+    }
+
+    /// The volume, to look something up: waits for no change but the one under way.
+    pub(crate) fn look(&self) -> Result<Held<'_>, DiskError> {
+        self.volume.look()
     }
 
     /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
@@ -185,7 +191,7 @@ impl Disk {
             from += missed;
             let page = &mut bytes[from * PAGE_BYTES..(from + 1) * PAGE_BYTES];
             if let Some(page) = page.first_chunk_mut() {
-                when.read(self.hold()?.volume()?, first + from as u32, page)?;
+                when.read(self.look()?.volume()?, first + from as u32, page)?;
             }
             from += 1;
         }
@@ -196,7 +202,7 @@ impl Disk {
         let batches = bytes.chunks_mut(BATCH as usize * PAGE_BYTES);
         for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
             let count = (bytes.len() / PAGE_BYTES) as u32;
-            let mut held = self.hold()?;
+            let mut held = self.look()?;
             let volume = held.volume()?;
             let plans: Result<Vec<_>, _> = (first..first + count)
                 .map(|lpn| when.plan(volume, lpn))
@@ -239,7 +245,7 @@ impl Disk {
         let Some(codecs) = &self.codecs else {
             return Ok(());
         };
-        let mut held = self.hold()?;
+        let mut held = self.look()?;
         let volume = held.volume()?;
         let plan = |(lpn, page): (u32, &Prepared)| volume.plan_encoding(lpn, page).ok();
         let plans: Vec<Option<EncodingPlan>> = (first..).zip(&*pages).map(plan).collect();
@@ -264,11 +270,11 @@ impl Disk {
             let mut prepared: Vec<Prepared> = units.iter().map(prepare).collect();
             self.encode_ahead(first, &mut prepared)?;
             let mut held = self.hold_to_write()?;
-            let volume = held.volume()?;
             for (lpn, page) in (first..).zip(prepared) {
-                volume.write_prepared(self.now(), lpn, page)?;
+                held.volume()?.write_prepared(self.now(), lpn, page)?;
+                held.let_look();
             }
-            self.wake.after_change(volume.chores());
+            self.wake.after_change(held.volume()?.chores());
         }
         Ok(())
     }
@@ -302,11 +308,12 @@ impl Disk {
         let zeros = self.preparer.prepare(&[0; PAGE_BYTES]);
         for first in pages.clone().step_by(BATCH as usize) {
             let mut held = self.hold_to_write()?;
-            let volume = held.volume()?;
             for lpn in first..(first + BATCH).min(pages.end) {
-                volume.write_prepared(self.now(), lpn, zeros.clone())?;
+                held.volume()?
+                    .write_prepared(self.now(), lpn, zeros.clone())?;
+                held.let_look();
             }
-            self.wake.after_change(volume.chores());
+            self.wake.after_change(held.volume()?.chores());
         }
         Ok(())
     }
@@ -333,12 +340,7 @@ impl Disk {
     }
 
     fn flags(&self, about: About, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
-        if let About::ChangedSince(instant) = about {
-            let changed = self.changed_since(instant)?;
-            let has = |lpn: u32| u32::from(changed.binary_search(&lpn).is_ok()) * CHANGED;
-            return Ok(pages.map(has).collect());
-        }
-        let mut held = self.hold()?;
+        let mut held = self.look()?;
         let volume = held.volume()?;
         let flags = pages.map(|lpn| {
             let Some(stored) = volume.stored_as(lpn) else {
@@ -450,6 +452,11 @@ impl BlockDevice for Disk {
         piece: &mut dyn FnMut(u64, u32) -> bool,
     ) -> Result<(), DiskError> {
         check_range(self.size(), offset, length)?;
+        if let About::ChangedSince(instant) = about {
+            let changed = self.changed_since(instant)?;
+            let has = |lpn: u32| u32::from(changed.binary_search(&lpn).is_ok()) * CHANGED;
+            return tell(offset, length, |pages| Ok(pages.map(has).collect()), piece);
+        }
         tell(offset, length, |pages| self.flags(about, pages), piece)
     }
 }

@@ -84,15 +84,18 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         let Answer::Scrubbed {
             next: then,
             read: count,
-            findings: mut new,
+            findings: new,
         } = step
         else {
             return Err(unexpected(&args.volume));
         };
         read += count;
-        // Several values may lie on one page.
-        new.retain(|found| !findings.contains(found));
-        findings.extend(new);
+        for found in new {
+            // Several values may lie on one page.
+            if !findings.contains(&found) {
+                findings.push(found);
+            }
+        }
         next = then;
     }
     drop(progress);

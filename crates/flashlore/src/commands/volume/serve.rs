@@ -28,6 +28,12 @@ fn duration(nanos: Nanos) -> Duration {
 
 /// A path has a slash or no port.
 fn address(text: &str) -> Result<Address, CliError> {
+    if text.parse::<u16>().is_ok() {
+        return Err(CliError::Usage(format!(
+            "--listen {text}: expected HOST:PORT, such as 127.0.0.1:{text}, or a path of a Unix socket, such as \
+             ./{text}"
+        )));
+    }
     if text.contains('/') || !(text.contains(':') || text.is_empty()) {
         return Ok(Address::Unix(PathBuf::from(text)));
     }
