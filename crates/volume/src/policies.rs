@@ -93,9 +93,14 @@ pub(crate) fn history_options(id: &Identity) -> Option<HistoryOptions> {
     })
 }
 
+/// The part of all units that old versions leave free, so that collection has less to move: one in so many, as the
+/// simulated system (docs/composition.md).
+const RESERVE: u64 = 20;
+
 /// How old versions are kept.
 pub(crate) fn versions_options(id: &Identity) -> Option<VersionsOptions> {
     let history = id.history?;
+    let units = u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
     Some(VersionsOptions {
         history: history_options(id)?,
         least_window: history.least_window,
@@ -103,7 +108,7 @@ pub(crate) fn versions_options(id: &Identity) -> Option<VersionsOptions> {
             true => OnPressure::Refuse,
             false => OnPressure::Shrink,
         },
-        reserve: 0,
+        reserve: units / RESERVE,
         entries_in_ram: None,
     })
 }

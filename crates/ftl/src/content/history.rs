@@ -51,7 +51,7 @@ pub struct VersionsOptions {
     pub least_window: u64,
     /// What happens if it is not.
     pub on_pressure: OnPressure,
-    /// Units that old versions leave free, of those that can hold data.
+    /// Units that old versions leave free, of those that can hold data, as far as the least window allows.
     pub reserve: u64,
     /// Entries that RAM has room for; `None` for all. Used on simulated devices alone.
     pub entries_in_ram: Option<u32>,
@@ -211,9 +211,14 @@ impl Versions {
         self.dropped.len() > before
     }
 
-    /// The same, as far as the window may be shortened.
+    /// The same, as far as the window may be shortened where there is no other room.
     pub(super) fn shrink(&mut self) -> bool {
         self.drop_oldest(self.options.on_pressure == OnPressure::Shrink)
+    }
+
+    /// The same, for the reserve alone: the least window stays.
+    fn spare(&mut self) -> bool {
+        self.drop_oldest(false)
     }
 }
 
@@ -224,20 +229,22 @@ where
     E: Encoder<C, P>,
     P: Clone,
 {
-    /// Units that may be in use before the window is shortened.
-    fn most_kept(&self, most_live: u64) -> u64 {
-        let reserve = self.versions.as_ref().map_or(0, |v| v.options.reserve);
-        most_live.saturating_sub(reserve)
-    }
-
-    /// Gives up the oldest versions until there is room for one more unit, as far as they may go.
+    /// Gives up the oldest versions until there is room for one more unit, as far as they may go, and the reserve is
+    /// free of them, as far as the least window allows.
     pub fn make_room_of_history<F, K>(&mut self, core: &mut Core<F, K>)
     where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let most = self.most_kept(core.most_live());
-        while self.units(core) >= most && self.versions.as_mut().is_some_and(Versions::shrink) {
+        let most = core.most_live();
+        while let Some(versions) = &self.versions
+            && let units = self.units(core)
+            && units >= most.saturating_sub(versions.options.reserve)
+            && self.versions.as_mut().is_some_and(|versions| match units >= most {
+                true => versions.shrink(),
+                false => versions.spare(),
+            })
+        {
             self.prefetch_dropped(core);
             self.release_dropped(core);
         }
@@ -452,7 +459,8 @@ where
         let whole = |&o: &u32| self.objects.is_history(o) && !self.objects.is_packed(o);
         let old = (0..self.objects.handles()).filter(whole).count() as u64;
         let live = self.units(core) - old - u64::from(self.tables());
-        self.most_kept(core.most_live()).saturating_sub(live)
+        let reserve = self.versions.as_ref().map_or(0, |v| v.options.reserve);
+        core.most_live().saturating_sub(reserve + live)
     }
 
     /// Units with entries of the history.
