@@ -35,8 +35,8 @@ struct Policy {
     /// Bits of a fingerprint; with fewer than 64 duplicates are compared.
     bits: u32,
     delta: Option<DeltaOptions>,
-    /// Whether old versions are kept, and in how many entries.
-    versions: Option<Option<u32>>,
+    /// Whether old versions are kept, and how.
+    versions: Option<VersionsOptions>,
 }
 
 /// Everything is on, and nothing limited.
@@ -44,8 +44,19 @@ const ALL: Policy = Policy {
     index: 100,
     bits: 64,
     delta: Some(DELTA),
-    versions: Some(None),
+    versions: Some(VERSIONS),
 };
+
+/// Old versions in so many entries.
+fn in_entries(most: u32) -> Option<VersionsOptions> {
+    Some(VersionsOptions {
+        history: HistoryOptions {
+            max_entries: Some(most),
+            schedule: None,
+        },
+        ..VERSIONS
+    })
+}
 
 /// A device whose every step has an instant of its own, and is checked.
 struct Small {
@@ -62,13 +73,6 @@ impl Small {
             bypass: None,
             out_of_line: false,
         };
-        let versions = policy.versions.map(|max_entries| VersionsOptions {
-            history: HistoryOptions {
-                max_entries,
-                schedule: None,
-            },
-            ..VERSIONS
-        });
         let encoder = Lengths {
             least: 1000,
             most: 1000,
@@ -77,7 +81,7 @@ impl Small {
         let policies = Policies {
             dedup,
             delta: policy.delta,
-            versions,
+            versions: policy.versions,
             encoder,
         };
         let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
@@ -374,7 +378,7 @@ fn a_write_revives_an_old_version_that_the_window_passes_at_that() {
     // The third entry makes the history full, and the first two go.
     let mut device = Small::new(Policy {
         delta: None,
-        versions: Some(Some(3)),
+        versions: in_entries(3),
         ..ALL
     });
     device.write(0, 1);
@@ -570,7 +574,7 @@ fn a_merge_does_not_share_another_value_with_the_same_fingerprint() {
 #[test]
 fn a_return_that_fills_the_history_returns_every_page() {
     let mut small = Small::new(Policy {
-        versions: Some(Some(12)),
+        versions: in_entries(12),
         // No value is kept as the base of another.
         delta: None,
         ..ALL
@@ -587,5 +591,28 @@ fn a_return_that_fills_the_history_returns_every_page() {
     small.return_to(instant);
     for lpn in 0..8 {
         assert_eq!(small.read(lpn), Some(100 + lpn), "page {lpn}");
+    }
+}
+
+/// The reserve is no reason to forget what the least window has; a lack of room is.
+#[test]
+fn the_reserve_is_free_of_old_versions_as_far_as_the_least_window_allows() {
+    for (least_window, reserve, left) in [(0, 0, 0), (0, 20, 20), (10_000, 20, 0)] {
+        let mut small = Small::new(Policy {
+            index: 0,
+            delta: None,
+            versions: Some(VersionsOptions {
+                least_window,
+                reserve,
+                ..VERSIONS
+            }),
+            ..ALL
+        });
+        for write in 0..400 {
+            small.write(write % PAGES, write);
+        }
+        let core = small.ftl.core();
+        let free = core.most_live() - core.blocks().valid_units();
+        assert_eq!(free, left, "least window {least_window}, reserve {reserve}");
     }
 }

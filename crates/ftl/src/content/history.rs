@@ -240,10 +240,13 @@ where
         while let Some(versions) = &self.versions
             && let units = self.units(core)
             && units >= most.saturating_sub(versions.options.reserve)
-            && self.versions.as_mut().is_some_and(|versions| match units >= most {
-                true => versions.shrink(),
-                false => versions.spare(),
-            })
+            && self
+                .versions
+                .as_mut()
+                .is_some_and(|versions| match units >= most {
+                    true => versions.shrink(),
+                    false => versions.spare(),
+                })
         {
             self.prefetch_dropped(core);
             self.release_dropped(core);

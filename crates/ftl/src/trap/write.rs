@@ -216,11 +216,19 @@ where
         most.saturating_sub(u64::from(self.trap.mapped))
     }
 
-    /// Makes room for one more unit.
+    /// Makes room for one more unit, and keeps the reserve free as far as the least window allows.
     fn make_room(&mut self) -> Result<(), FtlError<F::Error>> {
         let most = self.core.most_live();
         let most_kept = most.saturating_sub(self.trap.options.reserve);
-        while self.units() >= most_kept && self.shrink() {}
+        while self.units() >= most_kept {
+            let went = match self.units() >= most {
+                true => self.shrink(),
+                false => self.shrink_to(self.least_window()),
+            };
+            if !went {
+                break;
+            }
+        }
         match self.protected() {
             Some(error) if self.units() >= most => Err(error),
             _ => Ok(()),
@@ -243,12 +251,21 @@ where
         })
     }
 
-    /// Gives up the oldest log page, if the window may shrink so far; whether it did.
+    /// Where the least window begins now.
+    fn least_window(&self) -> u64 {
+        self.trap.now.saturating_sub(self.trap.options.least_window)
+    }
+
+    /// Gives up the oldest log page, as far as the window may shrink where there is no other room; whether it did.
     fn shrink(&mut self) -> bool {
-        let latest = match self.trap.options.on_pressure {
+        self.shrink_to(match self.trap.options.on_pressure {
             OnPressure::Shrink => u64::MAX,
-            OnPressure::Refuse => self.trap.now.saturating_sub(self.trap.options.least_window),
-        };
+            OnPressure::Refuse => self.least_window(),
+        })
+    }
+
+    /// Gives up the oldest log page, if the window may begin so late; whether it did.
+    fn shrink_to(&mut self, latest: u64) -> bool {
         if self
             .trap
             .log
