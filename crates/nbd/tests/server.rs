@@ -261,7 +261,9 @@ fn draining_answers_what_was_asked_and_lets_nobody_in() {
     let _negotiating = UnixStream::connect(&served.socket).unwrap();
     let end = 4 * MIB as u64 - 4096;
     let cookie = client.send(Command::Write, 0, end, 4, b"last").unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    eventually("it is being written", || {
+        served.disk.at_gate.load(Ordering::SeqCst) == 1
+    });
     let (server, socket, disk) = (served.server, served.socket.clone(), served.disk.clone());
     let draining = std::thread::spawn(move || server.drain(Duration::from_secs(20)));
     assert!(idle.reply().is_err(), "the idle one is closed");
@@ -282,7 +284,9 @@ fn draining_ends_even_with_a_request_that_does_not() {
     client
         .send(Command::Write, 0, 4 * MIB as u64 - 4096, 4, b"last")
         .unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    eventually("it is being written", || {
+        served.disk.at_gate.load(Ordering::SeqCst) == 1
+    });
     assert!(!served.server.drain(Duration::from_millis(300)));
     served.disk.set_gate(true);
 }

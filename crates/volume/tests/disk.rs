@@ -414,7 +414,7 @@ fn what_threads_flushed_survives_a_power_cut() {
 
 /// Whether something comes about while nobody does anything.
 fn comes_about(mut what: impl FnMut() -> bool) -> bool {
-    (0..2_000).any(|_| {
+    (0..12_000).any(|_| {
         std::thread::sleep(Duration::from_millis(5));
         what()
     })

@@ -24,6 +24,8 @@ pub struct MemoryDisk {
     stored: RwLock<Vec<bool>>,
     pub flushes: AtomicU64,
     pub gate: Mutex<bool>,
+    /// Writes that came to the gate.
+    pub at_gate: AtomicU64,
     pub gate_opened: Condvar,
 }
 
@@ -34,6 +36,7 @@ impl MemoryDisk {
             stored: RwLock::new(vec![false; size.div_ceil(BLOCK)]),
             flushes: AtomicU64::new(0),
             gate: Mutex::new(true),
+            at_gate: AtomicU64::new(0),
             gate_opened: Condvar::new(),
         })
     }
@@ -74,6 +77,7 @@ impl Export for MemoryDisk {
 
     fn write(&self, offset: u64, data: &[u8], _durable: bool) -> Result<(), Errno> {
         if offset as usize >= self.size() - BLOCK {
+            self.at_gate.fetch_add(1, Ordering::SeqCst);
             let shut = self.gate.lock().unwrap();
             drop(self.gate_opened.wait_while(shut, |open| !*open).unwrap());
         }
@@ -332,9 +336,9 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-/// Waits until `condition` holds, ten seconds at most.
+/// Waits until `condition` holds, a minute at most.
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         if condition() {
             return;
         }
