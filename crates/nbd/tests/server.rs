@@ -211,7 +211,7 @@ fn a_silent_connection_is_ended_where_that_is_wanted() {
 #[test]
 fn a_client_that_does_not_read_its_replies_is_dropped_and_blocks_nobody() {
     let config = Config {
-        message: Duration::from_millis(500),
+        message: Duration::from_secs(2),
         ..Config::default()
     };
     let served = serve(8 * MIB, config);
