@@ -5,8 +5,8 @@
 //! by walking over the disk. So it is good for disks that turn once in a microsecond or so.
 //!
 //! At one instant the order is: what passes or moves comes to its end; the request that is served goes on,
-//! ends, and makes place for the next one that waits; requests arrive; an idle disk begins to destage; a
-//! sector begins to pass.
+//! ends, and makes place for the next one that waits; requests arrive; destaging begins if no read waits and
+//! nothing that is served needs the mechanism; a sector begins to pass.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -156,6 +156,8 @@ struct Served {
     begun: u64,
     phase: Phase,
     segment: Option<usize>,
+    /// It needs the mechanism, or may need it.
+    mechanical: bool,
 }
 
 struct Disk<'a> {
@@ -179,7 +181,7 @@ struct Disk<'a> {
     /// The segment read ahead into, the next sector, and behind the last one asked for.
     filling: Option<(usize, u64, u64)>,
     dirty: BTreeSet<u64>,
-    destaging: u64,
+    destaging: Vec<u64>,
     destage_from: u64,
 }
 
@@ -207,7 +209,7 @@ impl<'a> Disk<'a> {
             uses: (0..rules.buffer.0).collect(),
             filling: None,
             dirty: BTreeSet::new(),
-            destaging: 0,
+            destaging: Vec::new(),
             destage_from: 0,
         }
     }
@@ -233,7 +235,10 @@ impl<'a> Disk<'a> {
                 }
             }
         }
-        if self.served.is_none() && self.task.is_none() && !self.dirty.is_empty() {
+        let read = |&number: &usize| self.arrivals[number].kind == Kind::Read;
+        let wanted = self.served.as_ref().is_some_and(|served| served.mechanical)
+            || self.waiting.iter().any(read);
+        if !wanted && self.task.is_none() && !self.dirty.is_empty() {
             self.begin_destage();
         }
         self.begin_movement();
@@ -268,7 +273,7 @@ impl<'a> Disk<'a> {
         if task.next == task.end {
             self.task = None;
             if task.worker == Worker::Destage {
-                self.destaging = 0;
+                self.destaging.clear();
             }
         } else {
             self.move_to(task.next, task.write);
@@ -357,7 +362,7 @@ impl<'a> Disk<'a> {
         while end - first < piece && self.dirty.remove(&end) {
             end += 1;
         }
-        self.destaging = end - first;
+        self.destaging = (first..end).collect();
         self.destage_from = end;
         self.begin_task(Task {
             worker: Worker::Destage,
@@ -422,7 +427,7 @@ impl<'a> Disk<'a> {
                     {
                         self.begin_destage();
                     }
-                } else if self.destaging == 0 {
+                } else if self.destaging.is_empty() {
                     served.phase = Phase::Ending(self.now);
                 }
             }
@@ -449,11 +454,13 @@ impl<'a> Disk<'a> {
         }
         let held = |run: &VecDeque<u64>| (lba..end).all(|lba| run.contains(&lba));
         let in_segment = found.filter(|&segment| held(&self.segments[segment]));
-        if in_segment.is_some() || (lba..end).all(|lba| self.dirty.contains(&lba)) {
+        let cached = |lba: &u64| self.dirty.contains(lba) || self.destaging.contains(lba);
+        if in_segment.is_some() || (lba..end).all(|lba| cached(&lba)) {
             if let Some(segment) = in_segment {
                 self.consume(segment, end);
             }
             served.phase = Phase::Ending(self.now + self.bus(end - lba));
+            served.mechanical = false;
         } else {
             served.phase = Phase::Preparing(served.begun + self.rules.overhead.1);
         }
@@ -596,7 +603,8 @@ impl<'a> Disk<'a> {
         let touches = (lba..=end).any(there) || lba > 0 && there(lba - 1);
         let begins = |lba: &&u64| **lba == 0 || !there(**lba - 1);
         let held = self.dirty.iter().filter(begins).count();
-        self.dirty.len() as u64 + self.destaging + new <= sectors && (touches || held < runs)
+        (self.dirty.len() + self.destaging.len()) as u64 + new <= sectors
+            && (touches || held < runs)
     }
 
     fn bus(&self, sectors: u64) -> u64 {
@@ -618,7 +626,16 @@ impl<'a> Disk<'a> {
             Kind::Read => Phase::Looking(self.now + hit),
             Kind::Write | Kind::Flush => Phase::Preparing(self.now + write),
         };
+        let fits = self
+            .rules
+            .cache
+            .is_some_and(|(most, _, _)| request.sectors <= most);
         self.served = Some(Served {
+            mechanical: match request.kind {
+                Kind::Read => true,
+                Kind::Write => !fits,
+                Kind::Flush => false,
+            },
             number,
             request,
             begun: self.now,

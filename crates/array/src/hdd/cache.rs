@@ -20,14 +20,16 @@ struct Extent {
     end: u64,
 }
 
+const NOTHING: Extent = Extent { start: 0, end: 0 };
+
 /// What is dirty.
 #[derive(Debug, Clone)]
 pub(super) struct Dirty {
     limits: WriteCache,
     extents: Vec<Extent>,
     sectors: u64,
-    /// Sectors that are being destaged: their room is not free yet.
-    leaving: u64,
+    /// What is being destaged: its room is not free yet.
+    leaving: Extent,
     /// Where the next piece is looked for.
     position: u64,
 }
@@ -38,7 +40,7 @@ impl Dirty {
             limits,
             extents: Vec::with_capacity(limits.runs as usize),
             sectors: 0,
-            leaving: 0,
+            leaving: NOTHING,
             position: 0,
         }
     }
@@ -52,11 +54,20 @@ impl Dirty {
         sectors <= u64::from(self.limits.sectors)
     }
 
-    /// Whether all of this run is held.
+    /// Whether all of this run is held, be it on its way to the media.
     pub fn holds(&self, start: u64, end: u64) -> bool {
-        let after = self.extents.partition_point(|extent| extent.end < end);
-        let here = self.extents.get(after);
-        here.is_some_and(|extent| extent.start <= start)
+        let mut from = start;
+        while from < end {
+            let after = self.extents.partition_point(|extent| extent.end <= from);
+            let extent = self.extents.get(after).copied().unwrap_or(self.leaving);
+            let here = [extent, self.leaving].into_iter();
+            let here = here.filter(|extent| extent.start <= from && from < extent.end);
+            match here.map(|extent| extent.end).max() {
+                Some(end) => from = end,
+                None => return false,
+            }
+        }
+        true
     }
 
     /// The extents that overlap or touch this run.
@@ -71,7 +82,8 @@ impl Dirty {
         let touching = self.touching(start, end);
         let overlap = |extent: &Extent| extent.end.min(end).saturating_sub(extent.start.max(start));
         let held: u64 = self.extents[touching.clone()].iter().map(overlap).sum();
-        let sectors = self.sectors + self.leaving + (end - start) - held;
+        let leaving = self.leaving.end - self.leaving.start;
+        let sectors = self.sectors + leaving + (end - start) - held;
         let fewer_runs = !touching.is_empty() || self.extents.len() < self.limits.runs as usize;
         sectors <= u64::from(self.limits.sectors) && fewer_runs
     }
@@ -114,14 +126,17 @@ impl Dirty {
             self.extents.remove(index);
         }
         self.sectors -= sectors;
-        self.leaving += sectors;
         self.position = start + sectors;
+        self.leaving = Extent {
+            start,
+            end: self.position,
+        };
         Some((start, sectors))
     }
 
     /// What was being destaged is on the media.
     pub fn left(&mut self) {
-        self.leaving = 0;
+        self.leaving = NOTHING;
     }
 }
 
@@ -152,10 +167,12 @@ mod tests {
                         continue;
                     };
                     prop_assert!(count <= 3);
+                    prop_assert!(dirty.holds(from, from + count));
                     for lba in from..from + count {
                         prop_assert!(set.remove(&lba));
                     }
                     dirty.left();
+                    prop_assert!(!dirty.holds(from, from + 1));
                 } else {
                     let mut after = set.clone();
                     after.extend(start..end);

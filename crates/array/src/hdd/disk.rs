@@ -1,8 +1,10 @@
 //! A disk: serves one request at a time, reads ahead and destages between them.
 //!
-//! * `run` brings the disk to an instant: requests that have ended are reported, the next begins where the
-//!   last has ended, and a piece is destaged where the disk would otherwise have idled *before* that
-//!   instant. A request that comes at the instant itself is therefore served first.
+//! * `run` brings the disk to an instant: the request that is served takes its steps, the next begins where
+//!   it ends, and a piece is destaged where the mechanism would otherwise have idled *before* that instant.
+//!   A request that comes at the instant itself therefore comes first.
+//! * Destaging begins while no read waits or is served, except from the buffer, and no write passes the
+//!   cache by; or when a write finds no room, or a flush comes.
 //! * A read-ahead is not a sequence of events. Its front is known at the instant it last was looked at, and
 //!   brought up to date when a request, a piece or the caller comes.
 //! * A request that finds the disk idle begins at once, also if others come at the same instant.
@@ -10,32 +12,39 @@
 //! Invariants: while requests wait one is being served; instants of service never decrease; once queue and
 //! list of the ended have reached their size nothing is allocated.
 
+mod background;
+mod requests;
+
 use std::collections::VecDeque;
 
+use self::background::ReadAhead;
 use super::buffer::Buffer;
 use super::cache::Dirty;
 use super::geometry::{SECTOR_BYTES, Track};
-use super::mechanism::{Mechanism, Passage, Run};
+use super::mechanism::Mechanism;
 use super::parameters::{Options, Overhead, ParameterError, Parameters, Power};
 use super::queue::{Queue, Waiting};
 use super::statistics::Statistics;
 use super::{Completion, Op, Request, RequestError, Time};
 
-/// A read-ahead, running or stopped at its limit.
+/// What the request that is served waits for.
 #[derive(Debug, Clone, Copy)]
-struct ReadAhead {
-    /// The segment it fills.
-    segment: usize,
-    /// The next sector.
-    next: u64,
-    /// From when on the mechanism is at work on it: the end of the sector before, or a new start.
-    since: Time,
-    /// The sector at which it stops.
-    limit: u64,
-    /// Behind the last sector that was asked for.
-    consumed: u64,
-    /// Counted as busy up to here.
-    counted: Time,
+enum Stage {
+    /// Its end, which is known.
+    Ending,
+    /// The controller or room in the write cache, for these sectors.
+    Entering { lba: u64, end: u64 },
+    /// The controller or an empty write cache.
+    Draining,
+}
+
+/// The request that is served.
+#[derive(Debug, Clone, Copy)]
+struct Serving {
+    id: u64,
+    /// Its next step.
+    at: Time,
+    stage: Stage,
 }
 
 /// A hard disk.
@@ -51,7 +60,7 @@ pub struct Hdd {
     power: Option<Power>,
 
     queue: Queue,
-    serving: Option<Completion>,
+    serving: Option<Serving>,
     ended: VecDeque<Completion>,
     /// The present.
     now: Time,
@@ -62,8 +71,12 @@ pub struct Hdd {
     buffer: Buffer,
     read_ahead: Option<ReadAhead>,
     dirty: Dirty,
+    /// Since when something is dirty, if anything is.
+    dirty_since: Time,
     /// The end of the last piece that was destaged.
     destaged_at: Time,
+    /// From when on no request has needed the mechanism.
+    quiet_since: Time,
 
     statistics: Statistics,
     busy_until: Time,
@@ -98,10 +111,12 @@ impl Hdd {
             buffer: Buffer::new(buffer.segments, buffer.segment_sectors),
             read_ahead: None,
             dirty: Dirty::new(parameters.write_cache),
+            dirty_since: 0,
             destaged_at: 0,
+            quiet_since: 0,
             statistics: Statistics::default(),
             busy_until: 0,
-            last_end: 0,
+            last_end: u64::MAX,
         })
     }
 
@@ -133,6 +148,7 @@ impl Hdd {
     /// When the request is not within the disk, or its time before the present or too late.
     pub fn submit(&mut self, time: Time, id: u64, request: Request) -> Result<(), RequestError> {
         request.check(self.capacity, time, self.now)?;
+        self.now = time;
         self.run(time);
         self.queue.push(id, time, request);
         if self.serving.is_none() {
@@ -141,15 +157,17 @@ impl Hdd {
         Ok(())
     }
 
-    /// When the next request ends, if any is under way.
+    /// The next step of what is under way, if anything is: a request may end there. Advancing to it makes
+    /// progress.
     pub fn next_event(&self) -> Option<Time> {
-        let ended = self.ended.front().or(self.serving.as_ref());
-        ended.map(|completion| completion.at)
+        let ended = self.ended.front().map(|completion| completion.at);
+        ended.or(self.serving.map(|serving| serving.at))
     }
 
     /// Lets time pass to `until` and appends what has ended by then to `done`, in order of time.
     pub fn advance(&mut self, until: Time, done: &mut Vec<Completion>) {
-        self.run(until);
+        self.now = self.now.max(until);
+        self.run(self.now);
         self.settle(self.now);
         done.extend(self.ended.drain(..));
     }
@@ -161,6 +179,7 @@ impl Hdd {
     /// As [`Hdd::submit`], and when submitted requests are under way.
     pub fn serve(&mut self, time: Time, request: Request) -> Result<Time, RequestError> {
         request.check(self.capacity, time, self.now)?;
+        self.now = time;
         self.run(time);
         if self.serving.is_some() {
             let waiting = 1 + self.queue.len();
@@ -168,60 +187,51 @@ impl Hdd {
         }
         self.queue.push(0, time, request);
         self.begin_next(time.max(self.idle_since));
-        if let Some(served) = self.serving.take() {
-            self.idle_since = served.at;
+        while let Some(serving) = self.serving {
+            self.run(serving.at);
         }
+        self.ended.pop_back();
         Ok(self.idle_since)
     }
 
     /// Brings the disk to an instant.
     fn run(&mut self, until: Time) {
-        self.now = self.now.max(until);
         loop {
-            if let Some(served) = self.serving {
-                if served.at > until {
-                    return;
-                }
+            let step = self.serving.map_or(until, |serving| serving.at.min(until));
+            if self.destage_before(step) {
+                continue;
+            }
+            match self.serving {
+                Some(serving) if serving.at <= until => self.step(serving),
+                _ => return,
+            }
+        }
+    }
+
+    /// The request that is served takes its next step.
+    fn step(&mut self, serving: Serving) {
+        match serving.stage {
+            Stage::Ending => {
+                let Serving { id, at, .. } = serving;
                 self.serving = None;
-                self.idle_since = served.at;
-                self.ended.push_back(served);
-                self.begin_next(served.at);
-            } else if !self.destage_before(until) {
-                return;
+                self.idle_since = at;
+                self.ended.push_back(Completion { id, at });
+                self.begin_next(at);
             }
+            Stage::Entering { lba, end } => self.enter(serving, lba, end),
+            Stage::Draining => self.drain(serving),
         }
     }
 
-    /// Destages a piece if the disk has nothing better to do before this instant.
-    fn destage_before(&mut self, until: Time) -> bool {
-        if self.dirty.is_empty() {
-            return false;
-        }
-        let begin = self
-            .idle_since
-            .max(self.destaged_at)
-            .max(self.read_ahead_ends());
-        if begin >= until {
-            return false;
-        }
-        self.destage(begin);
-        true
-    }
-
-    /// When the read-ahead would stop by itself.
-    fn read_ahead_ends(&self) -> Time {
-        match self.read_ahead {
-            Some(ahead) if ahead.next < ahead.limit => {
-                let run = Run {
-                    lba: ahead.next,
-                    sectors: ahead.limit - ahead.next,
-                    write: false,
-                };
-                let passage = self.mechanism.pass(self.at, ahead.since, ahead.since, run);
-                passage.end
-            }
-            _ => 0,
-        }
+    /// The request that is served goes on at an instant.
+    fn go_on(&mut self, serving: Serving, at: Time, stage: Stage) {
+        self.occupy(serving.at, at);
+        self.statistics.service += at - serving.at;
+        self.serving = Some(Serving {
+            at,
+            stage,
+            ..serving
+        });
     }
 
     fn begin_next(&mut self, at: Time) {
@@ -236,15 +246,20 @@ impl Hdd {
         };
         self.settle(at);
         self.count(&request);
-        let end = match request.op {
-            Op::Read => self.read(at, request.lba, u64::from(request.sectors)),
-            Op::Write => self.write(at, request.lba, u64::from(request.sectors)),
-            Op::Flush => self.flush(at),
-        };
         self.statistics.queued += at - arrived;
-        self.statistics.service += end - at;
-        self.occupy(at, end);
-        self.serving = Some(Completion { id, at: end });
+        let sectors = u64::from(request.sectors);
+        let end = request.lba + sectors;
+        let (until, stage) = match request.op {
+            Op::Read => (self.read(at, request.lba, sectors), Stage::Ending),
+            Op::Write if self.write_back && self.dirty.can_hold(sectors) => {
+                let lba = request.lba;
+                (self.prepare(at), Stage::Entering { lba, end })
+            }
+            Op::Write => (self.write(at, request.lba, sectors), Stage::Ending),
+            Op::Flush => (self.prepare(at), Stage::Draining),
+        };
+        let serving = Serving { id, at, stage };
+        self.go_on(serving, until, stage);
     }
 
     fn count(&mut self, request: &Request) {
@@ -279,281 +294,5 @@ impl Hdd {
     /// How long so many sectors take on the bus.
     fn bus(&self, sectors: u64) -> Time {
         sectors * self.bus_sector / 1_000
-    }
-}
-
-/// Requests. Each returns when it ends.
-impl Hdd {
-    fn read(&mut self, at: Time, lba: u64, sectors: u64) -> Time {
-        let end = lba + sectors;
-        let looked = at + self.overhead.hit;
-        self.settle(looked);
-        let segment = self.buffer.find(lba);
-        if let Some(segment) = segment {
-            self.buffer.touch(segment);
-        }
-        let held = segment.filter(|&segment| self.buffer.end(segment) >= end);
-        if held.is_some() || self.dirty.holds(lba, end) {
-            if let Some(segment) = held {
-                self.consume(segment, end, looked);
-            }
-            self.statistics.buffer_hits += 1;
-            self.statistics.overhead += self.overhead.hit;
-            self.statistics.bus += self.bus(sectors);
-            return looked + self.bus(sectors);
-        }
-        let ready = at + self.overhead.read;
-        self.statistics.overhead += self.overhead.read;
-        self.settle(ready);
-        let on_media = match segment {
-            Some(segment) if self.is_filling(segment) => self.follow(ready, segment, end),
-            _ => self.fetch(ready, segment, lba, end),
-        };
-        let last = self.bus(1);
-        let done = (on_media + last).max(ready + self.bus(sectors));
-        self.statistics.bus += done - on_media.max(ready);
-        done
-    }
-
-    fn is_filling(&self, segment: usize) -> bool {
-        self.read_ahead
-            .is_some_and(|ahead| ahead.segment == segment)
-    }
-
-    /// Reads on with the segment that is being filled, up to `end`.
-    fn follow(&mut self, ready: Time, segment: usize, end: u64) -> Time {
-        let Some(ahead) = self.read_ahead else {
-            return ready;
-        };
-        if ahead.next >= end {
-            // It came while the controller was at work.
-            self.consume(segment, end, ready);
-            self.statistics.stream_hits += 1;
-            return ready;
-        }
-        let runs = ahead.next < ahead.limit;
-        let since = if runs { ahead.since } else { ready };
-        let run = Run {
-            lba: ahead.next,
-            sectors: end - ahead.next,
-            write: false,
-        };
-        let passage = self.mechanism.pass(self.at, since, since, run);
-        if runs {
-            self.statistics.stream_hits += 1;
-            self.statistics.stream += passage.end - ready;
-        } else {
-            self.account(&passage);
-        }
-        self.read_on(segment, end, &passage);
-        passage.end
-    }
-
-    /// Positions and reads what the segment does not hold, or everything without a segment.
-    fn fetch(&mut self, ready: Time, segment: Option<usize>, lba: u64, end: u64) -> Time {
-        let begin = self.claim(ready);
-        let (segment, from) = match segment {
-            Some(segment) => (Some(segment), self.buffer.end(segment)),
-            None => (self.buffer.replace(lba), lba),
-        };
-        let run = Run {
-            lba: from,
-            sectors: end - from,
-            write: false,
-        };
-        let passage = self.mechanism.pass(self.at, begin, begin, run);
-        self.account(&passage);
-        self.at = passage.at;
-        if let Some(segment) = segment {
-            self.buffer.touch(segment);
-            self.read_on(segment, end, &passage);
-        }
-        passage.end
-    }
-
-    fn write(&mut self, at: Time, lba: u64, sectors: u64) -> Time {
-        let ready = at + self.overhead.write;
-        self.statistics.overhead += self.overhead.write;
-        if !self.write_back || !self.dirty.can_hold(sectors) {
-            let begin = self.claim(ready);
-            let run = Run {
-                lba,
-                sectors,
-                write: true,
-            };
-            let data = ready + self.bus(1);
-            let passage = self.mechanism.pass(self.at, begin, data, run);
-            self.account(&passage);
-            self.at = passage.at;
-            return passage.end;
-        }
-        let mut room_at = ready;
-        self.forget_destaged(room_at);
-        while !self.dirty.has_room(lba, lba + sectors) {
-            self.occupy(at, room_at);
-            if self.destaged_at > room_at {
-                room_at = self.destaged_at;
-                self.forget_destaged(room_at);
-            } else {
-                room_at = self.destage(room_at);
-            }
-        }
-        self.dirty.insert(lba, lba + sectors);
-        self.statistics.cached_writes += 1;
-        self.statistics.held_up += room_at - ready;
-        self.statistics.bus += self.bus(sectors);
-        room_at + self.bus(sectors)
-    }
-
-    fn flush(&mut self, at: Time) -> Time {
-        let ready = at + self.overhead.write;
-        let mut clean_at = ready.max(self.destaged_at);
-        while !self.dirty.is_empty() {
-            self.occupy(at, clean_at);
-            self.destage(clean_at);
-            clean_at = self.destaged_at;
-        }
-        self.statistics.overhead += self.overhead.write;
-        self.statistics.held_up += clean_at - ready;
-        clean_at
-    }
-
-    fn account(&mut self, passage: &Passage) {
-        self.statistics.seek += passage.seek;
-        self.statistics.rotation += passage.rotation;
-        self.statistics.transfer += passage.transfer;
-        self.statistics.switch += passage.switch;
-    }
-}
-
-/// What the mechanism does by itself.
-impl Hdd {
-    /// Takes the mechanism for a request from this instant on; returns when it is at hand.
-    fn claim(&mut self, ready: Time) -> Time {
-        let begin = self.stop_read_ahead(ready).max(self.destaged_at);
-        self.statistics.held_up += begin - ready;
-        begin
-    }
-
-    /// Brings a piece of the write cache to the media, from this instant on or as soon as the mechanism is at
-    /// hand, and returns when that is. The piece is out of the list of runs then; its room is free at the end.
-    fn destage(&mut self, at: Time) -> Time {
-        let begin = self.stop_read_ahead(at);
-        self.forget_destaged(begin);
-        let Some((lba, sectors)) = self.dirty.take_piece() else {
-            return begin;
-        };
-        let run = Run {
-            lba,
-            sectors,
-            write: true,
-        };
-        let passage = self.mechanism.pass(self.at, begin, begin, run);
-        self.at = passage.at;
-        self.destaged_at = passage.end;
-        self.occupy(at, passage.end);
-        self.statistics.destages += 1;
-        self.statistics.destaged_sectors += sectors;
-        self.statistics.destaging += passage.end - begin;
-        begin
-    }
-
-    /// Frees the room of the piece that was destaged, if it is on the media.
-    fn forget_destaged(&mut self, now: Time) {
-        if self.destaged_at <= now {
-            self.dirty.left();
-        }
-    }
-
-    /// After a request has been read up to `end`: the mechanism reads on from there.
-    fn read_on(&mut self, segment: usize, end: u64, passage: &Passage) {
-        self.at = passage.at;
-        self.buffer.grow(segment, end);
-        self.read_ahead = Some(ReadAhead {
-            segment,
-            next: end,
-            since: passage.end,
-            limit: self.capacity.min(end + self.read_ahead_sectors),
-            consumed: end,
-            counted: passage.end,
-        });
-    }
-
-    /// A request took sectors up to `end` out of a segment. If that is being filled, the limit of the
-    /// read-ahead moves on; one that has stopped goes on once half of what it reads ahead is used up.
-    fn consume(&mut self, segment: usize, end: u64, now: Time) {
-        let Some(ahead) = &mut self.read_ahead else {
-            return;
-        };
-        if ahead.segment != segment {
-            return;
-        }
-        ahead.consumed = ahead.consumed.max(end);
-        let limit = self.capacity.min(ahead.consumed + self.read_ahead_sectors);
-        let stopped = ahead.next == ahead.limit;
-        if stopped && ahead.next - ahead.consumed <= self.read_ahead_sectors / 2 {
-            ahead.since = ahead.since.max(now);
-            ahead.counted = ahead.since;
-            ahead.limit = limit;
-        } else if !stopped {
-            ahead.limit = limit;
-        }
-    }
-
-    /// Brings the front of the read-ahead up to this instant.
-    fn settle(&mut self, now: Time) {
-        let Some(mut ahead) = self.read_ahead else {
-            return;
-        };
-        let geometry = &self.mechanism.geometry;
-        while ahead.next < ahead.limit {
-            let place = geometry.locate(ahead.next);
-            let ready = ahead.since + self.mechanism.moving(self.at, place.track, false);
-            let first = geometry.under_head(&place, ready);
-            if first >= now {
-                break;
-            }
-            let on_track = u64::from(place.sectors_per_track - place.sector);
-            let wanted = on_track.min(ahead.limit - ahead.next);
-            let slot = u64::from(place.slot);
-            let per_track = place.sectors_per_track;
-            let after_mark = geometry.begins(slot, per_track) + (now - first);
-            let passed = (geometry.ended(after_mark, per_track) - slot).min(wanted);
-            if passed == 0 {
-                break;
-            }
-            ahead.next += passed;
-            ahead.since = first + geometry.passing(&place, passed);
-            self.at = place.track;
-            if passed < wanted {
-                break;
-            }
-        }
-        self.buffer.grow(ahead.segment, ahead.next);
-        let until = match ahead.next < ahead.limit {
-            true => now,
-            false => now.min(ahead.since),
-        };
-        let from = ahead.counted;
-        ahead.counted = ahead.counted.max(until);
-        self.read_ahead = Some(ahead);
-        self.occupy(from, until);
-    }
-
-    /// Ends the read-ahead; the mechanism is at hand at the instant returned. A change of track under way
-    /// is finished.
-    fn stop_read_ahead(&mut self, now: Time) -> Time {
-        self.settle(now);
-        let Some(ahead) = self.read_ahead.take() else {
-            return now;
-        };
-        if ahead.next == ahead.limit {
-            return now;
-        }
-        let to = self.mechanism.geometry.locate(ahead.next).track;
-        let there = ahead.since + self.mechanism.moving(self.at, to, false);
-        self.at = to;
-        self.occupy(ahead.counted, there);
-        now.max(there)
     }
 }

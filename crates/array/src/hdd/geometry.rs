@@ -133,12 +133,6 @@ impl Geometry {
         slot * self.rotation / u64::from(sectors_per_track)
     }
 
-    /// How many slots of such a track have ended so long after an index mark.
-    #[inline]
-    pub fn ended(&self, after_mark: Time, sectors_per_track: u32) -> u64 {
-        ((after_mark + 1) * u64::from(sectors_per_track)).div_ceil(self.rotation) - 1
-    }
-
     /// The first instant not before `from` at which the place is under its head.
     #[inline]
     pub fn under_head(&self, place: &Place, from: Time) -> Time {
@@ -156,6 +150,17 @@ impl Geometry {
         let slot = u64::from(place.slot);
         self.begins(slot + sectors, place.sectors_per_track)
             - self.begins(slot, place.sectors_per_track)
+    }
+
+    /// How many sectors have passed after this time from the beginning of a place, which is at most a
+    /// rotation.
+    #[inline]
+    pub fn passed(&self, place: &Place, time: Time) -> u64 {
+        let slot = u64::from(place.slot);
+        let after_mark = self.begins(slot, place.sectors_per_track) + time;
+        // The slots that have ended so long after the mark.
+        let slots = (after_mark + 1) * u64::from(place.sectors_per_track);
+        slots.div_ceil(self.rotation) - 1 - slot
     }
 }
 
@@ -203,10 +208,13 @@ mod tests {
     fn slots_cover_a_rotation_and_are_counted_as_they_end() {
         let geometry = Geometry::new(997, 1, &[zone(1, 7, 0, 0)]);
         assert_eq!(geometry.begins(7, 7), 997);
-        for after_mark in 0..3_000 {
-            let ended = geometry.ended(after_mark, 7);
-            assert!(geometry.begins(ended, 7) <= after_mark);
-            assert!(geometry.begins(ended + 1, 7) > after_mark);
+        for lba in 0..7 {
+            let place = geometry.locate(lba);
+            for time in 0..=997 {
+                let passed = geometry.passed(&place, time);
+                assert!(geometry.passing(&place, passed) <= time);
+                assert!(geometry.passing(&place, passed + 1) > time);
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`disk`] | a disk: requests, queue, buffer, cache, mechanism, one after the other |
+//! | [`disk`] | a disk: its events; in `disk/` its requests, and what it does between them |
 //! | [`raid`] | RAID-0: an address map over several disks |
 //! | [`drives`] | named drives, each figure with its source |
 //! | [`parameters`] | what a disk is described by, and its check |

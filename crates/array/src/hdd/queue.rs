@@ -38,6 +38,7 @@ pub(super) struct Queue {
     scheduler: Scheduler,
     waiting: VecDeque<Waiting>,
     flushes: usize,
+    reads: usize,
     arrivals: u64,
     /// One more than where the last request began; 0 before the first.
     passed: u64,
@@ -50,6 +51,7 @@ impl Queue {
             scheduler,
             waiting: VecDeque::new(),
             flushes: 0,
+            reads: 0,
             arrivals: 0,
             passed: 0,
             downwards: false,
@@ -62,6 +64,7 @@ impl Queue {
 
     pub fn push(&mut self, id: u64, arrived: Time, request: Request) {
         self.flushes += usize::from(request.op == Op::Flush);
+        self.reads += usize::from(request.op == Op::Read);
         self.waiting.push_back(Waiting {
             id,
             arrived,
@@ -71,24 +74,29 @@ impl Queue {
         self.arrivals += 1;
     }
 
+    /// Whether a read waits.
+    pub fn has_reads(&self) -> bool {
+        self.reads > 0
+    }
+
     /// Takes the request to be served next. An empty queue does not turn the elevator.
     pub fn take(&mut self) -> Option<Waiting> {
         if self.waiting.is_empty() {
             return None;
         }
-        if self.scheduler == Scheduler::Fcfs {
-            let first = self.waiting.pop_front()?;
-            self.flushes -= usize::from(first.request.op == Op::Flush);
-            return Some(first);
-        }
-        let index = match self.flushes > 0 {
-            true => self.oldest(|waiting| waiting.request.op == Op::Flush),
-            false => self.elevator(),
+        let index = match self.scheduler {
+            Scheduler::Fcfs => Some(0),
+            _ if self.flushes > 0 => self.oldest(|waiting| waiting.request.op == Op::Flush),
+            _ => self.elevator(),
         }?;
-        let taken = self.waiting.swap_remove_back(index)?;
-        match taken.request.op {
-            Op::Flush => self.flushes -= 1,
-            Op::Read | Op::Write => self.passed = taken.request.lba + 1,
+        let taken = match index {
+            0 => self.waiting.pop_front(),
+            _ => self.waiting.swap_remove_back(index),
+        }?;
+        self.flushes -= usize::from(taken.request.op == Op::Flush);
+        self.reads -= usize::from(taken.request.op == Op::Read);
+        if taken.request.op != Op::Flush {
+            self.passed = taken.request.lba + 1;
         }
         Some(taken)
     }
@@ -159,6 +167,19 @@ mod tests {
         assert_eq!(order(Scheduler::Look, &lbas), [60, 90, 50, 40, 10]);
         assert_eq!(order(Scheduler::CLook, &lbas), [60, 90, 10, 40, 50]);
         assert_eq!(order(Scheduler::Look, &[50, 50]), [50, 50]);
+    }
+
+    /// Found against the stepped disk: each look into an empty queue turned the elevator.
+    #[test]
+    fn an_empty_queue_does_not_turn_the_elevator() {
+        let mut queue = Queue::new(Scheduler::Look);
+        queue.push(0, 0, Request::read(50, 1));
+        queue.take();
+        assert!(queue.take().is_none());
+        for lba in [40, 60] {
+            queue.push(lba, 0, Request::read(lba, 1));
+        }
+        assert_eq!(queue.take().map(|taken| taken.id), Some(60));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Seeded random numbers, and a host that keeps a disk busy.
 
-use flashlore_array::hdd::{Completion, Hdd, Options, Request, Scheduler, Time, drives};
+use flashlore_array::hdd::{
+    Completion, Hdd, Options, Parameters, Request, Scheduler, Time, drives,
+};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -52,4 +54,16 @@ pub fn keep_busy(
         in_flight -= done.len() - before;
     }
     done
+}
+
+/// Bytes a second of a zone that is read from end to end: its sectors, and the skew at each change of track.
+pub fn media_rate(parameters: &Parameters, zone: usize) -> f64 {
+    let zone = &parameters.zones[zone];
+    let (heads, per_track) = (
+        f64::from(parameters.heads),
+        f64::from(zone.sectors_per_track),
+    );
+    let skew = (heads - 1.0) * f64::from(zone.track_skew) + f64::from(zone.cylinder_skew);
+    let turns = heads + skew / per_track;
+    heads * per_track * 512.0 / (turns * parameters.rotation as f64) * 1e9
 }
