@@ -705,3 +705,83 @@ fn walk(rules: &DiskRules) -> Vec<Where> {
     places.truncate(rules.sectors as usize);
     places
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten sectors a track, a turn in 1000 ns, two heads, three cylinders.
+    fn rules() -> DiskRules {
+        DiskRules {
+            rotation: 1_000,
+            heads: 2,
+            zones: vec![(3, 10, 1, 2)],
+            sectors: 60,
+            reads: MoveRules {
+                seek: vec![0, 150, 250],
+                head_switch: 50,
+            },
+            writes: MoveRules {
+                seek: vec![0, 150, 250],
+                head_switch: 120,
+            },
+            overhead: (10, 20, 30),
+            bus_sector: 5_000,
+            buffer: (0, 0, 0),
+            cache: None,
+            order: Order::Arrival,
+        }
+    }
+
+    fn request(at: u64, kind: Kind, lba: u64, sectors: u64) -> Arrival {
+        Arrival {
+            at,
+            kind,
+            lba,
+            sectors,
+        }
+    }
+
+    #[test]
+    fn ends_are_those_counted_by_hand() {
+        let arrivals = [
+            // Sector 3 passes from 300 to 400, then 5 ns of bus.
+            request(0, Kind::Read, 3, 1),
+            // Ready at 425. Sectors 8 and 9 pass from 800 to 1000; head switch to 1050; sector 10 is in slot 1,
+            // 1100 to 1200; then 5 ns of bus.
+            request(405, Kind::Read, 8, 3),
+            // Cylinder 1 from head 1: ready at 1335, there at 1485. Sector 20 is in slot 3: 2300 to 2400.
+            request(1_305, Kind::Write, 20, 1),
+            // Ready at 2430, there at 2550. Sector 30 is in slot 4: 3400 to 3500.
+            request(2_400, Kind::Write, 30, 1),
+        ];
+        let outcome = simulate(&rules(), &arrivals, 5_000);
+        assert_eq!(
+            outcome.ends,
+            [Some(405), Some(1_205), Some(2_400), Some(3_500)]
+        );
+        assert_eq!(outcome.busy, 405 + 800 + 1_095 + 1_100);
+    }
+
+    #[test]
+    fn what_was_read_ahead_and_what_was_cached_is_at_hand() {
+        let with_buffers = DiskRules {
+            buffer: (1, 10, 4),
+            cache: Some((4, 2, 4)),
+            ..rules()
+        };
+        let arrivals = [
+            request(0, Kind::Read, 0, 1),
+            // Sector 0 passes at 1000 to 1100 (ready at 20); 1 to 4 are read ahead until 1500.
+            request(1_600, Kind::Read, 1, 4),
+            // In the cache at 1830, its data 20 ns later; destaged when the read-ahead has ended.
+            request(1_800, Kind::Write, 30, 4),
+            request(1_900, Kind::Flush, 0, 0),
+        ];
+        let outcome = simulate(&with_buffers, &arrivals, 9_000);
+        assert_eq!(outcome.ends[..3], [Some(1_105), Some(1_630), Some(1_850)]);
+        // Half of what was read ahead was used up at 1610, so sectors 5 to 8 pass until 2900. But the flush
+        // is ready at 1930, stops that, and moves to head 1 of cylinder 1 until 2080; slot 4 comes at 2400.
+        assert_eq!(outcome.ends[3], Some(2_800));
+    }
+}

@@ -1,6 +1,6 @@
 //! Named drives.
 //!
-//! Each figure has a mark: [P] published, [D] derived from published figures, [A] assumed. `docs/hdd.md`
+//! Each figure has a mark: `[P]` published, `[D]` derived from published figures, `[A]` assumed. `docs/hdd.md`
 //! names the documents and says how the derived ones were derived.
 
 use super::Time;
@@ -52,7 +52,7 @@ fn barracuda_7200_7() -> Parameters {
     Parameters {
         name: "barracuda-7200.7-160g",
         rotation: TURN_7200, // [P]
-        heads: 4,            // [P] 80 GB a platter
+        heads: 4,            // [D] 80 GB a platter
         // [D] Outer tracks from 58 MB/s sustained, cylinders from the capacity; [A] inner tracks.
         zones: zones(TURN_7200, 1057, 506, 99_995, 1_000_000, 1_000_000),
         sectors: 312_581_808, // [D] of 160 GB

@@ -69,8 +69,12 @@ pub enum SeekCurve {
         near: f64,
         /// `b` of the square root.
         root: f64,
-        /// The last cylinder of the square root.
+        /// The last distance of the square root, in cylinders.
         knee: f64,
+        /// Time at the knee.
+        far: f64,
+        /// Time of each further cylinder.
+        slope: f64,
     },
     /// Points (distance, nanoseconds) in order of distance, the first at distance 1.
     Measured(Vec<(u32, Time)>),
@@ -122,6 +126,8 @@ impl SeekCurve {
             near: first - root,
             root,
             knee,
+            far: first - root + root * knee.sqrt(),
+            slope: root / (2.0 * knee.sqrt()),
         }
     }
 
@@ -158,13 +164,12 @@ impl SeekCurve {
 
     fn exact(&self, distance: f64) -> f64 {
         match self {
-            SeekCurve::Fitted { near, root, knee } if distance <= *knee => {
-                near + root * distance.sqrt()
-            }
-            SeekCurve::Fitted { near, root, knee } => {
-                let at_knee = knee.sqrt();
-                near + root * (at_knee + (distance - knee) / (2.0 * at_knee))
-            }
+            SeekCurve::Fitted {
+                near, root, knee, ..
+            } if distance <= *knee => near + root * distance.sqrt(),
+            SeekCurve::Fitted {
+                knee, far, slope, ..
+            } => far + slope * (distance - knee),
             SeekCurve::Measured(points) => between(points, distance),
         }
     }
@@ -233,7 +238,10 @@ mod tests {
     #[test]
     fn a_fitted_curve_is_a_square_root_that_goes_over_into_a_line() {
         let curve = SeekCurve::fit(TIMES, 10_000).expect("a curve");
-        let SeekCurve::Fitted { near, root, knee } = curve else {
+        let SeekCurve::Fitted {
+            near, root, knee, ..
+        } = curve
+        else {
             panic!("not fitted");
         };
         assert!(knee > 1.0 && knee < 9_999.0);

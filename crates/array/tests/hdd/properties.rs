@@ -280,6 +280,35 @@ fn a_write_ends_in_the_cache_and_a_flush_when_the_media_have_it() {
     );
 }
 
+/// Found against the stepped disk: what a disk did before a cached write, and before a write that waits for
+/// room, was not counted.
+#[test]
+fn a_disk_that_never_rests_is_busy_all_the_time() {
+    let options = Options {
+        write_back: true,
+        ..Options::default()
+    };
+    let mut disk = drive("barracuda-7200.7-160g", options);
+    let end = disk.serve(0, Request::read(1_000_000, 8)).expect("a read");
+    // The disk still reads ahead.
+    let write = end + 1_000_000;
+    let end = disk.serve(write, Request::write(9, 8)).expect("a write");
+    disk.advance(end, &mut Vec::new());
+    assert_eq!(disk.statistics().busy, end);
+
+    for name in drives::NAMES {
+        let mut disk = drive(name, options);
+        let capacity = disk.capacity();
+        let done = keep_busy(&mut disk, 4, 2_000, mixed(10, capacity));
+        let end = done.last().expect("a completion").at;
+        assert_eq!(disk.statistics().busy, end, "{name}");
+        assert!(
+            disk.statistics().held_up > 0,
+            "{name}: nothing waited for room"
+        );
+    }
+}
+
 #[test]
 fn an_idle_disk_destages_by_itself() {
     let options = Options {
