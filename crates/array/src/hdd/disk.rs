@@ -293,6 +293,6 @@ impl Hdd {
 
     /// How long so many sectors take on the bus.
     fn bus(&self, sectors: u64) -> Time {
-        sectors * self.bus_sector / 1_000
+        sectors.saturating_mul(self.bus_sector) / 1_000
     }
 }

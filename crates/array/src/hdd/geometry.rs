@@ -30,7 +30,7 @@ pub struct Zone {
 
 /// One track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Track {
+pub(super) struct Track {
     /// Counted from the outermost.
     pub cylinder: u32,
     /// The surface.
@@ -39,7 +39,7 @@ pub struct Track {
 
 /// Where a sector lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(super) struct Place {
     /// Its track.
     pub track: Track,
     /// Its number along the track.
@@ -59,11 +59,10 @@ struct Zoned {
 
 /// The places of a disk.
 #[derive(Debug, Clone)]
-pub struct Geometry {
+pub(super) struct Geometry {
     rotation: Time,
     heads: u32,
     zones: Vec<Zoned>,
-    cylinders: u32,
 }
 
 impl Geometry {
@@ -81,23 +80,11 @@ impl Geometry {
             first_cylinder += zone.cylinders;
             zoned
         });
-        let zones = zones.collect();
         Geometry {
             rotation,
             heads,
-            zones,
-            cylinders: first_cylinder,
+            zones: zones.collect(),
         }
-    }
-
-    /// Duration of a rotation in nanoseconds.
-    pub fn rotation(&self) -> Time {
-        self.rotation
-    }
-
-    /// Cylinders of all zones.
-    pub fn cylinders(&self) -> u32 {
-        self.cylinders
     }
 
     /// Where this sector lies, which must be one of the disk's.

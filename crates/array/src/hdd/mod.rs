@@ -9,12 +9,12 @@
 //! | [`raid`] | RAID-0: an address map over several disks |
 //! | [`drives`] | named drives, each figure with its source |
 //! | [`parameters`] | what a disk is described by, and its check |
-//! | [`geometry`] | where a sector lies, and its angle |
 //! | [`seek`] | seek time by distance, fitted or measured |
 //! | [`queue`] | which waiting request is next |
 //! | [`cache`] | the write cache |
 //! | [`statistics`] | what a disk has done |
-//! | `mechanism`, `buffer` | passing sectors; segments of the track buffer |
+//! | `geometry`, `mechanism` | where a sector lies, and its angle; how sectors are passed |
+//! | `buffer` | segments of the track buffer |
 //!
 //! Flow of a request: queue, controller, then buffer, write cache or mechanism, then bus. One request at a
 //! time is served. Between requests the mechanism reads ahead or destages; a request that needs it ends a
@@ -26,7 +26,7 @@ mod buffer;
 pub mod cache;
 pub mod disk;
 pub mod drives;
-pub mod geometry;
+mod geometry;
 mod mechanism;
 pub mod parameters;
 pub mod queue;

@@ -124,13 +124,19 @@ pub enum ParameterError {
 }
 
 impl Parameters {
-    /// Cylinders that hold the sectors of the drive.
+    /// Cylinders that hold the sectors of the drive; all there are if they are too few.
     pub fn cylinders(&self) -> u32 {
-        Geometry::new(self.rotation, self.heads, &self.zones)
-            .locate(self.sectors - 1)
-            .track
-            .cylinder
-            + 1
+        let (mut cylinders, mut left) = (0, self.sectors);
+        for zone in &self.zones {
+            let held = geometry::sectors(self.heads, zone);
+            if left <= held {
+                let cylinder = held / u64::from(zone.cylinders.max(1));
+                return cylinders + left.div_ceil(cylinder.max(1)) as u32;
+            }
+            left -= held;
+            cylinders += zone.cylinders;
+        }
+        cylinders
     }
 
     /// Checks the description and makes what moves.

@@ -50,7 +50,8 @@ pub fn keep_busy(
         let before = done.len();
         now = disk.next_event().expect("a request under way");
         disk.advance(now, &mut done);
-        assert!(done.len() > before, "an event without a completion");
+        let step = disk.next_event().is_none_or(|next| next > now);
+        assert!(step || done.len() > before, "an event without progress");
         in_flight -= done.len() - before;
     }
     done
