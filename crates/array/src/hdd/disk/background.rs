@@ -42,20 +42,21 @@ impl Hdd {
         begin < until
     }
 
-    /// When the read-ahead would stop by itself.
+    /// When the read-ahead stops by itself, or has stopped.
     fn read_ahead_ends(&self) -> Time {
-        match self.read_ahead {
-            Some(ahead) if ahead.next < ahead.limit => {
-                let run = Run {
-                    lba: ahead.next,
-                    sectors: ahead.limit - ahead.next,
-                    write: false,
-                };
-                let passage = self.mechanism.pass(self.at, ahead.since, ahead.since, run);
-                passage.end
-            }
-            _ => 0,
+        let Some(ahead) = self.read_ahead else {
+            return 0;
+        };
+        if ahead.next == ahead.limit {
+            return ahead.since;
         }
+        let run = Run {
+            lba: ahead.next,
+            sectors: ahead.limit - ahead.next,
+            write: false,
+        };
+        let passage = self.mechanism.pass(self.at, ahead.since, ahead.since, run);
+        passage.end
     }
 
     /// Takes the mechanism for a request from this instant on; returns when it is at hand.
