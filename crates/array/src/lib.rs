@@ -1,0 +1,14 @@
+//! Arrays of a fast and a slow medium that look at what they store.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`element`] | what every such array does, and who listens to what it asks of its media |
+//! | [`error`] | what can go wrong |
+//! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
+
+pub mod element;
+pub mod error;
+pub mod icash;
+
+pub use element::{Element, Observer};
+pub use error::ArrayError;
