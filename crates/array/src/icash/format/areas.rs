@@ -1,0 +1,76 @@
+//! Where everything lies, in blocks of 4096 bytes from the begin of its medium.
+
+use crate::icash::format::superblock::Shape;
+use crate::icash::format::{root, table};
+use crate::icash::parameters::BLOCK_BYTES;
+
+/// Copies of the superblock at the begin of each medium.
+pub const SUPERBLOCKS: u64 = 2;
+
+/// The areas of the slow medium; on the fast one the data blocks follow the superblocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Areas {
+    /// The two roots.
+    pub roots: u64,
+    /// Blocks of one root.
+    pub root_blocks: u64,
+    /// The table: two copies of each page, side by side.
+    pub table: u64,
+    /// Pages of the table.
+    pub table_pages: u64,
+    /// The log.
+    pub log: u64,
+    /// The blocks' native places.
+    pub home: u64,
+    /// Blocks the slow medium has at least.
+    pub slow_blocks: u64,
+    /// Blocks the fast medium has at least.
+    pub fast_blocks: u64,
+}
+
+impl Areas {
+    /// Those of an array of this shape.
+    pub fn of(shape: &Shape) -> Self {
+        let table_pages = shape.blocks().div_ceil(table::ENTRIES as u64);
+        let root_blocks = root::bytes_of(table_pages).div_ceil(BLOCK_BYTES as u64);
+        let roots = SUPERBLOCKS;
+        let table = roots + 2 * root_blocks;
+        let log = table + 2 * table_pages;
+        let home = log + u64::from(shape.log_segments) * u64::from(shape.segment_blocks);
+        Areas {
+            roots,
+            root_blocks,
+            table,
+            table_pages,
+            log,
+            home,
+            slow_blocks: home + shape.blocks(),
+            fast_blocks: SUPERBLOCKS + u64::from(shape.slots),
+        }
+    }
+
+    /// Byte at which a data block begins on the fast medium.
+    pub fn slot(slot: u32) -> u64 {
+        (SUPERBLOCKS + u64::from(slot)) * BLOCK_BYTES as u64
+    }
+
+    /// Byte at which a block's native place begins on the slow medium.
+    pub fn home_of(&self, block: u32) -> u64 {
+        (self.home + u64::from(block)) * BLOCK_BYTES as u64
+    }
+
+    /// Byte at which a block of the log begins.
+    pub fn log_block(&self, block: u32) -> u64 {
+        (self.log + u64::from(block)) * BLOCK_BYTES as u64
+    }
+
+    /// Byte at which a copy of a page of the table begins.
+    pub fn table_page(&self, page: u32, copy: u8) -> u64 {
+        (self.table + 2 * u64::from(page) + u64::from(copy)) * BLOCK_BYTES as u64
+    }
+
+    /// Byte at which the root of a checkpoint begins.
+    pub fn root(&self, checkpoint: u64) -> u64 {
+        (self.roots + checkpoint % 2 * self.root_blocks) * BLOCK_BYTES as u64
+    }
+}

@@ -1,0 +1,20 @@
+//! What the tests of I-CASH share.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `draw.rs` | seeded draws |
+//! | `pages.rs` | values, and the pages that stand for them |
+//! | `setup.rs` | small arrays of all kinds |
+//! | `history.rs` | operations, and how they are drawn |
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+pub mod draw;
+pub mod history;
+pub mod pages;
+pub mod setup;
+
+pub use draw::Draw;
+pub use history::{Op, operations};
+pub use pages::{Value, page};
+pub use setup::Setup;
