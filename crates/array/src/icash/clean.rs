@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use crate::element::Device;
 use crate::error::ArrayError;
-use crate::icash::commit::Extra;
+use crate::icash::commit::{Extra, place_of};
 use crate::icash::format::block::{RECORD_BYTES, ROOM};
-use crate::icash::format::{Block, RecordKind, Shape};
+use crate::icash::format::{Block, Record, RecordKind, Shape};
 use crate::icash::log::Unpacked;
 use crate::icash::parameters::{BLOCK_BYTES, Options};
 use crate::icash::place::LogPlace;
@@ -140,35 +140,45 @@ impl ICash {
             let Some(parsed) = Block::parse(block, self.tag, number) else {
                 continue;
             };
-            let mut whole = position;
+            let mut whole = blocks[position + 1..].iter();
             for (record, offset) in &parsed.records {
-                let mut at = LogPlace {
-                    block: number,
+                let content = match record.kind {
+                    RecordKind::Whole => whole.next().copied(),
+                    _ => Some(record.payload),
+                };
+                let at = LogPlace {
+                    // Whole blocks follow in the order of their records.
+                    block: match record.kind {
+                        RecordKind::Whole => first + (blocks.len() - whole.len() - 1) as u32,
+                        _ => number,
+                    },
                     offset: offset % BLOCK_BYTES as u16,
                     bytes: record.payload.len() as u16,
                 };
-                if record.kind == RecordKind::Whole {
-                    whole += 1;
-                    at.block = first + whole as u32;
-                }
-                let content = blocks
-                    .get(whole)
-                    .filter(|_| record.kind == RecordKind::Whole);
-                let payload = content.copied().unwrap_or(record.payload);
-                let live_block = self.live_block(record.lba, record.kind, record.slot, at);
-                if let Some(block) = live_block.filter(|block| seen.insert(*block)) {
-                    live.push(Unpacked {
-                        block,
-                        lba: record.lba,
-                        kind: record.kind,
-                        slot: record.slot,
-                        crc: self.table.get(block).crc,
-                        payload: payload.to_vec(),
-                    });
-                }
+                let moved = content.and_then(|content| self.moved(record, at, content));
+                live.extend(moved.filter(|moved| seen.insert(moved.block)));
             }
         }
         live
+    }
+
+    /// The record to be written again, if it counts and its block has nothing unrecorded. A whole content that does
+    /// not hold stays where it is.
+    fn moved(&self, record: &Record<'_>, at: LogPlace, content: &[u8]) -> Option<Unpacked> {
+        let block = self.addresses.block(record.lba).ok()?;
+        let place = place_of(record.kind, record.slot, at);
+        let entry = self.table.get(block);
+        let counts =
+            place.log().is_some() && entry.place == place && !self.unrecorded.contains(&block);
+        let holds = record.kind != RecordKind::Whole || crc32fast::hash(content) == entry.crc;
+        (counts && holds).then(|| Unpacked {
+            block,
+            lba: record.lba,
+            kind: record.kind,
+            slot: record.slot,
+            crc: entry.crc,
+            payload: content.to_vec(),
+        })
     }
 
     /// Reads what can be read of a range; the rest are zeros.
@@ -179,15 +189,6 @@ impl ICash {
                 block.fill(0);
             }
         }
-    }
-
-    /// The block of a record, if its durable content is in it and it has nothing unrecorded.
-    fn live_block(&self, lba: u64, kind: RecordKind, slot: u32, at: LogPlace) -> Option<u32> {
-        let block = self.addresses.block(lba).ok()?;
-        let place = super::commit::place_of(kind, slot, at);
-        let is_in_log = place.log().is_some();
-        let counts = is_in_log && self.table.get(block).place == place;
-        (counts && !self.unrecorded.contains(&block)).then_some(block)
     }
 }
 

@@ -216,6 +216,7 @@ impl Recovered {
             tag: self.tag,
             segments: shape.log_segments,
             segment_blocks: shape.segment_blocks,
+            epoch: self.root.epoch,
         };
         let areas = self.areas;
         let mut read = |block: u32, bytes: &mut [u8]| {

@@ -8,7 +8,7 @@
 //! | `history.rs` | operations, and how they are drawn |
 //! | `power.rs` | two media whose power is cut
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
 pub mod draw;
 pub mod history;

@@ -43,6 +43,8 @@ pub struct LogShape {
     pub segments: u32,
     /// Blocks of one.
     pub segment_blocks: u32,
+    /// The opening that wrote the root. What another one began behind it does not count.
+    pub epoch: u32,
 }
 
 impl LogShape {
@@ -70,6 +72,7 @@ impl LogShape {
             let belongs = block.head.index == index
                 && block.head.previous == previous
                 && block.head.group > previous
+                && block.head.group >> 32 == self.epoch.into()
                 && block.head.group == *group.get_or_insert(block.head.group)
                 && head.position + block.whole < self.segment_blocks
                 && block.head.next_segment < self.segments
@@ -111,7 +114,7 @@ fn collect(
             bytes: record.payload.len() as u16,
         };
         if record.kind == RecordKind::Whole {
-            at.block = next_whole;
+            (at.block, at.offset) = (next_whole, 0);
             if !read(next_whole, &mut content) || crc32fast::hash(&content) != record.crc {
                 return false;
             }
@@ -126,4 +129,127 @@ fn collect(
         });
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::icash::log::pack::{Group, Packed, Unpacked, pack};
+
+    const SHAPE: LogShape = LogShape {
+        tag: 5,
+        segments: 12,
+        segment_blocks: 4,
+        epoch: 3,
+    };
+
+    const HEAD: Head = Head {
+        segment: 7,
+        position: 2,
+        next: 1,
+    };
+
+    fn group(epoch: u64, number: u64, previous: u64) -> Group {
+        Group {
+            tag: SHAPE.tag,
+            group: epoch << 32 | number,
+            previous,
+            segment_blocks: SHAPE.segment_blocks,
+        }
+    }
+
+    /// A record for each length; one that is too long for a difference is a whole block.
+    fn records(lengths: &[usize]) -> Vec<Unpacked> {
+        let record = |(index, &length): (usize, &usize)| {
+            let is_whole = length > 2048;
+            let payload = vec![index as u8; if is_whole { BLOCK_BYTES } else { length }];
+            Unpacked {
+                block: index as u32,
+                lba: index as u64,
+                kind: if is_whole {
+                    RecordKind::Whole
+                } else {
+                    RecordKind::Alone
+                },
+                slot: 0,
+                crc: crc32fast::hash(&payload),
+                payload,
+            }
+        };
+        lengths.iter().enumerate().map(record).collect()
+    }
+
+    fn write(log: &mut BTreeMap<u32, Vec<u8>>, packed: &Packed) {
+        for (first, bytes) in &packed.writes {
+            for (number, block) in (*first..).zip(bytes.chunks(BLOCK_BYTES)) {
+                log.insert(number, block.to_vec());
+            }
+        }
+    }
+
+    fn next(log: &BTreeMap<u32, Vec<u8>>, head: Head, previous: u64) -> Option<FoundGroup> {
+        let mut read = |number: u32, bytes: &mut [u8]| {
+            let block = log.get(&number);
+            block
+                .inspect(|block| bytes.copy_from_slice(block))
+                .is_some()
+        };
+        SHAPE.next_group(head, previous, &mut read)
+    }
+
+    proptest! {
+        #[test]
+        fn a_group_is_found_whole_or_not_at_all(
+            lengths in prop::collection::vec(prop_oneof![3 => 3usize..300, 2 => 1500usize..2049, 1 => Just(4096usize)], 1..14),
+            lost: prop::sample::Index,
+        ) {
+            let free: BTreeSet<u32> = (2..7).chain(8..12).collect();
+            let records = records(&lengths);
+            let packed = pack(group(3, 1, 9), HEAD, &free, &records).expect("there is room");
+            let mut log = BTreeMap::new();
+            write(&mut log, &packed);
+            prop_assert_eq!(log.len(), packed.blocks as usize);
+            let found = next(&log, HEAD, 9).expect("it is there");
+            prop_assert_eq!((found.group, found.head), (3 << 32 | 1, packed.head));
+            prop_assert_eq!(found.records.len(), records.len());
+            for ((found, record), &at) in found.records.iter().zip(&records).zip(&packed.places) {
+                prop_assert_eq!((found.kind, found.lba, found.crc), (record.kind, record.lba, record.crc));
+                prop_assert_eq!(found.at, at);
+                let block = &log[&at.block];
+                let start = usize::from(at.offset);
+                prop_assert_eq!(&block[start..start + record.payload.len()], &record.payload[..]);
+            }
+            prop_assert!(next(&log, HEAD, 8).is_none(), "it follows another group");
+            let numbers: Vec<u32> = log.keys().copied().collect();
+            log.remove(lost.get(&numbers));
+            prop_assert!(next(&log, HEAD, 9).is_none(), "a block is lost");
+        }
+    }
+
+    #[test]
+    fn a_group_of_another_opening_does_not_count() {
+        let packed = pack(group(2, 1, 9), HEAD, &BTreeSet::new(), &records(&[50])).unwrap();
+        let mut log = BTreeMap::new();
+        write(&mut log, &packed);
+        assert!(next(&log, HEAD, 9).is_none());
+    }
+
+    #[test]
+    fn a_group_finds_no_room_when_no_segment_is_free() {
+        let lengths = [2000; 9];
+        assert!(pack(group(3, 1, 9), HEAD, &BTreeSet::new(), &records(&lengths)).is_none());
+        assert!(
+            pack(
+                group(3, 1, 9),
+                HEAD,
+                &BTreeSet::from([3, 4]),
+                &records(&lengths)
+            )
+            .is_some()
+        );
+    }
 }
