@@ -35,10 +35,11 @@ impl ICash {
             head: self.space.head,
             copies,
         };
-        let offset = self.areas.root(number);
-        let bytes = root.encode(self.tag, offset);
+        let offset = self.areas.root(number, 0);
+        let bytes = root.encode_twice(self.tag, &self.areas);
         if let Err(error) = self.media.write(Device::Slow, offset, &bytes) {
             self.make_void(offset)?;
+            self.make_void(self.areas.root(number, 1))?;
             return Err(error.into());
         }
         self.sync(Device::Slow)?;

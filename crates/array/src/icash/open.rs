@@ -66,7 +66,9 @@ pub fn create(
             media.write(device, copy * BLOCK_BYTES as u64, &ZEROS)?;
         }
     }
-    media.write(Device::Slow, areas.root(0), &ZEROS)?;
+    for copy in 0..2 {
+        media.write(Device::Slow, areas.root(0, copy), &ZEROS)?;
+    }
     let root = Root {
         checkpoint: 1,
         epoch: 0,
@@ -78,8 +80,11 @@ pub fn create(
         },
         copies: vec![0; areas.table_pages as usize],
     };
-    let offset = areas.root(1);
-    media.write(Device::Slow, offset, &root.encode(tag, offset))?;
+    media.write(
+        Device::Slow,
+        areas.root(1, 0),
+        &root.encode_twice(tag, &areas),
+    )?;
     media.sync(Device::Slow)?;
     media.sync(Device::Fast)?;
     for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {
@@ -161,8 +166,8 @@ pub(super) fn recover(media: &mut Media) -> Result<Recovered, ArrayError> {
 
 fn newest_root(media: &mut Media, areas: &Areas, tag: u64) -> Result<Root, ArrayError> {
     let mut newest: Option<Root> = None;
-    for number in 0..2 {
-        let offset = areas.root(number);
+    for (number, copy) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let offset = areas.root(number, copy);
         let mut bytes = vec![0; areas.root_blocks as usize * BLOCK_BYTES];
         if media.read(Device::Slow, offset, &mut bytes).is_err() {
             continue;
@@ -175,7 +180,7 @@ fn newest_root(media: &mut Media, areas: &Areas, tag: u64) -> Result<Root, Array
         };
         newest = root.filter(is_newer).or(newest);
     }
-    newest.ok_or_else(|| ArrayError::Damaged("neither of the two roots holds".into()))
+    newest.ok_or_else(|| ArrayError::Damaged("no copy of the two roots holds".into()))
 }
 
 fn load_table(
@@ -227,6 +232,8 @@ impl Recovered {
         while let Some(group) = log.next_group(self.head, self.group, &mut read) {
             self.take(&group)?;
         }
+        log.must_be_the_end(self.head, self.group, &mut read)
+            .map_err(ArrayError::Damaged)?;
         let head = self.head;
         if head.segment.max(head.next) >= log.segments || head.segment == head.next {
             return Err(ArrayError::Damaged(format!(

@@ -10,9 +10,9 @@ pub const SUPERBLOCKS: u64 = 2;
 /// The areas of the slow medium; on the fast one the data blocks follow the superblocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Areas {
-    /// The two roots.
+    /// The two roots, each twice.
     pub roots: u64,
-    /// Blocks of one root.
+    /// Blocks of one copy of a root.
     pub root_blocks: u64,
     /// The table: two copies of each page, side by side.
     pub table: u64,
@@ -34,7 +34,7 @@ impl Areas {
         let table_pages = shape.blocks().div_ceil(table::ENTRIES as u64);
         let root_blocks = root::bytes_of(table_pages).div_ceil(BLOCK_BYTES as u64);
         let roots = SUPERBLOCKS;
-        let table = roots + 2 * root_blocks;
+        let table = roots + 4 * root_blocks;
         let log = table + 2 * table_pages;
         let home = log + u64::from(shape.log_segments) * u64::from(shape.segment_blocks);
         Areas {
@@ -69,8 +69,8 @@ impl Areas {
         (self.table + 2 * u64::from(page) + u64::from(copy)) * BLOCK_BYTES as u64
     }
 
-    /// Byte at which the root of a checkpoint begins.
-    pub fn root(&self, checkpoint: u64) -> u64 {
-        (self.roots + checkpoint % 2 * self.root_blocks) * BLOCK_BYTES as u64
+    /// Byte at which a copy (0 or 1) of the root of a checkpoint begins. The copies follow each other.
+    pub fn root(&self, checkpoint: u64, copy: u64) -> u64 {
+        (self.roots + (checkpoint % 2 * 2 + copy) * self.root_blocks) * BLOCK_BYTES as u64
     }
 }

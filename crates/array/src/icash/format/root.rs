@@ -1,5 +1,6 @@
 //! Where a recovery begins: which copies of the table's pages count, and where the log goes on behind them.
 
+use crate::icash::format::areas::Areas;
 use crate::icash::format::bytes::{get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
 
@@ -61,6 +62,14 @@ impl Root {
             bytes[COPIES_AT + page / PAGES_IN_BYTE] |= copy << (2 * (page % PAGES_IN_BYTE));
         }
         seal(&mut bytes, MAGIC, offset);
+        bytes
+    }
+
+    /// The bytes of both copies, as they follow each other from the place of the first one on. Rot of one of them
+    /// does no harm.
+    pub fn encode_twice(&self, tag: u64, areas: &Areas) -> Vec<u8> {
+        let mut bytes = self.encode(tag, areas.root(self.checkpoint, 0));
+        bytes.extend(self.encode(tag, areas.root(self.checkpoint, 1)));
         bytes
     }
 

@@ -98,6 +98,43 @@ impl LogShape {
     }
 }
 
+impl LogShape {
+    /// Looks behind the last group that was found, at the rest of its segment and the next one, for a block that
+    /// follows a later group: a group is begun only after the one before was durable, so that one has rotted.
+    ///
+    /// # Errors
+    /// A sentence that says which group is missing.
+    pub fn must_be_the_end(
+        &self,
+        head: Head,
+        last: u64,
+        read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+    ) -> Result<(), String> {
+        let rest = head.position..self.segment_blocks;
+        let rest = rest.map(|position| (head.segment, position));
+        let next = (0..self.segment_blocks).map(|position| (head.next, position));
+        let mut bytes = vec![0; BLOCK_BYTES];
+        for (segment, position) in rest
+            .chain(next)
+            .filter(|(segment, _)| *segment < self.segments)
+        {
+            let number = segment * self.segment_blocks + position;
+            let block = read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number));
+            let Some(Some(Block { head, .. })) = block else {
+                continue;
+            };
+            if head.group >> 32 == u64::from(self.epoch) && head.previous > last {
+                return Err(format!(
+                    "group {:#x} of the log was durable and does not hold: block {number} of the log follows it, the \
+                     last one found is {last:#x}",
+                    head.previous
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Adds the records of a block; false if the content of one does not follow it.
 fn collect(
     block: &Block<'_>,
