@@ -11,19 +11,23 @@ mod support;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use flashlore_array::Element;
-use flashlore_array::icash::{Counters, ICash};
+use flashlore_array::icash::{Counters, ICash, SlowAlone};
+use flashlore_array::{ArrayError, Element};
+use flashlore_medium::MemoryMedium;
 use support::{Draw, Op, Power, Setup, Trouble, Value, operations, page};
 
 /// Bytes of the fast and the slow medium.
 type Images = (Vec<u8>, Vec<u8>);
 
-/// The states that may be found: those after each operation from the last sure one on.
+/// The states after each operation. From the last sure one on they may be found; from the last one that is sure to
+/// be at home on, the slow medium alone may hold them.
 #[derive(Clone)]
 struct Oracle {
     states: Vec<Vec<Value>>,
     sure: usize,
+    home: usize,
 }
 
 impl Oracle {
@@ -31,6 +35,7 @@ impl Oracle {
         Oracle {
             states: vec![state],
             sure: 0,
+            home: 0,
         }
     }
 
@@ -48,21 +53,35 @@ impl Oracle {
         self.sure = self.states.len() - 1;
     }
 
-    /// The newest allowed state that an element holds.
-    fn matching(&self, element: &mut ICash, setup: &Setup) -> Result<Vec<Value>, String> {
-        let mut candidates: Vec<&Vec<Value>> = self.states[self.sure..].iter().collect();
+    /// The newest of the states from `first` on that is what is read.
+    fn matching(
+        &self,
+        first: usize,
+        setup: &Setup,
+        mut read: impl FnMut(u64, &mut [u8; 4096]) -> Result<(), ArrayError>,
+    ) -> Result<usize, String> {
+        let mut candidates: Vec<usize> = (first..self.states.len()).collect();
         for block in 0..setup.blocks() {
             let mut found = [0; 4096];
-            let read = element.read(setup.lba(block), &mut found);
-            read.map_err(|error| format!("block {block}: {error}"))?;
-            candidates.retain(|state| page(state[block]) == found);
+            let result = read(setup.lba(block), &mut found);
+            result.map_err(|error| format!("block {block}: {error}"))?;
+            candidates.retain(|&state| page(self.states[state][block]) == found);
             if candidates.is_empty() {
                 return Err(format!(
-                    "no state since the last flush fits block {block} and those before"
+                    "no allowed state fits block {block} and those before"
                 ));
             }
         }
-        Ok(candidates[candidates.len() - 1].clone())
+        Ok(candidates[candidates.len() - 1])
+    }
+
+    /// What may be found once a state was: it alone. The slow medium may be behind it.
+    fn recovered(&self, state: usize) -> Oracle {
+        Oracle {
+            states: self.states[..=state].to_vec(),
+            sure: state,
+            home: self.home.min(state),
+        }
     }
 }
 
@@ -81,6 +100,8 @@ struct Tally {
     written_home: u64,
     references: u64,
     released: u64,
+    batches: u64,
+    alone: u64,
 }
 
 struct Search {
@@ -92,7 +113,9 @@ struct Search {
 impl Search {
     /// Runs operations until the end or until something fails. What was acknowledged is noted.
     fn run(&self, element: &mut ICash, ops: &[Op], oracle: &mut Oracle) {
+        let mut batches = 0;
         for &op in ops {
+            let before = oracle.states.len() - 1;
             let done = match op {
                 Op::Write(block, value) => {
                     let written = element.write(self.setup.lba(block), &page(value));
@@ -109,6 +132,11 @@ impl Search {
                 }
                 Op::Flush => element.flush().map(|()| oracle.flushed()),
             };
+            // A batch took all that was before this operation.
+            if element.counters().batches > batches {
+                batches = element.counters().batches;
+                oracle.home = before;
+            }
             if done.is_err() {
                 return;
             }
@@ -186,14 +214,17 @@ impl Search {
         element
             .verify()
             .unwrap_or_else(|error| panic!("after {how}: {error}"));
-        let found = oracle.matching(&mut element, &self.setup);
+        let found = oracle.matching(oracle.sure, &self.setup, |lba, page| {
+            element.read(lba, page)
+        });
         let state = found.unwrap_or_else(|error| panic!("after {how}: {error}"));
         drop(element);
+        self.slow_alone(&images.1, oracle, how);
         if depth == 0 {
             return;
         }
         // What one opening found every later one finds: what was given up does not come back.
-        let oracle = &Oracle::new(state);
+        let oracle = &oracle.recovered(state);
         if self.draw.chance(25) {
             self.tally.openings_cut += 1;
             let cut = Trouble::CutBoth(self.draw.between(1, opening_calls.max(1)));
@@ -220,6 +251,20 @@ impl Search {
         }
     }
 
+    /// With ordered write-back the slow medium alone holds one state, too.
+    fn slow_alone(&mut self, slow: &[u8], oracle: &Oracle, how: &str) {
+        let slow = Arc::new(MemoryMedium::from_bytes(slow.to_vec()));
+        let opened = SlowAlone::open(slow);
+        if self.setup.shape.journal_blocks == 0 {
+            assert!(opened.is_err(), "it is not ordered");
+            return;
+        }
+        self.tally.alone += 1;
+        let mut alone = opened.unwrap_or_else(|error| panic!("after {how}, alone: {error}"));
+        let found = oracle.matching(oracle.home, &self.setup, |lba, page| alone.read(lba, page));
+        found.unwrap_or_else(|error| panic!("after {how}, alone: {error}"));
+    }
+
     fn note(&mut self, counters: &Counters) {
         let tally = &mut self.tally;
         tally.groups += counters.groups;
@@ -228,6 +273,7 @@ impl Search {
         tally.written_home += counters.written_home;
         tally.references += counters.scan_references;
         tally.released += counters.references_released;
+        tally.batches += counters.batches;
     }
 }
 
@@ -270,6 +316,8 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("blocks written home", tally.written_home),
         ("references", tally.references),
         ("references released", tally.released),
+        ("batches", tally.batches),
+        ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
         ("lives that went on", tally.went_on),
     ] {

@@ -166,6 +166,7 @@ fn long_histories_reach_everything_many_times() {
     reached("cleaned", |c| c.cleaned);
     reached("moved", |c| c.moved);
     reached("cleaned home", |c| c.cleaned_home);
+    reached("batch", |c| c.batches);
 }
 
 /// Six pairs of a reference and an associate, and RAM for the differences of three.
@@ -179,7 +180,10 @@ fn differences_of_references_leave_ram_when_there_are_no_others() {
     setup.options = Options::new(40, 128);
     setup.options.scan_every = 12;
     setup.options.flush_blocks = 1;
-    setup.shape.log_segments = setup.options.least_log_segments(setup.shape.segment_blocks);
+    setup.shape.journal_blocks = 0;
+    setup.shape.log_segments = setup
+        .options
+        .least_log_segments(setup.shape.segment_blocks, 0);
     let mut pair = Pair::new(setup);
     let value = |family: usize, version: usize| (family << 16 | version) as Value;
     for family in 1..=6 {

@@ -29,6 +29,7 @@ impl ICash {
         self.check_unrecorded()?;
         self.check_users()?;
         self.pool.check()?;
+        self.check_away()?;
         self.check_log()
     }
 
@@ -164,6 +165,21 @@ impl ICash {
             if users.holder.is_none() && (users.is_base() || named[slot].is_some() && !waits) {
                 return Err(format!("data block {slot} is held by nobody: {users:?}"));
             }
+        }
+        Ok(())
+    }
+
+    /// Which blocks are not at home.
+    fn check_away(&self) -> Result<(), String> {
+        let is_ordered = self.shape.journal_blocks > 0;
+        let blocks =
+            (0..self.table.len()).filter(|&block| is_ordered && self.table.get(block).is_away());
+        let away: BTreeSet<u32> = blocks.collect();
+        if away != self.away {
+            return Err(format!(
+                "away from home are {away:?}, counted are {:?}",
+                self.away
+            ));
         }
         Ok(())
     }

@@ -20,9 +20,9 @@ use crate::icash::state::ICash;
 const AHEAD: u32 = 2;
 
 /// Segments that must be free before a request.
-fn reserve(segment_blocks: u32, options: &Options) -> u32 {
+fn reserve(segment_blocks: u32, journal_blocks: u32, options: &Options) -> u32 {
     // Two blocks in sequence hold more than one block's worth of records; a request adds at most a whole block.
-    let homes = options.write_back_batch * RECORD_BYTES / ROOM + 1;
+    let homes = options.write_back_batch.max(journal_blocks as usize) * RECORD_BYTES / ROOM + 1;
     let blocks = 2 * u64::from(options.flush_blocks) + homes as u64 + 6;
     // One block of a segment may stay empty. One segment more for the reserved one, and two for a step of cleaning.
     let segments = blocks.div_ceil(u64::from(segment_blocks).saturating_sub(1).max(1)) + 3;
@@ -30,16 +30,17 @@ fn reserve(segment_blocks: u32, options: &Options) -> u32 {
 }
 
 impl Options {
-    /// Segments, each of so many blocks, that a log must have for an element to be opened with these options.
-    pub fn least_log_segments(&self, segment_blocks: u32) -> u32 {
+    /// Segments, each of so many blocks, that a log must have for an element to be opened with these options, if its
+    /// journal has so many blocks.
+    pub fn least_log_segments(&self, segment_blocks: u32, journal_blocks: u32) -> u32 {
         // Besides the reserve the head, the segment reserved behind it, and two that can be cleaned.
-        reserve(segment_blocks, self) + AHEAD + 4
+        reserve(segment_blocks, journal_blocks, self) + AHEAD + 4
     }
 }
 
 /// Refuses options that need more reserve than the log has room for.
 pub(super) fn validate(shape: &Shape, options: &Options) -> Result<(), ArrayError> {
-    let needed = options.least_log_segments(shape.segment_blocks);
+    let needed = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
     if needed > shape.log_segments {
         return Err(ArrayError::Shape(format!(
             "a log of {} segments of {} blocks is too small for flushes of {} blocks, expected {needed} segments",
@@ -53,7 +54,11 @@ impl ICash {
     /// Makes enough segments of the log free, if there are not.
     pub(super) fn keep_room(&mut self) -> Result<(), ArrayError> {
         self.refuse_if_stopped()?;
-        let reserve = reserve(self.shape.segment_blocks, &self.options);
+        let reserve = reserve(
+            self.shape.segment_blocks,
+            self.shape.journal_blocks,
+            &self.options,
+        );
         let has_room = |space: &super::log::Space, least: u32| space.free().len() >= least as usize;
         if self.space.needed().len() as u32 > self.shape.log_segments / 2 {
             self.take_checkpoint()?;

@@ -71,6 +71,8 @@ pub struct Counters {
     pub moved: u64,
     /// Blocks that cleaning wrote home.
     pub cleaned_home: u64,
+    /// Batches of ordered write-back.
+    pub batches: u64,
     /// Work in the background that failed. What it was for is tried again.
     pub background_failures: u64,
 }

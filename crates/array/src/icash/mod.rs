@@ -19,6 +19,8 @@
 //! | `scan.rs` | which blocks become references and associates |
 //! | `replacement.rs` | the three replacements |
 //! | `write_back.rs` | blocks go home |
+//! | `ordered.rs` | blocks go home in batches that are one state |
+//! | `slow_alone.rs` | what the slow medium alone holds after that |
 //! | `commit.rs` | groups of the log: what makes a state durable |
 //! | `clean.rs` | room in the log |
 //! | `checkpoint.rs` | the table made durable |
@@ -37,6 +39,7 @@ pub mod parameters;
 pub mod place;
 pub mod segments;
 pub mod signature;
+pub mod slow_alone;
 pub mod state;
 
 mod blocks;
@@ -47,6 +50,7 @@ mod commit;
 mod content;
 mod log;
 mod media;
+mod ordered;
 mod pool;
 mod read;
 mod replacement;
@@ -60,4 +64,5 @@ pub use counters::{Counters, Memory, States};
 pub use format::{Machine, Shape};
 pub use open::{bytes_needed, create};
 pub use parameters::{Compression, Options, Similarity, TooBig};
+pub use slow_alone::SlowAlone;
 pub use state::ICash;

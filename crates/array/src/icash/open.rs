@@ -85,6 +85,7 @@ pub fn create(
         areas.root(1, 0),
         &root.encode_twice(tag, &areas),
     )?;
+    media.write(Device::Slow, areas.journal * BLOCK_BYTES as u64, &ZEROS)?;
     media.sync(Device::Slow)?;
     media.sync(Device::Fast)?;
     for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {
@@ -336,6 +337,7 @@ impl ICash {
         let mut element = ICash::assemble(media, recovered, options, epoch);
         element.use_places();
         element.write_checkpoint()?;
+        element.finish_batch()?;
         Ok(element)
     }
 
@@ -355,6 +357,8 @@ impl ICash {
             trimmed: Default::default(),
             unrecorded: Default::default(),
             unrecorded_bytes: 0,
+            away: Default::default(),
+            is_copying: false,
             epoch,
             group: recovered.group,
             groups_begun: 0,
@@ -374,6 +378,7 @@ impl ICash {
         for block in 0..self.table.len() {
             let place = self.table.get(block).place;
             self.use_place(block, &place);
+            self.note_away(block);
         }
         for slot in 0..self.pool.len() {
             let users = self.pool.users(slot);

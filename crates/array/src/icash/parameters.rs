@@ -60,6 +60,9 @@ pub const SPARE_SEGMENTS: u32 = BLOCK_SEGMENTS;
 /// Fewest data blocks.
 pub const LEAST_SLOTS: u32 = 4;
 
+/// Fewest images of a journal.
+pub const LEAST_JOURNAL: u32 = 8;
+
 /// Where new content goes that has no short difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TooBig {

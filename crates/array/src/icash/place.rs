@@ -92,6 +92,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether the native place, zeros if it was never written, holds something else.
+    pub fn is_away(&self) -> bool {
+        match self.place {
+            Place::Home => false,
+            Place::Zero => self.has_home,
+            _ => true,
+        }
+    }
+
     /// That of a block never written.
     pub const ZERO: Entry = Entry {
         place: Place::Zero,

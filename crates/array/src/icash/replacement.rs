@@ -21,6 +21,7 @@ impl ICash {
             self.counters.own_flushes += 1;
         }
         self.keep_room()?;
+        self.keep_within_journal()?;
         while self.blocks.left() < SPARE_VIRTUAL_BLOCKS {
             self.replace_virtual_block()?;
             self.keep_room()?;

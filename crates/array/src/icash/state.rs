@@ -53,6 +53,10 @@ pub struct ICash {
     pub(super) heatmap: Heatmap,
     pub(super) trimmed: BTreeSet<u32>,
     pub(super) unrecorded: BTreeSet<u32>,
+    /// With ordered write-back the blocks whose durable content is not at home.
+    pub(super) away: BTreeSet<u32>,
+    /// Whether the last batch may not be at home completely.
+    pub(super) is_copying: bool,
     /// Bytes the records of all of them will take.
     pub(super) unrecorded_bytes: u64,
     pub(super) epoch: u32,
@@ -274,6 +278,7 @@ impl ICash {
         };
         self.use_place(block, &place);
         self.table.set(block, entry);
+        self.note_away(block);
         if let Some((log, bytes)) = old.place.log() {
             self.space.remove_live(log, bytes);
         }

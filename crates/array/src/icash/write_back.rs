@@ -15,7 +15,7 @@ use crate::icash::place::Place;
 use crate::icash::state::ICash;
 
 /// Blocks that are next to each other and written at once, at most.
-const LONGEST_RUN: usize = 256;
+pub(super) const LONGEST_RUN: usize = 256;
 
 /// Contents of consecutive blocks.
 #[derive(Default)]
@@ -26,9 +26,16 @@ struct Run {
 }
 
 impl ICash {
-    /// Writes blocks home and makes that durable. A block that cannot be read or written stays where it is and is
-    /// marked as stuck.
+    /// Writes blocks home and makes that durable: these, or with ordered write-back all that are not there. A block
+    /// that cannot be read or written stays where it is and is marked as stuck.
     pub(super) fn write_back(&mut self, blocks: &BTreeSet<u32>) -> Result<(), ArrayError> {
+        match self.shape.journal_blocks {
+            0 => self.write_back_some(blocks),
+            _ => self.write_back_all(),
+        }
+    }
+
+    fn write_back_some(&mut self, blocks: &BTreeSet<u32>) -> Result<(), ArrayError> {
         let is_at_home = |block: &u32| self.table.get(*block).place == Place::Home;
         if blocks
             .iter()
@@ -74,14 +81,14 @@ impl ICash {
         }
     }
 
-    fn write_home(&mut self, block: u32, bytes: &[u8]) -> bool {
+    pub(super) fn write_home(&mut self, block: u32, bytes: &[u8]) -> bool {
         let offset = self.areas.home_of(block);
         self.media.write(Device::Slow, offset, bytes).is_ok()
     }
 
     /// Marks what cannot be replaced because a block cannot be read or written: its virtual block, or the reference
     /// that its durable difference needs.
-    fn stick(&mut self, block: u32) {
+    pub(super) fn stick(&mut self, block: u32) {
         self.counters.background_failures += 1;
         if let Some(id) = self.blocks.find(block) {
             self.blocks.get_mut(id).is_stuck = true;

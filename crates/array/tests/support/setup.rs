@@ -56,11 +56,18 @@ impl Setup {
             }
         }
         let segment_blocks = draw.between(3, 12) as u32;
+        let journal_blocks = if draw.chance(25) {
+            draw.between(8, 40) as u32
+        } else {
+            0
+        };
         let shape = Shape {
             machines,
             slots,
-            log_segments: options.least_log_segments(segment_blocks) + draw.below(6) as u32,
+            log_segments: options.least_log_segments(segment_blocks, journal_blocks)
+                + draw.below(6) as u32,
             segment_blocks,
+            journal_blocks,
         };
         Setup { shape, options }
     }

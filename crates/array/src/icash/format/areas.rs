@@ -1,5 +1,6 @@
 //! Where everything lies, in blocks of 4096 bytes from the begin of its medium.
 
+use crate::icash::format::journal::heads_of;
 use crate::icash::format::superblock::Shape;
 use crate::icash::format::{root, table};
 use crate::icash::parameters::BLOCK_BYTES;
@@ -18,6 +19,10 @@ pub struct Areas {
     pub table: u64,
     /// Pages of the table.
     pub table_pages: u64,
+    /// The journal of ordered write-back: heads, then images.
+    pub journal: u64,
+    /// Blocks of the journal's heads.
+    pub journal_heads: u64,
     /// The log.
     pub log: u64,
     /// The blocks' native places.
@@ -35,13 +40,17 @@ impl Areas {
         let root_blocks = root::bytes_of(table_pages).div_ceil(BLOCK_BYTES as u64);
         let roots = SUPERBLOCKS;
         let table = roots + 4 * root_blocks;
-        let log = table + 2 * table_pages;
+        let journal_heads = heads_of(shape.journal_blocks);
+        let journal = table + 2 * table_pages;
+        let log = journal + journal_heads + u64::from(shape.journal_blocks);
         let home = log + u64::from(shape.log_segments) * u64::from(shape.segment_blocks);
         Areas {
             roots,
             root_blocks,
             table,
             table_pages,
+            journal,
+            journal_heads,
             log,
             home,
             slow_blocks: home + shape.blocks(),
@@ -62,6 +71,11 @@ impl Areas {
     /// Byte at which a block of the log begins.
     pub fn log_block(&self, block: u32) -> u64 {
         (self.log + u64::from(block)) * BLOCK_BYTES as u64
+    }
+
+    /// Byte at which an image of the journal begins.
+    pub fn image(&self, number: u32) -> u64 {
+        (self.journal + self.journal_heads + u64::from(number)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which a copy of a page of the table begins.

@@ -8,12 +8,14 @@
 //! | `root.rs` | where a recovery begins |
 //! | `table.rs` | pages of places |
 //! | `block.rs` | blocks of the log with their records |
+//! | `journal.rs` | the heads of a batch of blocks on their way home |
 //!
 //! Parsing takes any bytes whatever: it gives a structure or nothing, and never panics.
 
 pub mod areas;
 pub mod block;
 pub(crate) mod bytes;
+pub mod journal;
 pub mod root;
 pub mod superblock;
 pub mod table;

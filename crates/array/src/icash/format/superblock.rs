@@ -2,7 +2,7 @@
 
 use crate::error::ArrayError;
 use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
-use crate::icash::parameters::{BLOCK_BYTES, LEAST_SLOTS};
+use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
 
 const MAGIC: &[u8; 4] = b"FLIC";
 const VERSION: u32 = 1;
@@ -29,6 +29,9 @@ pub struct Shape {
     pub log_segments: u32,
     /// Blocks of a segment of the log.
     pub segment_blocks: u32,
+    /// Images of the journal of ordered write-back: the most blocks that may not be at home. 0 if blocks are
+    /// written home in any order.
+    pub journal_blocks: u32,
 }
 
 impl Shape {
@@ -43,6 +46,10 @@ impl Shape {
     /// A sentence that names the size.
     pub fn validate(&self) -> Result<(), ArrayError> {
         let log_blocks = u64::from(self.log_segments) * u64::from(self.segment_blocks);
+        let journal = match self.journal_blocks {
+            0 => LEAST_JOURNAL,
+            blocks => blocks,
+        };
         let rules = [
             (
                 "virtual machines",
@@ -70,6 +77,12 @@ impl Shape {
                 1 << 16,
             ),
             ("blocks of the log", log_blocks, 1, u64::from(u32::MAX)),
+            (
+                "blocks of the journal, unless none,",
+                journal.into(),
+                LEAST_JOURNAL.into(),
+                u64::from(u32::MAX),
+            ),
         ];
         for (what, found, least, most) in rules {
             if !(least..=most).contains(&found) {
@@ -116,7 +129,7 @@ impl Superblock {
             shape.slots,
             shape.log_segments,
             shape.segment_blocks,
-            0,
+            shape.journal_blocks,
             shape.machines.len() as u32,
         ];
         for (index, number) in numbers.iter().enumerate() {
@@ -158,6 +171,7 @@ impl Superblock {
             slots: get_u32(bytes, 32),
             log_segments: get_u32(bytes, 36),
             segment_blocks: get_u32(bytes, 40),
+            journal_blocks: get_u32(bytes, 44),
         };
         shape.validate().map_err(|error| error.to_string())?;
         Ok(Superblock {
