@@ -84,6 +84,16 @@ impl Addresses {
         self.block(lba(machine, address.into())).ok()
     }
 
+    /// The blocks of a machine.
+    ///
+    /// # Errors
+    /// There is no such machine.
+    pub fn blocks_of(&self, machine: u8) -> Result<std::ops::Range<u32>, ArrayError> {
+        let first = self.block(lba(machine, 0))?;
+        let (position, _) = self.place(first);
+        Ok(first..first + self.machines[position].blocks)
+    }
+
     /// The error that a block cannot be read.
     pub fn unreadable(&self, block: u32, source: ContentError) -> ArrayError {
         let (machine, address) = split(self.lba(block));

@@ -173,12 +173,12 @@ impl VirtualBlocks {
     }
 
     /// From the one accessed last to the oldest.
-    pub fn from_head(&self) -> impl Iterator<Item = (Id, &Virtual)> {
+    pub fn newest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
         self.walk(self.head, |v| v.older)
     }
 
     /// From the oldest to the one accessed last.
-    pub fn from_tail(&self) -> impl Iterator<Item = (Id, &Virtual)> {
+    pub fn oldest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
         self.walk(self.tail, |v| v.newer)
     }
 
@@ -234,7 +234,7 @@ impl VirtualBlocks {
         let mut count = 0;
         let mut addressed = 0;
         let mut stamp = u64::MAX;
-        for (id, found) in self.from_head() {
+        for (id, found) in self.newest_first() {
             count += 1;
             if count > self.len() || found.stamp >= stamp {
                 return Err(format!("the LRU list is not in order at {found:?}"));
@@ -247,7 +247,7 @@ impl VirtualBlocks {
                 }
             }
         }
-        let backwards = self.from_tail().take(count as usize + 1).count();
+        let backwards = self.oldest_first().take(count as usize + 1).count();
         if count != self.len() || backwards != count as usize || addressed != self.of_block.len() {
             return Err(format!(
                 "the LRU list has {count} virtual blocks forwards, {backwards} backwards, {addressed} with an \

@@ -19,7 +19,7 @@ impl ICash {
         self.heatmap.check()?;
         let chains = self
             .blocks
-            .from_head()
+            .newest_first()
             .filter_map(|(_, v)| match v.content {
                 Content::Held(_, chain) => Some(chain),
                 _ => None,
@@ -35,7 +35,7 @@ impl ICash {
 
     /// Each virtual block by itself, and its reference.
     fn check_states(&self) -> Result<(), String> {
-        for (id, v) in self.blocks.from_head() {
+        for (id, v) in self.blocks.newest_first() {
             if let Some(slot) = v.slot
                 && self.pool.users(slot).holder != Some(id)
             {
@@ -95,7 +95,7 @@ impl ICash {
     fn check_unrecorded(&self) -> Result<(), String> {
         let mut blocks = self.trimmed.clone();
         let mut bytes = (RECORD_BYTES * self.trimmed.len()) as u64;
-        for (_, v) in self.blocks.from_head() {
+        for (_, v) in self.blocks.newest_first() {
             bytes += u64::from(v.unrecorded);
             let payload = match v.content {
                 Content::Held(_, chain) => chain.bytes(),
@@ -141,7 +141,7 @@ impl ICash {
                 dependents[base as usize].insert(block);
             }
         }
-        for (id, v) in self.blocks.from_head() {
+        for (id, v) in self.blocks.newest_first() {
             if let Some(slot) = v.slot {
                 holders[slot as usize] = Some(id);
             }

@@ -19,6 +19,7 @@
 //! | `scan.rs` | which blocks become references and associates |
 //! | `replacement.rs` | the three replacements |
 //! | `write_back.rs` | blocks go home |
+//! | `image.rs` | the image of a new virtual machine, as differences from another's |
 //! | `ordered.rs` | blocks go home in batches that are one state |
 //! | `slow_alone.rs` | what the slow medium alone holds after that |
 //! | `commit.rs` | groups of the log: what makes a state durable |
@@ -34,6 +35,7 @@ pub mod addresses;
 pub mod counters;
 pub mod format;
 pub mod heatmap;
+pub mod image;
 pub mod open;
 pub mod parameters;
 pub mod place;
@@ -62,6 +64,7 @@ mod write_back;
 pub use addresses::lba;
 pub use counters::{Counters, Memory, States};
 pub use format::{Machine, Shape};
+pub use image::Image;
 pub use open::{bytes_needed, create};
 pub use parameters::{Compression, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;

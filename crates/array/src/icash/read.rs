@@ -218,7 +218,7 @@ impl ICash {
                 !self.is_reference(*id)
                     && (needs_virtual || matches!(found.content, Content::Held(..)))
             };
-            let victim = self.blocks.from_tail().find(is_victim).map(|(id, _)| id);
+            let victim = self.blocks.oldest_first().find(is_victim).map(|(id, _)| id);
             match victim {
                 Some(id) if self.is_droppable(id) => self.drop_virtual(id),
                 _ => return false,

@@ -140,7 +140,7 @@ impl ICash {
     /// The blocks of a virtual block and of the oldest others that are only in their data blocks.
     fn oldest_to_write_home(&self, id: Id) -> BTreeSet<u32> {
         let with_it = self.blocks.get(id).block.into_iter();
-        let others = self.blocks.from_tail().filter(|(other, found)| {
+        let others = self.blocks.oldest_first().filter(|(other, found)| {
             !found.is_stuck && !self.is_reference(*other) && self.needs_home(*other)
         });
         let others = others.filter_map(|(_, found)| found.block);
@@ -176,7 +176,7 @@ impl ICash {
 
     /// The virtual block nearest to the tail that is as wanted.
     fn oldest(&self, wanted: impl Fn(Id, &Virtual) -> bool) -> Option<Id> {
-        let mut oldest = self.blocks.from_tail();
+        let mut oldest = self.blocks.oldest_first();
         oldest
             .find(|(id, found)| wanted(*id, found))
             .map(|(id, _)| id)

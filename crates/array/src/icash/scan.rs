@@ -109,7 +109,7 @@ impl ICash {
     fn candidates(&mut self) -> (References, Vec<Candidate>) {
         self.learn_signatures();
         let mut found: Vec<(Candidate, bool)> = Vec::new();
-        for (id, v) in self.blocks.from_head().take(self.options.scan_blocks) {
+        for (id, v) in self.blocks.newest_first().take(self.options.scan_blocks) {
             let (Some(signature), false) = (v.signature, self.base_of(id).is_some()) else {
                 continue;
             };
@@ -144,7 +144,7 @@ impl ICash {
 
     /// Reads the data blocks of virtual blocks at the head of the list whose signature is not known yet.
     fn learn_signatures(&mut self) {
-        let head = self.blocks.from_head().take(self.options.scan_blocks);
+        let head = self.blocks.newest_first().take(self.options.scan_blocks);
         let unknown: Vec<(Id, u32)> = head
             .filter(|(_, found)| found.signature.is_none())
             .filter_map(|(id, found)| Some((id, found.slot?)))
@@ -213,7 +213,7 @@ impl ICash {
 
     /// References that lost their last associate and were written meanwhile get a data block with their content.
     fn give_former_references_data_blocks(&mut self) -> Result<(), ArrayError> {
-        let head = self.blocks.from_head().take(self.options.scan_blocks);
+        let head = self.blocks.newest_first().take(self.options.scan_blocks);
         let former = head.filter(|(id, found)| {
             let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.slot == Some(base));
             is_own && !self.is_reference(*id)

@@ -92,7 +92,7 @@ impl ICash {
     /// How many virtual blocks are in which state.
     pub fn states(&self) -> States {
         let mut states = States::default();
-        for (id, found) in self.blocks.from_head() {
+        for (id, found) in self.blocks.newest_first() {
             if self.is_reference(id) {
                 states.references += 1;
                 states.detached += u64::from(found.block.is_none());

@@ -30,6 +30,33 @@ impl ICash {
         let (signature, sketch) = self.signatures_of(page);
         let base = self.base_for(block, id, &signature, sketch.as_ref());
         let new = self.put(page, base)?;
+        self.take_new(block, id, new, page, (signature, sketch));
+        Ok(())
+    }
+
+    /// Gives a block content as a difference from a data block, if that is short.
+    pub(super) fn write_as_difference(&mut self, block: u32, page: &Page, base: u32) -> bool {
+        let Some((form, bytes)) = self.encode(page, Some(base)) else {
+            return false;
+        };
+        let Some(chain) = self.segments.store(&bytes) else {
+            return false;
+        };
+        let signatures = self.signatures_of(page);
+        let id = self.blocks.find(block);
+        self.take_new(block, id, New::Held(form, chain), page, signatures);
+        true
+    }
+
+    /// Lets a block hold content that was put somewhere.
+    fn take_new(
+        &mut self,
+        block: u32,
+        id: Option<Id>,
+        new: New,
+        page: &Page,
+        (signature, sketch): (Signature, Option<Sketch>),
+    ) {
         let id = self.virtual_for(block, id, &new);
         match new {
             New::Slot(slot) => {
@@ -50,7 +77,6 @@ impl ICash {
         }
         self.must_record(id);
         self.access(id);
-        Ok(())
     }
 
     /// Gives the content of a block up. A reference keeps what differences are based on, without an address.

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flashlore_delta::Page;
+
 use crate::element::Device;
 use crate::error::ArrayError;
 use crate::icash::commit::Extra;
@@ -23,6 +25,18 @@ struct Run {
     first: u32,
     bytes: Vec<u8>,
     crcs: Vec<u32>,
+}
+
+impl Run {
+    /// Whether a block's content can be appended.
+    fn takes(&self, block: u32) -> bool {
+        block == self.first + self.crcs.len() as u32 && self.crcs.len() < LONGEST_RUN
+    }
+
+    fn push(&mut self, page: &Page) {
+        self.bytes.extend_from_slice(page);
+        self.crcs.push(crc_of(page));
+    }
 }
 
 impl ICash {
@@ -53,16 +67,40 @@ impl ICash {
                 self.stick(block);
                 continue;
             };
-            let follows = block == run.first + run.crcs.len() as u32;
-            if !follows || run.crcs.len() == LONGEST_RUN {
+            if !run.takes(block) {
                 self.write_run(std::mem::take(&mut run), &mut homes);
                 run.first = block;
             }
-            run.bytes.extend_from_slice(&page);
-            run.crcs.push(crc_of(&page));
+            run.push(&page);
         }
         self.write_run(run, &mut homes);
         self.sync(Device::Slow)?;
+        self.counters.written_home += homes.len() as u64;
+        let moved = Vec::new();
+        self.commit_with(Extra { homes, moved })
+    }
+
+    /// Gives blocks new content at home, at once. They hold nothing durable and have no virtual blocks.
+    ///
+    /// # Errors
+    /// A medium failed: no block changed.
+    pub(super) fn write_new_home(&mut self, pages: &BTreeMap<u32, Page>) -> Result<(), ArrayError> {
+        let mut homes = BTreeMap::new();
+        let mut run = Run::default();
+        for (&block, page) in pages {
+            if !run.takes(block) {
+                self.write_run(std::mem::take(&mut run), &mut homes);
+                run.first = block;
+            }
+            run.push(page);
+        }
+        self.write_run(run, &mut homes);
+        self.sync(Device::Slow)?;
+        if homes.len() < pages.len() {
+            return Err(ArrayError::NoRoom(
+                "native places of an image cannot be written",
+            ));
+        }
         self.counters.written_home += homes.len() as u64;
         let moved = Vec::new();
         self.commit_with(Extra { homes, moved })

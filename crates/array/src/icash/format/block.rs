@@ -94,15 +94,21 @@ pub struct BlockBuilder {
     whole: u16,
 }
 
-impl BlockBuilder {
-    /// One without records.
-    pub fn new() -> Self {
+impl Default for BlockBuilder {
+    fn default() -> Self {
         BlockBuilder {
             bytes: vec![0; BLOCK_BYTES],
             end: RECORDS_AT,
             records: 0,
             whole: 0,
         }
+    }
+}
+
+impl BlockBuilder {
+    /// One without records.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Whether it has no record.
