@@ -116,7 +116,7 @@ fn a_block_is_compressed_by_itself_where_that_is_shorter() {
                 write(
                     &mut element,
                     address,
-                    &page(1 << 16 | (round * 40 + address) as u32 * 8 % 64 + 1),
+                    &page((1 << 16) | ((round * 40 + address) as u32 * 8 % 64 + 1)),
                 );
             }
         }

@@ -29,7 +29,7 @@
 //! | `check.rs` | every invariant recounted |
 //! | `counters.rs` | what it did, in numbers |
 //! | [`mod@format`] | the bytes |
-//! | [`log`] | the segments of the log, packing and replaying |
+//! | `log` | the segments of the log, packing and replaying |
 
 pub mod addresses;
 pub mod counters;

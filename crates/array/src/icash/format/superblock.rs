@@ -91,6 +91,10 @@ impl Shape {
                 )));
             }
         }
+        self.validate_machines()
+    }
+
+    fn validate_machines(&self) -> Result<(), ArrayError> {
         for (index, machine) in self.machines.iter().enumerate() {
             let twice = self.machines[..index]
                 .iter()
