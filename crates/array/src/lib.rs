@@ -5,9 +5,11 @@
 //! | [`element`] | what every such array does, and who listens to what it asks of its media |
 //! | [`error`] | what can go wrong |
 //! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
+//! | [`hdd`] | hard disks in simulated time, and RAID-0 over them |
 
 pub mod element;
 pub mod error;
+pub mod hdd;
 pub mod icash;
 
 pub use element::{Element, Observer};

@@ -16,6 +16,7 @@ pub mod curves;
 
 pub mod delta_ftl;
 pub mod des;
+pub mod disk;
 pub mod history;
 pub mod index;
 pub mod locality;
