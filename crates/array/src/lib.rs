@@ -6,11 +6,13 @@
 //! | [`error`] | what can go wrong |
 //! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
 //! | [`hdd`] | hard disks in simulated time, and RAID-0 over them |
+//! | [`timed`] | requests to an array in simulated time |
 
 pub mod element;
 pub mod error;
 pub mod hdd;
 pub mod icash;
+pub mod timed;
 
 pub use element::{Element, Observer};
 pub use error::ArrayError;
