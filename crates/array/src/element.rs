@@ -64,7 +64,8 @@ pub trait Observer: Send {
         let _ = (work, bytes);
     }
 
-    /// The host has its answer; what follows until the next request is work in the background.
+    /// The host has its answer; what follows until the next request is work in the background. It may be said more
+    /// than once of a request.
     fn begin_background(&mut self) {}
 }
 

@@ -262,6 +262,16 @@ fn an_observer_hears_every_operation_and_where_the_background_begins() {
 }
 
 #[test]
+fn an_element_may_move_to_another_thread() {
+    let mut element = open(options());
+    let moved = std::thread::spawn(move || {
+        write(&mut element, 3, &page(1 << 16));
+        element
+    });
+    holds(&mut moved.join().unwrap(), 3, &page(1 << 16));
+}
+
+#[test]
 fn budgets_are_kept_and_told() {
     let mut element = open(Options::new(104, 128));
     for address in 0..200 {

@@ -13,6 +13,7 @@ use crate::icash::clean;
 use crate::icash::commit::place_of;
 use crate::icash::content::ZEROS;
 use crate::icash::counters::Counters;
+use crate::icash::format::block::MOST_EPOCHS;
 use crate::icash::format::root::Head;
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
 use crate::icash::heatmap::Heatmap;
@@ -332,8 +333,12 @@ impl ICash {
         }
         options.validate(shape.slots)?;
         clean::validate(&shape, &options)?;
-        let epoch = recovered.root.epoch.checked_add(1);
-        let epoch = epoch.ok_or_else(|| ArrayError::Damaged("it was opened 2^32 times".into()))?;
+        let epoch = recovered.root.epoch.saturating_add(1);
+        if epoch >= MOST_EPOCHS {
+            let often =
+                format!("the array was opened {epoch} times, which is the most there can be");
+            return Err(ArrayError::Damaged(often));
+        }
         let mut element = ICash::assemble(media, recovered, options, epoch);
         element.use_places();
         element.write_checkpoint()?;

@@ -175,7 +175,7 @@ impl ICash {
                 next += 1;
                 copied.push(*image);
             } else {
-                self.counters.background_failures += 1;
+                self.stick(image.block);
             }
         }
         self.write_home_run(next, &mut run)?;

@@ -63,7 +63,7 @@ pub struct ICash {
     /// The last durable group.
     pub(super) group: u64,
     /// Groups that were begun in this epoch, failed ones too: no number is used twice.
-    pub(super) groups_begun: u32,
+    pub(super) groups_begun: u64,
     pub(super) checkpoint: u64,
     pub(super) encoder: Encoder,
     pub(super) accesses_since_scan: u64,
