@@ -2,13 +2,18 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`addresses`] | addresses of the host, which name a virtual machine |
 //! | [`element`] | what every such array does, and who listens to what it asks of its media |
 //! | [`error`] | what can go wrong |
 //! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
 
+pub mod addresses;
 pub mod element;
 pub mod error;
 pub mod icash;
+
+mod lru;
+mod media;
 
 pub use element::{Element, Observer};
 pub use error::ArrayError;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use flashlore_delta::Encoder;
 use flashlore_medium::Medium;
 
+use crate::addresses::Addresses;
 use crate::element::{Device, Statistics};
 use crate::error::ArrayError;
-use crate::icash::addresses::Addresses;
 use crate::icash::blocks::VirtualBlocks;
 use crate::icash::clean;
 use crate::icash::commit::place_of;
@@ -19,13 +19,13 @@ use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
-use crate::icash::media::Media;
 use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
 use crate::icash::place::{Entry, Place};
 use crate::icash::pool::Pool;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
+use crate::media::Media;
 
 /// Bytes the fast and the slow medium of an array must have at least.
 ///
