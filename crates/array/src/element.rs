@@ -50,6 +50,8 @@ pub enum Work {
     Decode,
     /// The signature of a block is computed, or its sketch.
     Signature,
+    /// The strong hash of a block is computed.
+    Fingerprint,
 }
 
 /// Hears what an element does. All methods do nothing unless they are written.

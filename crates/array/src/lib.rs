@@ -6,14 +6,17 @@
 //! | [`element`] | what every such array does, and who listens to what it asks of its media |
 //! | [`error`] | what can go wrong |
 //! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
+//! | [`rivals`] | what it is measured against: the fast medium alone, the slow one alone, two caches |
 
 pub mod addresses;
 pub mod element;
 pub mod error;
 pub mod icash;
+pub mod rivals;
 
 mod lru;
 mod media;
 
 pub use element::{Element, Observer};
 pub use error::ArrayError;
+pub use rivals::Rival;

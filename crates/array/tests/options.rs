@@ -221,6 +221,7 @@ impl Observer for Ear {
             Work::Encode => heard.encodes += 1,
             Work::Decode => heard.decodes += 1,
             Work::Signature => heard.signatures += 1,
+            Work::Fingerprint => panic!("I-CASH computes no strong hash"),
         }
     }
 
