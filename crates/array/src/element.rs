@@ -50,6 +50,8 @@ pub enum Work {
     Decode,
     /// The signature of a block is computed, or its sketch.
     Signature,
+    /// The strong hash of a block is computed.
+    Fingerprint,
 }
 
 /// Hears what an element does. All methods do nothing unless they are written.
@@ -64,7 +66,8 @@ pub trait Observer: Send {
         let _ = (work, bytes);
     }
 
-    /// The host has its answer; what follows until the next request is work in the background.
+    /// The host has its answer; what follows until the next request is work in the background. It may be said more
+    /// than once of a request.
     fn begin_background(&mut self) {}
 }
 

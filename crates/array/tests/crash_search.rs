@@ -112,7 +112,7 @@ struct Search {
 
 impl Search {
     /// Runs operations until the end or until something fails. What was acknowledged is noted.
-    fn run(&self, element: &mut ICash, ops: &[Op], oracle: &mut Oracle) {
+    fn run(&self, element: &mut ICash, ops: &[Op], oracle: &mut Oracle, trouble: Trouble) {
         let mut batches = 0;
         for &op in ops {
             let before = oracle.states.len() - 1;
@@ -137,7 +137,8 @@ impl Search {
                 batches = element.counters().batches;
                 oracle.home = before;
             }
-            if done.is_err() {
+            // A write that fails is tried again; after anything else the power is cut, sooner or later.
+            if done.is_err() && !matches!(trouble, Trouble::FailWrite(..)) {
                 return;
             }
         }
@@ -156,7 +157,7 @@ impl Search {
         let mut oracle = oracle.clone();
         let mut counters = Counters::default();
         if let Ok(mut element) = self.setup.open(fast, slow) {
-            self.run(&mut element, ops, &mut oracle);
+            self.run(&mut element, ops, &mut oracle, trouble);
             counters = *element.counters();
             if let Err(error) = element.check() {
                 panic!("after {trouble:?}: {error}");
@@ -166,10 +167,14 @@ impl Search {
     }
 
     fn trouble(&mut self, both: u64, fast: u64, slow: u64) -> Trouble {
-        match self.draw.below(10) {
+        match self.draw.below(12) {
             0..2 => Trouble::CutFast(self.draw.between(1, fast.max(1))),
             2..4 => Trouble::CutSlow(self.draw.between(1, slow.max(1))),
             4 => Trouble::FailFast(self.draw.between(1, (fast / 4).max(1))),
+            6..8 => {
+                let first = self.draw.between(1, both.max(1));
+                Trouble::FailWrite(first, self.draw.between(2, 30))
+            }
             5 => Trouble::FailSlow(self.draw.between(1, (slow / 4).max(1))),
             _ => Trouble::CutBoth(self.draw.between(1, both.max(1))),
         }

@@ -221,6 +221,7 @@ impl Observer for Ear {
             Work::Encode => heard.encodes += 1,
             Work::Decode => heard.decodes += 1,
             Work::Signature => heard.signatures += 1,
+            Work::Fingerprint => panic!("I-CASH computes no strong hash"),
         }
     }
 
@@ -259,6 +260,16 @@ fn an_observer_hears_every_operation_and_where_the_background_begins() {
     assert!(heard.encodes > 0 && heard.decodes > 0 && heard.signatures >= 150);
     assert!(heard.backgrounds >= 300);
     assert_eq!((after.reads, after.writes, after.flushes), (150, 150, 1));
+}
+
+#[test]
+fn an_element_may_move_to_another_thread() {
+    let mut element = open(options());
+    let moved = std::thread::spawn(move || {
+        write(&mut element, 3, &page(1 << 16));
+        element
+    });
+    holds(&mut moved.join().unwrap(), 3, &page(1 << 16));
 }
 
 #[test]

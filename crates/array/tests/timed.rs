@@ -37,6 +37,7 @@ const COSTS: Costs = Costs {
     encode: 7,
     decode: 3,
     signature: 0,
+    fingerprint: 5,
 };
 
 fn device(device: Medium, bytes: u64) -> Step {
@@ -56,6 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Work(Work::Encode)),
         1 => Just(Step::Work(Work::Decode)),
         1 => Just(Step::Work(Work::Signature)),
+        1 => Just(Step::Work(Work::Fingerprint)),
         2 => Just(Step::Background),
     ];
     proptest::collection::vec(step, 0..8)

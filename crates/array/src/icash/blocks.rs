@@ -1,7 +1,7 @@
 //! Virtual blocks: what is known in RAM of the blocks in use, in the order of their last access.
 //!
-//! Invariants: a block has at most one virtual block; the LRU list holds each of them once, and stamps fall from
-//! its head to its tail; no more exist than the budget allows.
+//! Invariants: a block has at most one virtual block; the LRU list holds each of them once; no more exist than the
+//! budget allows.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,7 @@ use flashlore_content::Sketch;
 
 use crate::icash::segments::Chain;
 use crate::icash::signature::Signature;
-
-const NONE: u32 = u32::MAX;
+use crate::lru::Lru;
 
 /// Names a virtual block while it exists. Whatever may replace virtual blocks may end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,9 +58,6 @@ pub struct Virtual {
     pub unrecorded: u32,
     /// Its content cannot be read or not be written home: it cannot be replaced until it is written or trimmed.
     pub is_stuck: bool,
-    stamp: u64,
-    newer: u32,
-    older: u32,
 }
 
 /// All virtual blocks.
@@ -70,9 +66,7 @@ pub struct VirtualBlocks {
     all: Vec<Option<Virtual>>,
     free: Vec<u32>,
     of_block: HashMap<u32, Id>,
-    head: u32,
-    tail: u32,
-    stamp: u64,
+    order: Lru,
     budget: u32,
 }
 
@@ -83,9 +77,7 @@ impl VirtualBlocks {
             all: Vec::new(),
             free: Vec::new(),
             of_block: HashMap::new(),
-            head: NONE,
-            tail: NONE,
-            stamp: 0,
+            order: Lru::new(),
             budget,
         }
     }
@@ -131,22 +123,19 @@ impl VirtualBlocks {
             crc: 0,
             unrecorded: 0,
             is_stuck: false,
-            stamp: 0,
-            newer: NONE,
-            older: NONE,
         });
         let id = Id(number);
         if let Some(block) = block {
             let former = self.of_block.insert(block, id);
             debug_assert!(former.is_none());
         }
-        self.link_head(id);
+        self.order.touch(number);
         id
     }
 
     /// Ends one.
     pub fn remove(&mut self, id: Id) {
-        self.unlink(id);
+        self.order.remove(id.0);
         if let Some(block) = self.get(id).block {
             self.of_block.remove(&block);
         }
@@ -163,66 +152,29 @@ impl VirtualBlocks {
 
     /// Moves one to the head.
     pub fn touch(&mut self, id: Id) {
-        self.unlink(id);
-        self.link_head(id);
+        self.order.touch(id.0);
     }
 
     /// Whether `a` was touched after `b`.
     pub fn is_newer(&self, a: Id, b: Id) -> bool {
-        self.get(a).stamp > self.get(b).stamp
+        self.order.is_newer(a.0, b.0)
     }
 
     /// From the one accessed last to the oldest.
     pub fn newest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
-        self.walk(self.head, |v| v.older)
+        self.order.newest_first().map(|n| (Id(n), self.get(Id(n))))
     }
 
     /// From the oldest to the one accessed last.
     pub fn oldest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
-        self.walk(self.tail, |v| v.newer)
-    }
-
-    fn walk(&self, first: u32, next: fn(&Virtual) -> u32) -> impl Iterator<Item = (Id, &Virtual)> {
-        let mut number = first;
-        std::iter::from_fn(move || {
-            if number == NONE {
-                return None;
-            }
-            let id = Id(number);
-            let found = self.get(id);
-            number = next(found);
-            Some((id, found))
-        })
-    }
-
-    fn link_head(&mut self, id: Id) {
-        self.stamp += 1;
-        let (stamp, head) = (self.stamp, self.head);
-        let linked = self.get_mut(id);
-        (linked.stamp, linked.newer, linked.older) = (stamp, NONE, head);
-        match head {
-            NONE => self.tail = id.0,
-            head => self.get_mut(Id(head)).newer = id.0,
-        }
-        self.head = id.0;
-    }
-
-    fn unlink(&mut self, id: Id) {
-        let Virtual { newer, older, .. } = *self.get(id);
-        match newer {
-            NONE => self.head = older,
-            newer => self.get_mut(Id(newer)).older = older,
-        }
-        match older {
-            NONE => self.tail = newer,
-            older => self.get_mut(Id(older)).newer = newer,
-        }
+        self.order.oldest_first().map(|n| (Id(n), self.get(Id(n))))
     }
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.all.capacity() * size_of::<Option<Virtual>>()
             + self.free.capacity() * size_of::<u32>()
+            + self.order.heap_bytes()
             + self.of_block.capacity() * (size_of::<(u32, Id)>() + 1)
     }
 
@@ -231,15 +183,9 @@ impl VirtualBlocks {
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
-        let mut count = 0;
+        self.order.check()?;
         let mut addressed = 0;
-        let mut stamp = u64::MAX;
         for (id, found) in self.newest_first() {
-            count += 1;
-            if count > self.len() || found.stamp >= stamp {
-                return Err(format!("the LRU list is not in order at {found:?}"));
-            }
-            stamp = found.stamp;
             if let Some(block) = found.block {
                 addressed += 1;
                 if self.find(block) != Some(id) {
@@ -247,18 +193,18 @@ impl VirtualBlocks {
                 }
             }
         }
-        let backwards = self.oldest_first().take(count as usize + 1).count();
-        if count != self.len() || backwards != count as usize || addressed != self.of_block.len() {
+        if self.order.len() != self.len() || addressed != self.of_block.len() {
             return Err(format!(
-                "the LRU list has {count} virtual blocks forwards, {backwards} backwards, {addressed} with an \
-                 address; there are {}, {} with an address",
+                "the LRU list has {} virtual blocks, {addressed} with an address; there are {}, {} with an address",
+                self.order.len(),
                 self.len(),
                 self.of_block.len()
             ));
         }
-        if count > self.budget {
+        if self.len() > self.budget {
             return Err(format!(
-                "there are {count} virtual blocks, {} may be",
+                "there are {} virtual blocks, {} may be",
+                self.len(),
                 self.budget
             ));
         }

@@ -7,6 +7,7 @@ use crate::icash::blocks::{Content, Form};
 use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::parameters::DELTA_LIMIT;
 use crate::icash::place::Place;
+use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
 impl ICash {
@@ -196,28 +197,45 @@ impl ICash {
     }
 
     /// Reads the durable content of every block that has nothing unrecorded, and compares it with its present
-    /// content.
+    /// content; and compares the signatures of data blocks with what is in them.
     ///
     /// # Errors
     /// The first block whose contents cannot be read or differ.
     pub fn verify(&mut self) -> Result<(), ArrayError> {
         for block in 0..self.table.len() {
-            let unreadable = |element: &Self, source| element.addresses.unreadable(block, source);
-            let present = self
-                .present(block)
-                .map_err(|source| unreadable(self, source))?;
+            let present = self.present(block);
+            let present = present.map_err(|source| self.addresses.unreadable(block, source))?;
+            let entry = self.table.get(block);
             if self.unrecorded.contains(&block) {
                 continue;
             }
-            let entry = self.table.get(block);
-            let stored = self
-                .stored(block, &entry)
-                .map_err(|source| unreadable(self, source))?;
+            let stored = self.stored(block, &entry);
+            let stored = stored.map_err(|source| self.addresses.unreadable(block, source))?;
             if stored != present {
-                let lba = self.addresses.lba(block);
-                let place = entry.place;
+                let (lba, place) = (self.addresses.lba(block), entry.place);
                 return Err(ArrayError::Damaged(format!(
                     "the durable content of block {lba:#x} at {place:?} is not what it holds"
+                )));
+            }
+        }
+        self.verify_signatures()
+    }
+
+    /// The signature of a virtual block with a data block is that of what is in there: others are compared with it
+    /// (spec 6, number 3).
+    fn verify_signatures(&mut self) -> Result<(), ArrayError> {
+        let known = self.blocks.newest_first();
+        let known: Vec<_> = known
+            .filter_map(|(_, v)| Some((v.slot?, v.signature?)))
+            .collect();
+        for (slot, signature) in known {
+            let Ok(page) = self.read_slot(slot) else {
+                continue;
+            };
+            if Signature::of(&page) != signature {
+                return Err(ArrayError::Damaged(format!(
+                    "data block {slot} has the signature {:?}, its virtual block says {signature:?}",
+                    Signature::of(&page)
                 )));
             }
         }

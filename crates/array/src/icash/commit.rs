@@ -10,6 +10,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::ZEROS;
 use crate::icash::format::RecordKind;
+use crate::icash::format::block::group_of;
 use crate::icash::log::pack::Group;
 use crate::icash::log::{Packed, Unpacked, pack};
 use crate::icash::place::{LogPlace, Place};
@@ -39,7 +40,7 @@ impl ICash {
         }
         self.sync(Device::Fast)?;
         self.groups_begun += 1;
-        let group = u64::from(self.epoch) << 32 | u64::from(self.groups_begun);
+        let group = group_of(self.epoch, self.groups_begun);
         let names = Group {
             tag: self.tag,
             group,

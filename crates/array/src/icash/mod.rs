@@ -11,8 +11,6 @@
 //! | `blocks.rs` | virtual blocks in the order of their last access |
 //! | `pool.rs` | data blocks on the fast medium, and who uses them |
 //! | `place.rs`, `table.rs` | where the durable content of each block is |
-//! | `addresses.rs` | addresses of the host |
-//! | `media.rs` | the two media, and who listens |
 //! | `state.rs` | the element and the changes of its state that all others are made of |
 //! | `content.rs` | contents read from wherever they are |
 //! | `read.rs`, `write.rs` | requests |
@@ -31,7 +29,6 @@
 //! | [`mod@format`] | the bytes |
 //! | `log` | the segments of the log, packing and replaying |
 
-pub mod addresses;
 pub mod counters;
 pub mod format;
 pub mod heatmap;
@@ -51,7 +48,6 @@ mod clean;
 mod commit;
 mod content;
 mod log;
-mod media;
 mod ordered;
 mod pool;
 mod read;
@@ -61,9 +57,9 @@ mod table;
 mod write;
 mod write_back;
 
-pub use addresses::lba;
+pub use crate::addresses::{Machine, lba};
 pub use counters::{Counters, Memory, States};
-pub use format::{Machine, Shape};
+pub use format::Shape;
 pub use image::Image;
 pub use open::{bytes_needed, create};
 pub use parameters::{Compression, Options, Similarity, TooBig};

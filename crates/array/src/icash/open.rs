@@ -5,26 +5,27 @@ use std::sync::Arc;
 use flashlore_delta::Encoder;
 use flashlore_medium::Medium;
 
+use crate::addresses::Addresses;
 use crate::element::{Device, Statistics};
 use crate::error::ArrayError;
-use crate::icash::addresses::Addresses;
 use crate::icash::blocks::VirtualBlocks;
 use crate::icash::clean;
 use crate::icash::commit::place_of;
 use crate::icash::content::ZEROS;
 use crate::icash::counters::Counters;
+use crate::icash::format::block::MOST_EPOCHS;
 use crate::icash::format::root::Head;
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
-use crate::icash::media::Media;
 use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
 use crate::icash::place::{Entry, Place};
 use crate::icash::pool::Pool;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
+use crate::media::Media;
 
 /// Bytes the fast and the slow medium of an array must have at least.
 ///
@@ -332,8 +333,12 @@ impl ICash {
         }
         options.validate(shape.slots)?;
         clean::validate(&shape, &options)?;
-        let epoch = recovered.root.epoch.checked_add(1);
-        let epoch = epoch.ok_or_else(|| ArrayError::Damaged("it was opened 2^32 times".into()))?;
+        let epoch = recovered.root.epoch.saturating_add(1);
+        if epoch >= MOST_EPOCHS {
+            let often =
+                format!("the array was opened {epoch} times, which is the most there can be");
+            return Err(ArrayError::Damaged(often));
+        }
         let mut element = ICash::assemble(media, recovered, options, epoch);
         element.use_places();
         element.write_checkpoint()?;

@@ -15,11 +15,10 @@ use crate::icash::commit::Extra;
 use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
 use crate::icash::format::journal::{self, Image};
-use crate::icash::media::Media;
-use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
 use crate::icash::place::Entry;
 use crate::icash::state::ICash;
-use crate::icash::write_back::LONGEST_RUN;
+use crate::media::Media;
 
 /// The images of the batch in the journal; none if there is no whole one.
 pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Vec<Image> {
@@ -175,7 +174,7 @@ impl ICash {
                 next += 1;
                 copied.push(*image);
             } else {
-                self.counters.background_failures += 1;
+                self.stick(image.block);
             }
         }
         self.write_home_run(next, &mut run)?;

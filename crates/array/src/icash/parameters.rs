@@ -47,6 +47,9 @@ pub const FLUSH_BLOCKS: u32 = 64;
 /// Blocks written home at once when data blocks are replaced (chosen here).
 pub const WRITE_BACK_BATCH: usize = 64;
 
+/// Blocks next to each other that are written at once when they go home, at most (chosen here: 1 MiB).
+pub const LONGEST_RUN: usize = 256;
+
 /// Data blocks kept free, so that new content never overwrites old (chosen here).
 pub const SPARE_SLOTS: u32 = 2;
 

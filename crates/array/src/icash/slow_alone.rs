@@ -6,16 +6,16 @@ use std::sync::Arc;
 use flashlore_delta::Page;
 use flashlore_medium::Medium;
 
+use crate::addresses::Addresses;
 use crate::element::Device;
 use crate::error::{ArrayError, ContentError};
-use crate::icash::addresses::Addresses;
 use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
-use crate::icash::media::Media;
 use crate::icash::open::recover;
 use crate::icash::ordered::committed;
 use crate::icash::place::Place;
 use crate::icash::table::Table;
+use crate::media::Media;
 
 /// The native places of an array and the batch that was on its way there.
 pub struct SlowAlone {

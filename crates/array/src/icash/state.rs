@@ -17,22 +17,22 @@ use std::collections::BTreeSet;
 
 use flashlore_delta::Encoder;
 
+use crate::addresses::Addresses;
 use crate::element::{Device, Element, Observer, Statistics, Work};
 use crate::error::ArrayError;
-use crate::icash::addresses::Addresses;
 use crate::icash::blocks::{Content, Form, Id, VirtualBlocks};
 use crate::icash::counters::{Counters, Memory, States};
 use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::format::{Areas, Shape};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
-use crate::icash::media::Media;
 use crate::icash::parameters::{BLOCK_BYTES, Options};
 use crate::icash::place::{Entry, Place};
 use crate::icash::pool::Pool;
 use crate::icash::segments::Segments;
 use crate::icash::signature::Signature;
 use crate::icash::table::Table;
+use crate::media::Media;
 use flashlore_content::Sketch;
 use flashlore_delta::Page;
 
@@ -63,7 +63,7 @@ pub struct ICash {
     /// The last durable group.
     pub(super) group: u64,
     /// Groups that were begun in this epoch, failed ones too: no number is used twice.
-    pub(super) groups_begun: u32,
+    pub(super) groups_begun: u64,
     pub(super) checkpoint: u64,
     pub(super) encoder: Encoder,
     pub(super) accesses_since_scan: u64,

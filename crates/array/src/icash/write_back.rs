@@ -12,12 +12,9 @@ use crate::element::Device;
 use crate::error::ArrayError;
 use crate::icash::commit::Extra;
 use crate::icash::content::crc_of;
-use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
 use crate::icash::place::Place;
 use crate::icash::state::ICash;
-
-/// Blocks that are next to each other and written at once, at most.
-pub(super) const LONGEST_RUN: usize = 256;
 
 /// Contents of consecutive blocks.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashlore_medium::{CrashMedium, Medium, MediumError, Style};
+use flashlore_medium::{Cause, CrashMedium, Medium, MediumError, Operation, Style};
 
 use crate::support::draw::Draw;
 
@@ -19,6 +19,9 @@ pub enum Trouble {
     /// A sync of one medium fails.
     FailFast(u64),
     FailSlow(u64),
+    /// A write of the slow medium fails at this call, counted over both, though all of it arrives; and so many calls
+    /// later the power is cut.
+    FailWrite(u64, u64),
 }
 
 /// Both media.
@@ -27,6 +30,7 @@ pub struct Power {
     pub slow: Arc<CrashMedium>,
     calls: Arc<AtomicU64>,
     cut_both: u64,
+    fail_write: u64,
 }
 
 /// One of the two, which counts calls over both.
@@ -35,6 +39,8 @@ struct Wired {
     other: Arc<CrashMedium>,
     calls: Arc<AtomicU64>,
     cut_both: u64,
+    /// The first write from this call on fails.
+    fail_write: AtomicU64,
 }
 
 impl Power {
@@ -42,6 +48,7 @@ impl Power {
         let fast = Arc::new(CrashMedium::from_bytes(fast));
         let slow = Arc::new(CrashMedium::from_bytes(slow));
         let mut cut_both = u64::MAX;
+        let mut fail_write = u64::MAX;
         match trouble {
             Trouble::Never => {}
             Trouble::CutFast(n) => fast.cut_at(n),
@@ -49,26 +56,29 @@ impl Power {
             Trouble::CutBoth(n) => cut_both = n,
             Trouble::FailFast(n) => fast.fail_sync(n),
             Trouble::FailSlow(n) => slow.fail_sync(n),
+            Trouble::FailWrite(n, later) => (fail_write, cut_both) = (n, n + later),
         }
         Power {
             fast,
             slow,
             calls: Arc::new(AtomicU64::new(0)),
             cut_both,
+            fail_write,
         }
     }
 
     /// The media as the element gets them.
     pub fn media(&self) -> (Arc<dyn Medium>, Arc<dyn Medium>) {
-        let wired = |own: &Arc<CrashMedium>, other: &Arc<CrashMedium>| Wired {
+        let wired = |own: &Arc<CrashMedium>, other: &Arc<CrashMedium>, fail_write: u64| Wired {
             own: own.clone(),
             other: other.clone(),
             calls: self.calls.clone(),
             cut_both: self.cut_both,
+            fail_write: AtomicU64::new(fail_write),
         };
         (
-            Arc::new(wired(&self.fast, &self.slow)),
-            Arc::new(wired(&self.slow, &self.fast)),
+            Arc::new(wired(&self.fast, &self.slow, u64::MAX)),
+            Arc::new(wired(&self.slow, &self.fast, self.fail_write)),
         )
     }
 
@@ -86,11 +96,13 @@ impl Power {
 }
 
 impl Wired {
-    fn count(&self) {
-        if self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.cut_both {
+    fn count(&self) -> u64 {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        if call == self.cut_both {
             self.own.cut_at(self.own.calls() + 1);
             self.other.cut_at(self.other.calls());
         }
+        call
     }
 }
 
@@ -108,8 +120,19 @@ impl Medium for Wired {
     }
 
     fn write(&self, offset: u64, buf: &[u8]) -> Result<(), MediumError> {
-        self.count();
-        self.own.write(offset, buf)
+        let call = self.count();
+        self.own.write(offset, buf)?;
+        if call >= self.fail_write.load(Ordering::Relaxed) {
+            self.fail_write.store(u64::MAX, Ordering::Relaxed);
+            return Err(MediumError {
+                operation: Operation::Write,
+                offset,
+                length: buf.len() as u64,
+                path: None,
+                cause: Cause::Eio,
+            });
+        }
+        Ok(())
     }
 
     fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {

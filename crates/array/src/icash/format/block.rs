@@ -16,13 +16,29 @@ pub const RECORDS_AT: usize = 48;
 /// Bytes of a record without its payload.
 pub const RECORD_BYTES: usize = 20;
 
+/// Bits of the number of a group below its epoch.
+const NUMBER_BITS: u32 = 40;
+
+/// The most epochs there can be: then they would not fit above the number.
+pub const MOST_EPOCHS: u32 = 1 << (u64::BITS - NUMBER_BITS);
+
+/// A group: the epoch, and a number that counts from 1 in it.
+pub fn group_of(epoch: u32, number: u64) -> u64 {
+    (u64::from(epoch) << NUMBER_BITS) | number
+}
+
+/// The epoch of a group.
+pub fn epoch_of(group: u64) -> u32 {
+    (group >> NUMBER_BITS) as u32
+}
+
 /// Bytes for records and payloads.
 pub const ROOM: usize = BLOCK_BYTES - RECORDS_AT;
 
 /// What a block of the log says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHead {
-    /// Its group: the epoch and a number that counts from 1 in it.
+    /// Its group, as [`group_of`] counts.
     pub group: u64,
     /// The group before.
     pub previous: u64,
@@ -226,8 +242,8 @@ mod tests {
     use proptest::prelude::*;
 
     const HEAD: BlockHead = BlockHead {
-        group: 7 << 32 | 3,
-        previous: 7 << 32 | 2,
+        group: 7 << 40 | 3,
+        previous: 7 << 40 | 2,
         index: 1,
         next_segment: 9,
         is_last: true,

@@ -23,4 +23,4 @@ pub mod table;
 pub use areas::Areas;
 pub use block::{Block, BlockHead, Record, RecordKind};
 pub use root::Root;
-pub use superblock::{Machine, Shape, Superblock};
+pub use superblock::{Shape, Superblock};

@@ -1,5 +1,6 @@
 //! What an array is: its identity and its sizes. Written when it is made, on both media, and never again.
 
+use crate::addresses::{MOST_MACHINES, Machine, validate_machines};
 use crate::error::ArrayError;
 use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
 use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
@@ -7,16 +8,6 @@ use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
 const MAGIC: &[u8; 4] = b"FLIC";
 const VERSION: u32 = 1;
 const MACHINES_AT: usize = 64;
-const MOST_MACHINES: usize = 256;
-
-/// A virtual machine, whose blocks have its number in the highest byte of their addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
-    /// Its number.
-    pub number: u8,
-    /// Blocks it has.
-    pub blocks: u32,
-}
 
 /// The sizes of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,19 +36,13 @@ impl Shape {
     /// # Errors
     /// A sentence that names the size.
     pub fn validate(&self) -> Result<(), ArrayError> {
+        validate_machines(&self.machines)?;
         let log_blocks = u64::from(self.log_segments) * u64::from(self.segment_blocks);
         let journal = match self.journal_blocks {
             0 => LEAST_JOURNAL,
             blocks => blocks,
         };
         let rules = [
-            (
-                "virtual machines",
-                self.machines.len() as u64,
-                1,
-                MOST_MACHINES as u64,
-            ),
-            ("blocks", self.blocks(), 1, u64::from(u32::MAX - 1)),
             (
                 "data blocks",
                 self.slots.into(),
@@ -88,21 +73,6 @@ impl Shape {
             if !(least..=most).contains(&found) {
                 return Err(ArrayError::Shape(format!(
                     "an array cannot have {found} {what}, expected {least} to {most}"
-                )));
-            }
-        }
-        self.validate_machines()
-    }
-
-    fn validate_machines(&self) -> Result<(), ArrayError> {
-        for (index, machine) in self.machines.iter().enumerate() {
-            let twice = self.machines[..index]
-                .iter()
-                .any(|m| m.number == machine.number);
-            if twice || machine.blocks == 0 {
-                return Err(ArrayError::Shape(format!(
-                    "virtual machine {} has no blocks or is named twice",
-                    machine.number
                 )));
             }
         }

@@ -3,7 +3,7 @@
 //! A group counts if all its blocks are there and hold, it names the group before it, and the contents that follow
 //! its blocks have the checksums its records say.
 
-use crate::icash::format::block::{Block, RecordKind};
+use crate::icash::format::block::{Block, RecordKind, epoch_of};
 use crate::icash::format::root::Head;
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::LogPlace;
@@ -72,7 +72,7 @@ impl LogShape {
             let belongs = block.head.index == index
                 && block.head.previous == previous
                 && block.head.group > previous
-                && block.head.group >> 32 == self.epoch.into()
+                && epoch_of(block.head.group) == self.epoch
                 && block.head.group == *group.get_or_insert(block.head.group)
                 && head.position + block.whole < self.segment_blocks
                 && block.head.next_segment < self.segments
@@ -123,7 +123,7 @@ impl LogShape {
             let Some(Some(Block { head, .. })) = block else {
                 continue;
             };
-            if head.group >> 32 == u64::from(self.epoch) && head.previous > last {
+            if epoch_of(head.group) == self.epoch && head.previous > last {
                 return Err(format!(
                     "group {:#x} of the log was durable and does not hold: block {number} of the log follows it, the \
                      last one found is {last:#x}",
@@ -175,6 +175,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::icash::format::block::group_of;
     use crate::icash::log::pack::{Group, Packed, Unpacked, pack};
 
     const SHAPE: LogShape = LogShape {
@@ -190,10 +191,10 @@ mod tests {
         next: 1,
     };
 
-    fn group(epoch: u64, number: u64, previous: u64) -> Group {
+    fn group(epoch: u32, number: u64, previous: u64) -> Group {
         Group {
             tag: SHAPE.tag,
-            group: epoch << 32 | number,
+            group: group_of(epoch, number),
             previous,
             segment_blocks: SHAPE.segment_blocks,
         }
@@ -251,7 +252,7 @@ mod tests {
             write(&mut log, &packed);
             prop_assert_eq!(log.len(), packed.blocks as usize);
             let found = next(&log, HEAD, 9).expect("it is there");
-            prop_assert_eq!((found.group, found.head), (3 << 32 | 1, packed.head));
+            prop_assert_eq!((found.group, found.head), (group_of(3, 1), packed.head));
             prop_assert_eq!(found.records.len(), records.len());
             for ((found, record), &at) in found.records.iter().zip(&records).zip(&packed.places) {
                 prop_assert_eq!((found.kind, found.lba, found.crc), (record.kind, record.lba, record.crc));

@@ -4,9 +4,50 @@
 //! are counted through in the order in which the machines are named.
 
 use crate::error::{ArrayError, ContentError};
-use crate::icash::format::Machine;
 
 const MACHINE_SHIFT: u32 = 56;
+
+/// Virtual machines, at most: one for each value of a byte.
+pub(crate) const MOST_MACHINES: usize = 256;
+
+/// A virtual machine, whose blocks have its number in the highest byte of their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Its number.
+    pub number: u8,
+    /// Blocks it has.
+    pub blocks: u32,
+}
+
+/// Refuses virtual machines that no array can have.
+pub(crate) fn validate_machines(machines: &[Machine]) -> Result<(), ArrayError> {
+    let blocks: u64 = machines.iter().map(|m| u64::from(m.blocks)).sum();
+    let rules = [
+        (
+            "virtual machines",
+            machines.len() as u64,
+            MOST_MACHINES as u64,
+        ),
+        ("blocks", blocks, u64::from(u32::MAX - 1)),
+    ];
+    for (what, found, most) in rules {
+        if !(1..=most).contains(&found) {
+            return Err(ArrayError::Shape(format!(
+                "an array cannot have {found} {what}, expected 1 to {most}"
+            )));
+        }
+    }
+    for (index, machine) in machines.iter().enumerate() {
+        let twice = machines[..index].iter().any(|m| m.number == machine.number);
+        if twice || machine.blocks == 0 {
+            return Err(ArrayError::Shape(format!(
+                "virtual machine {} has no blocks or is named twice",
+                machine.number
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// The address of a block of a virtual machine.
 pub fn lba(machine: u8, address: u64) -> u64 {
