@@ -1,7 +1,26 @@
-//! Arrays of storage: what stands behind an address besides one flash device.
+//! Arrays of a fast and a slow medium that look at what they store.
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`addresses`] | addresses of the host, which name a virtual machine |
+//! | [`element`] | what every such array does, and who listens to what it asks of its media |
+//! | [`error`] | what can go wrong |
+//! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
 //! | [`hdd`] | hard disks in simulated time, and RAID-0 over them |
+//! | [`timed`] | requests to an array in simulated time |
+//! | [`rivals`] | what it is measured against: the fast medium alone, the slow one alone, two caches |
 
+pub mod addresses;
+pub mod element;
+pub mod error;
 pub mod hdd;
+pub mod icash;
+pub mod rivals;
+pub mod timed;
+
+mod lru;
+mod media;
+
+pub use element::{Element, Observer};
+pub use error::ArrayError;
+pub use rivals::Rival;

@@ -1,0 +1,213 @@
+//! Virtual blocks: what is known in RAM of the blocks in use, in the order of their last access.
+//!
+//! Invariants: a block has at most one virtual block; the LRU list holds each of them once; no more exist than the
+//! budget allows.
+
+use std::collections::HashMap;
+
+use flashlore_content::Sketch;
+
+use crate::icash::segments::Chain;
+use crate::icash::signature::Signature;
+use crate::lru::Lru;
+
+/// Names a virtual block while it exists. Whatever may replace virtual blocks may end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(u32);
+
+/// How the bytes of a chain give the content of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// They are the difference from what is in this data block. If that is the virtual block's own, the block is
+    /// a reference that was written, or was one.
+    Delta(u32),
+    /// They are the content, compressed by itself.
+    Alone,
+    /// They are the content.
+    Whole,
+}
+
+/// Where the present content of a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Where its durable place says.
+    Stored,
+    /// In its data block.
+    Slot,
+    /// In RAM.
+    Held(Form, Chain),
+}
+
+/// A virtual block.
+#[derive(Debug, Clone)]
+pub struct Virtual {
+    /// The block, or none: then this is the frozen content of a reference that has no address any more.
+    pub block: Option<u32>,
+    /// Its signature, as far as it is known. While differences are based on its data block, that one's.
+    pub signature: Option<Signature>,
+    /// Its super-features, where they are used; otherwise as the signature.
+    pub sketch: Option<Sketch>,
+    /// Its data block: its content, or what differences are based on.
+    pub slot: Option<u32>,
+    /// Where its present content is.
+    pub content: Content,
+    /// CRC-32 of the present content; 0 if that is stored or there is none.
+    pub crc: u32,
+    /// Bytes its record will take in the log if its durable place does not tell its present content or is to be
+    /// given up; 0 if nothing is to be recorded.
+    pub unrecorded: u32,
+    /// Its content cannot be read or not be written home: it cannot be replaced until it is written or trimmed.
+    pub is_stuck: bool,
+}
+
+/// All virtual blocks.
+#[derive(Debug)]
+pub struct VirtualBlocks {
+    all: Vec<Option<Virtual>>,
+    free: Vec<u32>,
+    of_block: HashMap<u32, Id>,
+    order: Lru,
+    budget: u32,
+}
+
+impl VirtualBlocks {
+    /// None yet, and at most so many.
+    pub fn new(budget: u32) -> Self {
+        VirtualBlocks {
+            all: Vec::new(),
+            free: Vec::new(),
+            of_block: HashMap::new(),
+            order: Lru::new(),
+            budget,
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        (self.all.len() - self.free.len()) as u32
+    }
+
+    /// How many more may be.
+    pub fn left(&self) -> u32 {
+        self.budget - self.len()
+    }
+
+    /// The one of a block.
+    pub fn find(&self, block: u32) -> Option<Id> {
+        self.of_block.get(&block).copied()
+    }
+
+    /// A virtual block that exists.
+    pub fn get(&self, id: Id) -> &Virtual {
+        self.all[id.0 as usize].as_ref().expect("it exists")
+    }
+
+    /// A virtual block that exists. Its block is changed by [`VirtualBlocks::detach`] alone.
+    pub fn get_mut(&mut self, id: Id) -> &mut Virtual {
+        self.all[id.0 as usize].as_mut().expect("it exists")
+    }
+
+    /// A new one at the head, for a block that has none or for none. The budget must allow it.
+    pub fn insert(&mut self, block: Option<u32>) -> Id {
+        debug_assert!(self.left() > 0);
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            self.all.len() as u32 - 1
+        });
+        self.all[number as usize] = Some(Virtual {
+            block,
+            signature: None,
+            sketch: None,
+            slot: None,
+            content: Content::Stored,
+            crc: 0,
+            unrecorded: 0,
+            is_stuck: false,
+        });
+        let id = Id(number);
+        if let Some(block) = block {
+            let former = self.of_block.insert(block, id);
+            debug_assert!(former.is_none());
+        }
+        self.order.touch(number);
+        id
+    }
+
+    /// Ends one.
+    pub fn remove(&mut self, id: Id) {
+        self.order.remove(id.0);
+        if let Some(block) = self.get(id).block {
+            self.of_block.remove(&block);
+        }
+        self.all[id.0 as usize] = None;
+        self.free.push(id.0);
+    }
+
+    /// Takes the address from one.
+    pub fn detach(&mut self, id: Id) {
+        if let Some(block) = self.get_mut(id).block.take() {
+            self.of_block.remove(&block);
+        }
+    }
+
+    /// Moves one to the head.
+    pub fn touch(&mut self, id: Id) {
+        self.order.touch(id.0);
+    }
+
+    /// Whether `a` was touched after `b`.
+    pub fn is_newer(&self, a: Id, b: Id) -> bool {
+        self.order.is_newer(a.0, b.0)
+    }
+
+    /// From the one accessed last to the oldest.
+    pub fn newest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
+        self.order.newest_first().map(|n| (Id(n), self.get(Id(n))))
+    }
+
+    /// From the oldest to the one accessed last.
+    pub fn oldest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
+        self.order.oldest_first().map(|n| (Id(n), self.get(Id(n))))
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        self.all.capacity() * size_of::<Option<Virtual>>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.order.heap_bytes()
+            + self.of_block.capacity() * (size_of::<(u32, Id)>() + 1)
+    }
+
+    /// Recounts list and map.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.order.check()?;
+        let mut addressed = 0;
+        for (id, found) in self.newest_first() {
+            if let Some(block) = found.block {
+                addressed += 1;
+                if self.find(block) != Some(id) {
+                    return Err(format!("the virtual block of block {block} is not found"));
+                }
+            }
+        }
+        if self.order.len() != self.len() || addressed != self.of_block.len() {
+            return Err(format!(
+                "the LRU list has {} virtual blocks, {addressed} with an address; there are {}, {} with an address",
+                self.order.len(),
+                self.len(),
+                self.of_block.len()
+            ));
+        }
+        if self.len() > self.budget {
+            return Err(format!(
+                "there are {} virtual blocks, {} may be",
+                self.len(),
+                self.budget
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Room in the log: checkpoints that make old segments unneeded, and cleaning of those in which little lives.
+//!
+//! Invariant: between requests there are at least `reserve` free segments, which is enough for the largest group
+//! that a request can lead to and for one step of cleaning. So a group never finds the log too small, and what
+//! cannot be stored is refused before anything is changed.
+
+use std::collections::BTreeSet;
+
+use crate::element::Device;
+use crate::error::ArrayError;
+use crate::icash::commit::{Extra, place_of};
+use crate::icash::format::block::{RECORD_BYTES, ROOM};
+use crate::icash::format::{Block, Record, RecordKind, Shape};
+use crate::icash::log::Unpacked;
+use crate::icash::parameters::{BLOCK_BYTES, Options};
+use crate::icash::place::LogPlace;
+use crate::icash::state::ICash;
+
+/// Segments that cleaning makes free beyond the reserve when it begins.
+const AHEAD: u32 = 2;
+
+/// Segments that must be free before a request.
+fn reserve(segment_blocks: u32, journal_blocks: u32, options: &Options) -> u32 {
+    // Two blocks in sequence hold more than one block's worth of records; a request adds at most a whole block.
+    let homes = options.write_back_batch.max(journal_blocks as usize) * RECORD_BYTES / ROOM + 1;
+    let blocks = 2 * u64::from(options.flush_blocks) + homes as u64 + 6;
+    // One block of a segment may stay empty. One segment more for the reserved one, and two for a step of cleaning.
+    let segments = blocks.div_ceil(u64::from(segment_blocks).saturating_sub(1).max(1)) + 3;
+    segments.min(u64::from(u32::MAX / 2)) as u32
+}
+
+impl Options {
+    /// Segments, each of so many blocks, that a log must have for an element to be opened with these options, if its
+    /// journal has so many blocks.
+    pub fn least_log_segments(&self, segment_blocks: u32, journal_blocks: u32) -> u32 {
+        // Besides the reserve the head, the segment reserved behind it, and two that can be cleaned.
+        reserve(segment_blocks, journal_blocks, self) + AHEAD + 4
+    }
+}
+
+/// Refuses options that need more reserve than the log has room for.
+pub(super) fn validate(shape: &Shape, options: &Options) -> Result<(), ArrayError> {
+    let needed = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
+    if needed > shape.log_segments {
+        return Err(ArrayError::Shape(format!(
+            "a log of {} segments of {} blocks is too small for flushes of {} blocks, expected {needed} segments",
+            shape.log_segments, shape.segment_blocks, options.flush_blocks
+        )));
+    }
+    Ok(())
+}
+
+impl ICash {
+    /// Makes enough segments of the log free, if there are not.
+    pub(super) fn keep_room(&mut self) -> Result<(), ArrayError> {
+        self.refuse_if_stopped()?;
+        let reserve = reserve(
+            self.shape.segment_blocks,
+            self.shape.journal_blocks,
+            &self.options,
+        );
+        let has_room = |space: &super::log::Space, least: u32| space.free().len() >= least as usize;
+        if self.space.needed().len() as u32 > self.shape.log_segments / 2 {
+            self.take_checkpoint()?;
+        }
+        if has_room(&self.space, reserve) {
+            return Ok(());
+        }
+        let target = reserve + AHEAD;
+        for round in 0..2 * u64::from(self.shape.log_segments) {
+            self.take_checkpoint()?;
+            if has_room(&self.space, target) {
+                return Ok(());
+            }
+            let Some(victim) = self.space.victim() else {
+                break;
+            };
+            // Where moving does not gain enough, everything goes home in the end.
+            let may_move = round < self.shape.log_segments.into();
+            self.clean(victim, may_move)?;
+        }
+        match has_room(&self.space, reserve) {
+            true => Ok(()),
+            false => Err(ArrayError::NoRoom(
+                "what the log holds can neither be moved nor be written home",
+            )),
+        }
+    }
+
+    /// Empties a segment: its records move to the head of the log, or, if that would gain little, their blocks go
+    /// home.
+    fn clean(&mut self, segment: u32, may_move: bool) -> Result<(), ArrayError> {
+        self.counters.cleaned += 1;
+        let live = self.live_records(segment);
+        let enough = self.shape.segment_blocks as usize * 3 / 4;
+        if may_move && blocks_for(&live) <= enough {
+            self.move_records(live)?;
+        } else {
+            let blocks: BTreeSet<u32> = live.iter().map(|record| record.block).collect();
+            self.counters.cleaned_home += blocks.len() as u64;
+            self.write_back(&blocks)?;
+        }
+        if self.space.live_bytes(segment) > 0 {
+            self.space.give_up(segment);
+        }
+        Ok(())
+    }
+
+    /// Moves records to the head of the log, in groups of at most half a segment.
+    fn move_records(&mut self, live: Vec<Unpacked>) -> Result<(), ArrayError> {
+        let most = (self.shape.segment_blocks as usize / 2).max(1);
+        let mut group: Vec<Unpacked> = Vec::new();
+        for record in live {
+            self.counters.moved += 1;
+            group.push(record);
+            if blocks_for(&group) >= most {
+                let moved = std::mem::take(&mut group);
+                self.commit_moved(moved)?;
+            }
+        }
+        // What is unrecorded and had its old content here is recorded by this group, even if nothing is moved.
+        self.commit_moved(group)
+    }
+
+    fn commit_moved(&mut self, moved: Vec<Unpacked>) -> Result<(), ArrayError> {
+        self.commit_with(Extra {
+            moved,
+            ..Extra::default()
+        })
+    }
+
+    /// The records in a segment that count and whose blocks have nothing unrecorded.
+    fn live_records(&mut self, segment: u32) -> Vec<Unpacked> {
+        let first = segment * self.shape.segment_blocks;
+        let mut bytes = vec![0; self.shape.segment_blocks as usize * BLOCK_BYTES];
+        let offset = self.areas.log_block(first);
+        if self.media.read(Device::Slow, offset, &mut bytes).is_err() {
+            self.read_block_by_block(offset, &mut bytes);
+        }
+        let mut live = Vec::new();
+        let mut seen = BTreeSet::new();
+        let blocks: Vec<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
+        for (position, block) in blocks.iter().enumerate() {
+            let number = first + position as u32;
+            let Some(parsed) = Block::parse(block, self.tag, number) else {
+                continue;
+            };
+            let mut whole = blocks[position + 1..].iter();
+            for (record, offset) in &parsed.records {
+                let content = match record.kind {
+                    RecordKind::Whole => whole.next().copied(),
+                    _ => Some(record.payload),
+                };
+                let at = LogPlace {
+                    // Whole blocks follow in the order of their records.
+                    block: match record.kind {
+                        RecordKind::Whole => first + (blocks.len() - whole.len() - 1) as u32,
+                        _ => number,
+                    },
+                    offset: offset % BLOCK_BYTES as u16,
+                    bytes: record.payload.len() as u16,
+                };
+                let moved = content.and_then(|content| self.moved(record, at, content));
+                live.extend(moved.filter(|moved| seen.insert(moved.block)));
+            }
+        }
+        live
+    }
+
+    /// The record to be written again, if it counts and its block has nothing unrecorded. A whole content that does
+    /// not hold stays where it is.
+    fn moved(&self, record: &Record<'_>, at: LogPlace, content: &[u8]) -> Option<Unpacked> {
+        let block = self.addresses.block(record.lba).ok()?;
+        let place = place_of(record.kind, record.slot, at);
+        let entry = self.table.get(block);
+        let counts =
+            place.log().is_some() && entry.place == place && !self.unrecorded.contains(&block);
+        let holds = record.kind != RecordKind::Whole || crc32fast::hash(content) == entry.crc;
+        (counts && holds).then(|| Unpacked {
+            block,
+            lba: record.lba,
+            kind: record.kind,
+            slot: record.slot,
+            crc: entry.crc,
+            payload: content.to_vec(),
+        })
+    }
+
+    /// Reads what can be read of a range; the rest are zeros.
+    fn read_block_by_block(&mut self, offset: u64, bytes: &mut [u8]) {
+        for (number, block) in bytes.chunks_mut(BLOCK_BYTES).enumerate() {
+            let at = offset + (number * BLOCK_BYTES) as u64;
+            if self.media.read(Device::Slow, at, block).is_err() {
+                block.fill(0);
+            }
+        }
+    }
+}
+
+/// Blocks of the log that records take when they are packed in order.
+fn blocks_for(records: &[Unpacked]) -> usize {
+    let (mut blocks, mut left) = (0, 0);
+    for record in records {
+        let is_whole = record.kind == RecordKind::Whole;
+        let inside = if is_whole { 0 } else { record.payload.len() };
+        let bytes = RECORD_BYTES + inside;
+        if bytes > left {
+            blocks += 1;
+            left = ROOM;
+        }
+        left -= bytes;
+        blocks += usize::from(is_whole);
+    }
+    blocks
+}

@@ -1,0 +1,158 @@
+//! Groups of the log: what makes everything before durable, at once.
+//!
+//! The order is the promise: data blocks, a sync of the fast medium, the group, a sync of the slow one. What the
+//! group replaces is given up after that and not before.
+
+use std::collections::BTreeMap;
+
+use crate::element::Device;
+use crate::error::ArrayError;
+use crate::icash::blocks::{Content, Form, Id};
+use crate::icash::content::ZEROS;
+use crate::icash::format::RecordKind;
+use crate::icash::format::block::group_of;
+use crate::icash::log::pack::Group;
+use crate::icash::log::{Packed, Unpacked, pack};
+use crate::icash::place::{LogPlace, Place};
+use crate::icash::state::ICash;
+
+/// What a group records besides what is unrecorded.
+#[derive(Debug, Default)]
+pub(super) struct Extra {
+    /// Blocks whose present content is durable at home, with its checksum.
+    pub homes: BTreeMap<u32, u32>,
+    /// Records of blocks that are not unrecorded, to be moved to the head of the log.
+    pub moved: Vec<Unpacked>,
+}
+
+impl ICash {
+    /// Makes the present state durable.
+    pub(super) fn commit(&mut self) -> Result<(), ArrayError> {
+        self.commit_with(Extra::default())
+    }
+
+    /// Makes the present state durable, and says of some blocks that it is elsewhere.
+    pub(super) fn commit_with(&mut self, extra: Extra) -> Result<(), ArrayError> {
+        self.refuse_if_stopped()?;
+        let records = self.records(extra);
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.sync(Device::Fast)?;
+        self.groups_begun += 1;
+        let group = group_of(self.epoch, self.groups_begun);
+        let names = Group {
+            tag: self.tag,
+            group,
+            previous: self.group,
+            segment_blocks: self.shape.segment_blocks,
+        };
+        let packed = pack(names, self.space.head, self.space.free(), &records).ok_or(
+            ArrayError::NoRoom("the log has too few free segments for a group"),
+        )?;
+        self.write_group(&packed)?;
+        self.group = group;
+        self.apply(&records, &packed);
+        Ok(())
+    }
+
+    /// The records of a group, in the order of their blocks: runs are packed in sequence.
+    fn records(&self, extra: Extra) -> Vec<Unpacked> {
+        let mut records = extra.moved;
+        for &block in &self.unrecorded {
+            if extra.homes.contains_key(&block) {
+                continue;
+            }
+            records.push(match self.blocks.find(block) {
+                Some(id) => self.record_of(block, id),
+                None => self.bare_record(block, RecordKind::Zero, 0),
+            });
+        }
+        for (&block, &crc) in &extra.homes {
+            records.push(self.bare_record(block, RecordKind::Home, crc));
+        }
+        records.sort_by_key(|record| record.block);
+        records
+    }
+
+    fn bare_record(&self, block: u32, kind: RecordKind, crc: u32) -> Unpacked {
+        Unpacked {
+            block,
+            lba: self.addresses.lba(block),
+            kind,
+            slot: 0,
+            crc,
+            payload: Vec::new(),
+        }
+    }
+
+    /// The record of the present content of a virtual block.
+    fn record_of(&self, block: u32, id: Id) -> Unpacked {
+        let found = self.blocks.get(id);
+        let mut record = self.bare_record(block, RecordKind::Slot, found.crc);
+        record.slot = found.slot.unwrap_or(0);
+        if let Content::Held(form, chain) = found.content {
+            self.segments.read(chain, &mut record.payload);
+            (record.kind, record.slot) = match form {
+                Form::Delta(base) if found.slot == Some(base) => (RecordKind::Own, base),
+                Form::Delta(base) => (RecordKind::Delta, base),
+                Form::Alone => (RecordKind::Alone, 0),
+                Form::Whole => (RecordKind::Whole, 0),
+            };
+        }
+        record
+    }
+
+    /// Writes a group. If that fails, what of it may be there is made void, so that it never counts.
+    fn write_group(&mut self, packed: &Packed) -> Result<(), ArrayError> {
+        for (block, bytes) in &packed.writes {
+            let written = self
+                .media
+                .write(Device::Slow, self.areas.log_block(*block), bytes);
+            if let Err(error) = written {
+                self.make_void(self.areas.log_block(packed.writes[0].0))?;
+                return Err(error.into());
+            }
+        }
+        self.sync(Device::Slow)
+    }
+
+    /// Overwrites the begin of what could not be written as a whole, or stops for good.
+    pub(super) fn make_void(&mut self, offset: u64) -> Result<(), ArrayError> {
+        if let Err(error) = self.media.write(Device::Slow, offset, &ZEROS) {
+            self.stopped = Some(error.to_string());
+            return Err(error.into());
+        }
+        self.sync(Device::Slow)
+    }
+
+    /// Takes over what a durable group says.
+    fn apply(&mut self, records: &[Unpacked], packed: &Packed) {
+        self.space.advance(packed.head, &packed.taken);
+        self.counters.groups += 1;
+        self.counters.records += records.len() as u64;
+        self.counters.log_blocks += u64::from(packed.blocks);
+        for (record, &at) in records.iter().zip(&packed.places) {
+            let place = place_of(record.kind, record.slot, at);
+            self.counters.encoded_records += u64::from(place.at().is_some());
+            self.set_place(record.block, place, record.crc);
+            if let Some(id) = self.blocks.find(record.block) {
+                self.need_not_record(id);
+            }
+            self.set_trimmed(record.block, false);
+        }
+    }
+}
+
+/// The place that a record tells.
+pub(super) fn place_of(kind: RecordKind, slot: u32, at: LogPlace) -> Place {
+    match kind {
+        RecordKind::Zero => Place::Zero,
+        RecordKind::Home => Place::Home,
+        RecordKind::Slot => Place::Slot(slot),
+        RecordKind::Own => Place::Own { slot, at },
+        RecordKind::Delta => Place::Delta { base: slot, at },
+        RecordKind::Alone => Place::Alone(at),
+        RecordKind::Whole => Place::Whole(at.block),
+    }
+}

@@ -1,0 +1,131 @@
+//! The content of blocks: reading it from wherever it is, and checking that it is what was stored.
+
+use flashlore_delta::Page;
+
+use crate::element::{Device, Work};
+use crate::error::ContentError;
+use crate::icash::blocks::{Content, Form, Id};
+use crate::icash::format::Areas;
+use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::place::{Entry, LogPlace, Place};
+use crate::icash::state::ICash;
+
+/// What a block holds that was never written.
+pub(super) const ZEROS: Page = [0; BLOCK_BYTES];
+
+/// The checksum of content.
+pub(super) fn crc_of(page: &Page) -> u32 {
+    crc32fast::hash(page)
+}
+
+/// The bytes at a place in a block of the log.
+pub(super) fn in_log_block(block: &Page, at: LogPlace) -> &[u8] {
+    let start = usize::from(at.offset);
+    let end = (start + usize::from(at.bytes)).min(BLOCK_BYTES);
+    &block[start..end]
+}
+
+fn verified(page: Page, expected: u32) -> Result<Page, ContentError> {
+    let found = crc_of(&page);
+    if found != expected {
+        return Err(ContentError::Checksum { found, expected });
+    }
+    Ok(page)
+}
+
+impl ICash {
+    /// What a block holds at present.
+    pub(super) fn present(&mut self, block: u32) -> Result<Page, ContentError> {
+        match self.blocks.find(block) {
+            Some(id) => self.present_of(id),
+            None if self.trimmed.contains(&block) => Ok(ZEROS),
+            None => self.stored(block, &self.table.get(block)),
+        }
+    }
+
+    /// What the block of a virtual block holds at present.
+    pub(super) fn present_of(&mut self, id: Id) -> Result<Page, ContentError> {
+        let found = self.blocks.get(id);
+        let (crc, slot, block) = (found.crc, found.slot, found.block);
+        match found.content {
+            Content::Held(form, chain) => {
+                let mut bytes = Vec::new();
+                self.segments.read(chain, &mut bytes);
+                self.expand(form, &bytes, crc)
+            }
+            Content::Slot => match slot {
+                Some(slot) => verified(self.read_slot(slot)?, crc),
+                None => Ok(ZEROS),
+            },
+            Content::Stored => match block {
+                Some(block) => self.stored(block, &self.table.get(block)),
+                None => Ok(ZEROS),
+            },
+        }
+    }
+
+    /// The content of a block at a durable place.
+    pub(super) fn stored(&mut self, block: u32, entry: &Entry) -> Result<Page, ContentError> {
+        match entry.place {
+            Place::Zero => Ok(ZEROS),
+            Place::Slot(slot) => verified(self.read_slot(slot)?, entry.crc),
+            Place::Home => verified(self.read_slow(self.areas.home_of(block))?, entry.crc),
+            Place::Whole(log) => verified(self.read_slow(self.areas.log_block(log))?, entry.crc),
+            Place::Own { slot: base, at } | Place::Delta { base, at } => {
+                let bytes = self.read_log(at)?;
+                self.expand(Form::Delta(base), &bytes, entry.crc)
+            }
+            Place::Alone(at) => {
+                let bytes = self.read_log(at)?;
+                self.expand(Form::Alone, &bytes, entry.crc)
+            }
+        }
+    }
+
+    /// The content that bytes of a difference, of compressed or of whole content stand for.
+    pub(super) fn expand(
+        &mut self,
+        form: Form,
+        bytes: &[u8],
+        crc: u32,
+    ) -> Result<Page, ContentError> {
+        let mut page = ZEROS;
+        match form {
+            Form::Whole => {
+                let length = bytes.len().min(BLOCK_BYTES);
+                page[..length].copy_from_slice(&bytes[..length]);
+            }
+            Form::Alone => {
+                flashlore_delta::decode(bytes, None, &mut page)?;
+                self.media.work(Work::Decode, BLOCK_BYTES);
+            }
+            Form::Delta(base) => {
+                let base = self.read_slot(base)?;
+                flashlore_delta::decode(bytes, Some(&base), &mut page)?;
+                self.media.work(Work::Decode, BLOCK_BYTES);
+            }
+        }
+        verified(page, crc)
+    }
+
+    /// The bytes of a data block, whatever they are.
+    pub(super) fn read_slot(&mut self, slot: u32) -> Result<Page, ContentError> {
+        let mut page = ZEROS;
+        self.media
+            .read(Device::Fast, Areas::slot(slot), &mut page)?;
+        Ok(page)
+    }
+
+    /// A block of the slow medium.
+    pub(super) fn read_slow(&mut self, offset: u64) -> Result<Page, ContentError> {
+        let mut page = ZEROS;
+        self.media.read(Device::Slow, offset, &mut page)?;
+        Ok(page)
+    }
+
+    /// Bytes in a block of the log.
+    fn read_log(&mut self, at: LogPlace) -> Result<Vec<u8>, ContentError> {
+        let page = self.read_slow(self.areas.log_block(at.block))?;
+        Ok(in_log_block(&page, at).to_vec())
+    }
+}

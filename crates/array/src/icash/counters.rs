@@ -1,0 +1,106 @@
+//! What I-CASH did, in numbers.
+
+/// Counts since the element was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Accesses to a block that was an independent in RAM.
+    pub hits_independent: u64,
+    /// Accesses to an associate in RAM.
+    pub hits_associate: u64,
+    /// Accesses to a reference in RAM.
+    pub hits_reference: u64,
+    /// Accesses to blocks without a virtual block.
+    pub misses: u64,
+    /// Contents stored as differences from a reference.
+    pub deltas: u64,
+    /// Bytes of them.
+    pub delta_bytes: u64,
+    /// Contents of references stored as differences from their own frozen content.
+    pub own_deltas: u64,
+    /// Contents compressed by themselves.
+    pub alone: u64,
+    /// Writes that had a reference and no short difference from it.
+    pub too_big: u64,
+    /// Of these, writes to a reference: it keeps its frozen content and loses its address.
+    pub detached: u64,
+    /// Contents written whole to the fast medium.
+    pub slot_writes: u64,
+    /// Contents kept whole for the log.
+    pub whole: u64,
+    /// Contents copied to the fast medium because they were read from the slow one.
+    pub fills: u64,
+    /// Differences unpacked because another one of their log block was read.
+    pub unpacked: u64,
+    /// Blocks that became associates of a block with the same address in another machine.
+    pub same_address: u64,
+    /// Scans.
+    pub scans: u64,
+    /// References a scan chose that found an associate.
+    pub scan_references: u64,
+    /// Associates a scan made.
+    pub scan_associates: u64,
+    /// References that lost their last associate.
+    pub demotions: u64,
+    /// Virtual blocks replaced (replacement 1).
+    pub virtual_replaced: u64,
+    /// Data blocks replaced (replacement 2).
+    pub data_replaced: u64,
+    /// References whose associates were all written home so that their data block could be replaced.
+    pub references_released: u64,
+    /// Differences replaced with their virtual block (replacement 3).
+    pub deltas_replaced: u64,
+    /// Differences of references that left RAM because there was no other.
+    pub own_deltas_dropped: u64,
+    /// Blocks written home.
+    pub written_home: u64,
+    /// Groups of the log.
+    pub groups: u64,
+    /// Of these, groups because enough was not durable.
+    pub own_flushes: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Of these, differences and compressed contents.
+    pub encoded_records: u64,
+    /// Blocks of the log they took.
+    pub log_blocks: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Segments of the log that were cleaned.
+    pub cleaned: u64,
+    /// Records that cleaning moved to the head of the log.
+    pub moved: u64,
+    /// Blocks that cleaning wrote home.
+    pub cleaned_home: u64,
+    /// Batches of ordered write-back.
+    pub batches: u64,
+    /// Work in the background that failed. What it was for is tried again.
+    pub background_failures: u64,
+}
+
+/// How many virtual blocks are in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct States {
+    /// References.
+    pub references: u64,
+    /// Of these, those without an address.
+    pub detached: u64,
+    /// Associates.
+    pub associates: u64,
+    /// All others.
+    pub independents: u64,
+}
+
+/// Memory an element holds, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// Differences, as far as they ever were.
+    pub segments: usize,
+    /// Virtual blocks.
+    pub virtual_blocks: usize,
+    /// The heatmap.
+    pub heatmap: usize,
+    /// The place table.
+    pub table: usize,
+    /// Who uses which data block, without the sets of dependents.
+    pub pool: usize,
+}

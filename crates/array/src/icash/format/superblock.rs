@@ -1,0 +1,157 @@
+//! What an array is: its identity and its sizes. Written when it is made, on both media, and never again.
+
+use crate::addresses::{MOST_MACHINES, Machine, validate_machines};
+use crate::error::ArrayError;
+use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
+use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
+
+const MAGIC: &[u8; 4] = b"FLIC";
+const VERSION: u32 = 1;
+const MACHINES_AT: usize = 64;
+
+/// The sizes of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The virtual machines, each number once.
+    pub machines: Vec<Machine>,
+    /// Data blocks on the fast medium.
+    pub slots: u32,
+    /// Segments of the log.
+    pub log_segments: u32,
+    /// Blocks of a segment of the log.
+    pub segment_blocks: u32,
+    /// Images of the journal of ordered write-back: the most blocks that may not be at home. 0 if blocks are
+    /// written home in any order.
+    pub journal_blocks: u32,
+}
+
+impl Shape {
+    /// Blocks of all virtual machines together.
+    pub fn blocks(&self) -> u64 {
+        self.machines.iter().map(|m| u64::from(m.blocks)).sum()
+    }
+
+    /// Refuses sizes that make no array.
+    ///
+    /// # Errors
+    /// A sentence that names the size.
+    pub fn validate(&self) -> Result<(), ArrayError> {
+        validate_machines(&self.machines)?;
+        let log_blocks = u64::from(self.log_segments) * u64::from(self.segment_blocks);
+        let journal = match self.journal_blocks {
+            0 => LEAST_JOURNAL,
+            blocks => blocks,
+        };
+        let rules = [
+            (
+                "data blocks",
+                self.slots.into(),
+                LEAST_SLOTS.into(),
+                u64::from(u32::MAX - 1),
+            ),
+            (
+                "segments of the log",
+                self.log_segments.into(),
+                4,
+                u64::from(u32::MAX),
+            ),
+            (
+                "blocks of a segment",
+                self.segment_blocks.into(),
+                3,
+                1 << 16,
+            ),
+            ("blocks of the log", log_blocks, 1, u64::from(u32::MAX)),
+            (
+                "blocks of the journal, unless none,",
+                journal.into(),
+                LEAST_JOURNAL.into(),
+                u64::from(u32::MAX),
+            ),
+        ];
+        for (what, found, least, most) in rules {
+            if !(least..=most).contains(&found) {
+                return Err(ArrayError::Shape(format!(
+                    "an array cannot have {found} {what}, expected {least} to {most}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first block of a medium, twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// Identity of the array; both media have the same.
+    pub id: [u8; 16],
+    /// Whether this is the fast medium.
+    pub is_fast: bool,
+    /// The sizes.
+    pub shape: Shape,
+}
+
+impl Superblock {
+    /// Its bytes as copy 0 or 1.
+    pub fn encode(&self, copy: u64) -> Vec<u8> {
+        let shape = &self.shape;
+        let mut bytes = vec![0; BLOCK_BYTES];
+        put(&mut bytes, 8, &VERSION.to_le_bytes());
+        put(&mut bytes, 12, &u32::from(self.is_fast).to_le_bytes());
+        put(&mut bytes, 16, &self.id);
+        let numbers = [
+            shape.slots,
+            shape.log_segments,
+            shape.segment_blocks,
+            shape.journal_blocks,
+            shape.machines.len() as u32,
+        ];
+        for (index, number) in numbers.iter().enumerate() {
+            put(&mut bytes, 32 + 4 * index, &number.to_le_bytes());
+        }
+        for (index, machine) in shape.machines.iter().enumerate() {
+            let at = MACHINES_AT + 8 * index;
+            bytes[at] = machine.number;
+            put(&mut bytes, at + 4, &machine.blocks.to_le_bytes());
+        }
+        seal(&mut bytes, MAGIC, copy);
+        bytes
+    }
+
+    /// What copy 0 or 1 says.
+    ///
+    /// # Errors
+    /// A sentence that says why it is none.
+    pub fn parse(bytes: &[u8], copy: u64) -> Result<Self, String> {
+        if bytes.len() != BLOCK_BYTES || !is_sealed(bytes, MAGIC, copy) {
+            return Err("magic or checksum do not hold".into());
+        }
+        let version = get_u32(bytes, 8);
+        if version != VERSION {
+            return Err(format!("format version {version}, expected {VERSION}"));
+        }
+        let count = get_u32(bytes, 48) as usize;
+        if count > MOST_MACHINES {
+            return Err(format!(
+                "{count} virtual machines, expected at most {MOST_MACHINES}"
+            ));
+        }
+        let machine = |index: usize| Machine {
+            number: bytes[MACHINES_AT + 8 * index],
+            blocks: get_u32(bytes, MACHINES_AT + 8 * index + 4),
+        };
+        let shape = Shape {
+            machines: (0..count).map(machine).collect(),
+            slots: get_u32(bytes, 32),
+            log_segments: get_u32(bytes, 36),
+            segment_blocks: get_u32(bytes, 40),
+            journal_blocks: get_u32(bytes, 44),
+        };
+        shape.validate().map_err(|error| error.to_string())?;
+        Ok(Superblock {
+            id: std::array::from_fn(|n| bytes[16 + n]),
+            is_fast: get_u32(bytes, 12) == 1,
+            shape,
+        })
+    }
+}

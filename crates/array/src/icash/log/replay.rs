@@ -1,0 +1,293 @@
+//! The groups behind a root, up to the first gap.
+//!
+//! A group counts if all its blocks are there and hold, it names the group before it, and the contents that follow
+//! its blocks have the checksums its records say.
+
+use crate::icash::format::block::{Block, RecordKind, epoch_of};
+use crate::icash::format::root::Head;
+use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::place::LogPlace;
+
+/// A record that was found, without its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// What became of the block.
+    pub kind: RecordKind,
+    /// Its address.
+    pub lba: u64,
+    /// The data block.
+    pub slot: u32,
+    /// CRC-32 of the content.
+    pub crc: u32,
+    /// Where its content lies.
+    pub at: LogPlace,
+}
+
+/// A group that counts.
+#[derive(Debug)]
+pub struct FoundGroup {
+    /// Its number.
+    pub group: u64,
+    /// Its records.
+    pub records: Vec<Found>,
+    /// Where the next one begins.
+    pub head: Head,
+}
+
+/// The sizes of the log, and the array it belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct LogShape {
+    /// The array.
+    pub tag: u64,
+    /// Segments.
+    pub segments: u32,
+    /// Blocks of one.
+    pub segment_blocks: u32,
+    /// The opening that wrote the root. What another one began behind it does not count.
+    pub epoch: u32,
+}
+
+impl LogShape {
+    /// Reads the group that begins at `head` after group `previous`. `read` fills one block, or says that it cannot.
+    pub fn next_group(
+        &self,
+        mut head: Head,
+        previous: u64,
+        read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+    ) -> Option<FoundGroup> {
+        let mut group = None;
+        let mut records = Vec::new();
+        let mut bytes = vec![0; BLOCK_BYTES];
+        for index in 0.. {
+            if head.position >= self.segment_blocks {
+                head.segment = head.next;
+                head.position = 0;
+            }
+            if head.segment >= self.segments {
+                return None;
+            }
+            let number = head.segment * self.segment_blocks + head.position;
+            let block =
+                read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number))??;
+            let belongs = block.head.index == index
+                && block.head.previous == previous
+                && block.head.group > previous
+                && epoch_of(block.head.group) == self.epoch
+                && block.head.group == *group.get_or_insert(block.head.group)
+                && head.position + block.whole < self.segment_blocks
+                && block.head.next_segment < self.segments
+                && block.head.next_segment != head.segment;
+            if !belongs {
+                return None;
+            }
+            head.next = block.head.next_segment;
+            head.position += 1 + block.whole;
+            let is_last = block.head.is_last;
+            if !collect(&block, number, read, &mut records) {
+                return None;
+            }
+            if is_last {
+                return Some(FoundGroup {
+                    group: block.head.group,
+                    records,
+                    head,
+                });
+            }
+        }
+        None
+    }
+}
+
+impl LogShape {
+    /// Looks behind the last group that was found, at the rest of its segment and the next one, for a block that
+    /// follows a later group: a group is begun only after the one before was durable, so that one has rotted.
+    ///
+    /// # Errors
+    /// A sentence that says which group is missing.
+    pub fn must_be_the_end(
+        &self,
+        head: Head,
+        last: u64,
+        read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+    ) -> Result<(), String> {
+        let rest = head.position..self.segment_blocks;
+        let rest = rest.map(|position| (head.segment, position));
+        let next = (0..self.segment_blocks).map(|position| (head.next, position));
+        let mut bytes = vec![0; BLOCK_BYTES];
+        for (segment, position) in rest
+            .chain(next)
+            .filter(|(segment, _)| *segment < self.segments)
+        {
+            let number = segment * self.segment_blocks + position;
+            let block = read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number));
+            let Some(Some(Block { head, .. })) = block else {
+                continue;
+            };
+            if epoch_of(head.group) == self.epoch && head.previous > last {
+                return Err(format!(
+                    "group {:#x} of the log was durable and does not hold: block {number} of the log follows it, the \
+                     last one found is {last:#x}",
+                    head.previous
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the records of a block; false if the content of one does not follow it.
+fn collect(
+    block: &Block<'_>,
+    number: u32,
+    read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+    records: &mut Vec<Found>,
+) -> bool {
+    let mut next_whole = number + 1;
+    let mut content = vec![0; BLOCK_BYTES];
+    for (record, payload_at) in &block.records {
+        let mut at = LogPlace {
+            block: number,
+            offset: payload_at % BLOCK_BYTES as u16,
+            bytes: record.payload.len() as u16,
+        };
+        if record.kind == RecordKind::Whole {
+            (at.block, at.offset) = (next_whole, 0);
+            if !read(next_whole, &mut content) || crc32fast::hash(&content) != record.crc {
+                return false;
+            }
+            next_whole += 1;
+        }
+        records.push(Found {
+            kind: record.kind,
+            lba: record.lba,
+            slot: record.slot,
+            crc: record.crc,
+            at,
+        });
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::icash::format::block::group_of;
+    use crate::icash::log::pack::{Group, Packed, Unpacked, pack};
+
+    const SHAPE: LogShape = LogShape {
+        tag: 5,
+        segments: 12,
+        segment_blocks: 4,
+        epoch: 3,
+    };
+
+    const HEAD: Head = Head {
+        segment: 7,
+        position: 2,
+        next: 1,
+    };
+
+    fn group(epoch: u32, number: u64, previous: u64) -> Group {
+        Group {
+            tag: SHAPE.tag,
+            group: group_of(epoch, number),
+            previous,
+            segment_blocks: SHAPE.segment_blocks,
+        }
+    }
+
+    /// A record for each length; one that is too long for a difference is a whole block.
+    fn records(lengths: &[usize]) -> Vec<Unpacked> {
+        let record = |(index, &length): (usize, &usize)| {
+            let is_whole = length > 2048;
+            let payload = vec![index as u8; if is_whole { BLOCK_BYTES } else { length }];
+            Unpacked {
+                block: index as u32,
+                lba: index as u64,
+                kind: if is_whole {
+                    RecordKind::Whole
+                } else {
+                    RecordKind::Alone
+                },
+                slot: 0,
+                crc: crc32fast::hash(&payload),
+                payload,
+            }
+        };
+        lengths.iter().enumerate().map(record).collect()
+    }
+
+    fn write(log: &mut BTreeMap<u32, Vec<u8>>, packed: &Packed) {
+        for (first, bytes) in &packed.writes {
+            for (number, block) in (*first..).zip(bytes.chunks(BLOCK_BYTES)) {
+                log.insert(number, block.to_vec());
+            }
+        }
+    }
+
+    fn next(log: &BTreeMap<u32, Vec<u8>>, head: Head, previous: u64) -> Option<FoundGroup> {
+        let mut read = |number: u32, bytes: &mut [u8]| {
+            let block = log.get(&number);
+            block
+                .inspect(|block| bytes.copy_from_slice(block))
+                .is_some()
+        };
+        SHAPE.next_group(head, previous, &mut read)
+    }
+
+    proptest! {
+        #[test]
+        fn a_group_is_found_whole_or_not_at_all(
+            lengths in prop::collection::vec(prop_oneof![3 => 3usize..300, 2 => 1500usize..2049, 1 => Just(4096usize)], 1..14),
+            lost: prop::sample::Index,
+        ) {
+            let free: BTreeSet<u32> = (2..7).chain(8..12).collect();
+            let records = records(&lengths);
+            let packed = pack(group(3, 1, 9), HEAD, &free, &records).expect("there is room");
+            let mut log = BTreeMap::new();
+            write(&mut log, &packed);
+            prop_assert_eq!(log.len(), packed.blocks as usize);
+            let found = next(&log, HEAD, 9).expect("it is there");
+            prop_assert_eq!((found.group, found.head), (group_of(3, 1), packed.head));
+            prop_assert_eq!(found.records.len(), records.len());
+            for ((found, record), &at) in found.records.iter().zip(&records).zip(&packed.places) {
+                prop_assert_eq!((found.kind, found.lba, found.crc), (record.kind, record.lba, record.crc));
+                prop_assert_eq!(found.at, at);
+                let block = &log[&at.block];
+                let start = usize::from(at.offset);
+                prop_assert_eq!(&block[start..start + record.payload.len()], &record.payload[..]);
+            }
+            prop_assert!(next(&log, HEAD, 8).is_none(), "it follows another group");
+            let numbers: Vec<u32> = log.keys().copied().collect();
+            log.remove(lost.get(&numbers));
+            prop_assert!(next(&log, HEAD, 9).is_none(), "a block is lost");
+        }
+    }
+
+    #[test]
+    fn a_group_of_another_opening_does_not_count() {
+        let packed = pack(group(2, 1, 9), HEAD, &BTreeSet::new(), &records(&[50])).unwrap();
+        let mut log = BTreeMap::new();
+        write(&mut log, &packed);
+        assert!(next(&log, HEAD, 9).is_none());
+    }
+
+    #[test]
+    fn a_group_finds_no_room_when_no_segment_is_free() {
+        let lengths = [2000; 9];
+        assert!(pack(group(3, 1, 9), HEAD, &BTreeSet::new(), &records(&lengths)).is_none());
+        assert!(
+            pack(
+                group(3, 1, 9),
+                HEAD,
+                &BTreeSet::from([3, 4]),
+                &records(&lengths)
+            )
+            .is_some()
+        );
+    }
+}

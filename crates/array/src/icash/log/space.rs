@@ -1,0 +1,129 @@
+//! The segments of the log.
+//!
+//! Invariants: a segment is *needed* if a recovery from the newest root reads it: the one that root names, all that
+//! followed, the head's and the one reserved behind it. It is free if it is not needed and no durable place names
+//! anything in it. Only free segments become needed.
+
+use std::collections::BTreeSet;
+
+use crate::icash::format::root::Head;
+
+/// All segments.
+#[derive(Debug)]
+pub struct Space {
+    /// Blocks of a segment.
+    pub segment_blocks: u32,
+    /// Where the next group begins.
+    pub head: Head,
+    live_bytes: Vec<u64>,
+    needed: BTreeSet<u32>,
+    free: BTreeSet<u32>,
+    /// Segments that could not be emptied because something in them cannot be read.
+    stuck: BTreeSet<u32>,
+}
+
+impl Space {
+    /// So many segments without anything living in them. None is free before [`Space::checkpointed`].
+    pub fn new(segments: u32, segment_blocks: u32, head: Head) -> Self {
+        Space {
+            segment_blocks,
+            head,
+            live_bytes: vec![0; segments as usize],
+            needed: BTreeSet::from([head.segment, head.next]),
+            free: BTreeSet::new(),
+            stuck: BTreeSet::new(),
+        }
+    }
+
+    /// How many there are.
+    pub fn segments(&self) -> u32 {
+        self.live_bytes.len() as u32
+    }
+
+    /// Free segments, the lowest first.
+    pub fn free(&self) -> &BTreeSet<u32> {
+        &self.free
+    }
+
+    /// Segments a recovery needs.
+    pub fn needed(&self) -> &BTreeSet<u32> {
+        &self.needed
+    }
+
+    /// Bytes that durable places name in a segment.
+    pub fn live_bytes(&self, segment: u32) -> u64 {
+        self.live_bytes[segment as usize]
+    }
+
+    /// A place in the log is named from now on.
+    pub fn add_live(&mut self, block: u32, bytes: u32) {
+        self.live_bytes[(block / self.segment_blocks) as usize] += u64::from(bytes);
+    }
+
+    /// A place in the log is not named any more.
+    pub fn remove_live(&mut self, block: u32, bytes: u32) {
+        let segment = block / self.segment_blocks;
+        self.live_bytes[segment as usize] -= u64::from(bytes);
+        self.free_if_dead(segment);
+    }
+
+    /// A group was written up to `head`, which took these segments.
+    pub fn advance(&mut self, head: Head, taken: &[u32]) {
+        self.head = head;
+        for &segment in taken {
+            self.free.remove(&segment);
+            self.needed.insert(segment);
+        }
+    }
+
+    /// A checkpoint was taken: a recovery begins at the head.
+    pub fn checkpointed(&mut self) {
+        self.needed = BTreeSet::from([self.head.segment, self.head.next]);
+        (0..self.segments()).for_each(|segment| self.free_if_dead(segment));
+    }
+
+    /// The segment that is cleaned with the least effort: few bytes live in it.
+    pub fn victim(&self) -> Option<u32> {
+        let is_candidate = |segment: &u32| {
+            !self.needed.contains(segment)
+                && !self.free.contains(segment)
+                && !self.stuck.contains(segment)
+        };
+        let candidates = (0..self.segments()).filter(is_candidate);
+        candidates.min_by_key(|&segment| self.live_bytes(segment))
+    }
+
+    /// Something in a segment cannot be read, so it cannot be emptied.
+    pub fn give_up(&mut self, segment: u32) {
+        self.stuck.insert(segment);
+    }
+
+    fn free_if_dead(&mut self, segment: u32) {
+        if self.live_bytes(segment) == 0 && !self.needed.contains(&segment) {
+            self.free.insert(segment);
+            self.stuck.remove(&segment);
+        }
+    }
+
+    /// Recounts the segments, given the live bytes in each.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self, live: &[u64]) -> Result<(), String> {
+        for segment in 0..self.segments() {
+            let (counted, found) = (self.live_bytes(segment), live[segment as usize]);
+            if counted != found {
+                return Err(format!(
+                    "segment {segment} of the log has {found} live bytes, {counted} are counted"
+                ));
+            }
+            let is_free = counted == 0 && !self.needed.contains(&segment);
+            if self.free.contains(&segment) != is_free {
+                return Err(format!(
+                    "segment {segment} of the log is free or not, and should be the other"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! I-CASH (Ren and Yang, HPCA 2011): reference blocks on the fast medium, a log of differences on the slow one.
+//!
+//! docs/array.md says what it promises and gives the bytes on both media.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `parameters.rs` | the paper's parameters and what was chosen where it is silent; the options |
+//! | `signature.rs` | eight bytes that say what a block is like |
+//! | `heatmap.rs` | which of them are popular |
+//! | `segments.rs` | RAM for differences |
+//! | `blocks.rs` | virtual blocks in the order of their last access |
+//! | `pool.rs` | data blocks on the fast medium, and who uses them |
+//! | `place.rs`, `table.rs` | where the durable content of each block is |
+//! | `state.rs` | the element and the changes of its state that all others are made of |
+//! | `content.rs` | contents read from wherever they are |
+//! | `read.rs`, `write.rs` | requests |
+//! | `scan.rs` | which blocks become references and associates |
+//! | `replacement.rs` | the three replacements |
+//! | `write_back.rs` | blocks go home |
+//! | `image.rs` | the image of a new virtual machine, as differences from another's |
+//! | `ordered.rs` | blocks go home in batches that are one state |
+//! | `slow_alone.rs` | what the slow medium alone holds after that |
+//! | `commit.rs` | groups of the log: what makes a state durable |
+//! | `clean.rs` | room in the log |
+//! | `checkpoint.rs` | the table made durable |
+//! | `open.rs` | making and recovering an array |
+//! | `check.rs` | every invariant recounted |
+//! | `counters.rs` | what it did, in numbers |
+//! | [`mod@format`] | the bytes |
+//! | `log` | the segments of the log, packing and replaying |
+
+pub mod counters;
+pub mod format;
+pub mod heatmap;
+pub mod image;
+pub mod open;
+pub mod parameters;
+pub mod place;
+pub mod segments;
+pub mod signature;
+pub mod slow_alone;
+pub mod state;
+
+mod blocks;
+mod check;
+mod checkpoint;
+mod clean;
+mod commit;
+mod content;
+mod log;
+mod ordered;
+mod pool;
+mod read;
+mod replacement;
+mod scan;
+mod table;
+mod write;
+mod write_back;
+
+pub use crate::addresses::{Machine, lba};
+pub use counters::{Counters, Memory, States};
+pub use format::Shape;
+pub use image::Image;
+pub use open::{bytes_needed, create};
+pub use parameters::{Compression, Options, Similarity, TooBig};
+pub use slow_alone::SlowAlone;
+pub use state::ICash;

@@ -1,0 +1,408 @@
+//! Making an array, and opening one: the newest root, the table it names, the groups of the log behind it.
+
+use std::sync::Arc;
+
+use flashlore_delta::Encoder;
+use flashlore_medium::Medium;
+
+use crate::addresses::Addresses;
+use crate::element::{Device, Statistics};
+use crate::error::ArrayError;
+use crate::icash::blocks::VirtualBlocks;
+use crate::icash::clean;
+use crate::icash::commit::place_of;
+use crate::icash::content::ZEROS;
+use crate::icash::counters::Counters;
+use crate::icash::format::block::MOST_EPOCHS;
+use crate::icash::format::root::Head;
+use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
+use crate::icash::heatmap::Heatmap;
+use crate::icash::log::Space;
+use crate::icash::log::replay::{FoundGroup, LogShape};
+use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
+use crate::icash::place::{Entry, Place};
+use crate::icash::pool::Pool;
+use crate::icash::segments::Segments;
+use crate::icash::state::ICash;
+use crate::icash::table::Table;
+use crate::media::Media;
+
+/// Bytes the fast and the slow medium of an array must have at least.
+///
+/// # Errors
+/// The sizes make no array.
+pub fn bytes_needed(shape: &Shape) -> Result<(u64, u64), ArrayError> {
+    shape.validate()?;
+    let areas = Areas::of(shape);
+    let block = BLOCK_BYTES as u64;
+    Ok((areas.fast_blocks * block, areas.slow_blocks * block))
+}
+
+/// Makes an array on two media: every block is zeros. What they hold is lost.
+///
+/// # Errors
+/// The sizes make no array or do not fit, or a medium fails.
+pub fn create(
+    fast: Arc<dyn Medium>,
+    slow: Arc<dyn Medium>,
+    id: [u8; 16],
+    shape: &Shape,
+) -> Result<(), ArrayError> {
+    let needed = bytes_needed(shape)?;
+    if fast.len() < needed.0 || slow.len() < needed.1 {
+        return Err(ArrayError::Shape(format!(
+            "the media have {} and {} bytes, the array needs {} and {}",
+            fast.len(),
+            slow.len(),
+            needed.0,
+            needed.1
+        )));
+    }
+    let areas = Areas::of(shape);
+    let tag = bytes::get_u64(&id, 0);
+    let mut media = Media::new(fast, slow);
+    // No old array may be found on one of the media, and no old root in the new one.
+    for device in [Device::Fast, Device::Slow] {
+        for copy in 0..2 {
+            media.write(device, copy * BLOCK_BYTES as u64, &ZEROS)?;
+        }
+    }
+    for copy in 0..2 {
+        media.write(Device::Slow, areas.root(0, copy), &ZEROS)?;
+    }
+    let root = Root {
+        checkpoint: 1,
+        epoch: 0,
+        group: 0,
+        head: Head {
+            segment: 0,
+            position: 0,
+            next: 1,
+        },
+        copies: vec![0; areas.table_pages as usize],
+    };
+    media.write(
+        Device::Slow,
+        areas.root(1, 0),
+        &root.encode_twice(tag, &areas),
+    )?;
+    media.write(Device::Slow, areas.journal * BLOCK_BYTES as u64, &ZEROS)?;
+    media.sync(Device::Slow)?;
+    media.sync(Device::Fast)?;
+    for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {
+        let shape = shape.clone();
+        let superblock = Superblock { id, is_fast, shape };
+        for copy in 0..2 {
+            media.write(device, copy * BLOCK_BYTES as u64, &superblock.encode(copy))?;
+        }
+        media.sync(device)?;
+    }
+    Ok(())
+}
+
+/// What a recovery found, before anything is written.
+pub(super) struct Recovered {
+    pub superblock: Superblock,
+    pub areas: Areas,
+    pub addresses: Addresses,
+    pub tag: u64,
+    pub root: Root,
+    pub table: Table,
+    /// The last group, and where the log goes on behind it.
+    pub group: u64,
+    pub head: Head,
+}
+
+/// The superblock of a medium, from whichever copy holds.
+pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock, ArrayError> {
+    let name = match device {
+        Device::Fast => "fast",
+        Device::Slow => "slow",
+    };
+    let mut why = String::new();
+    for copy in 0..2 {
+        let mut page = ZEROS;
+        let read = media.read(device, copy * BLOCK_BYTES as u64, &mut page);
+        match read
+            .map_err(|error| error.to_string())
+            .and_then(|()| Superblock::parse(&page, copy))
+        {
+            Ok(found) if found.is_fast == (device == Device::Fast) => return Ok(found),
+            Ok(_) => why = "it is that of the other medium".into(),
+            Err(error) => why = error,
+        }
+    }
+    Err(ArrayError::Damaged(format!(
+        "there is no superblock of an array on the {name} medium: {why}"
+    )))
+}
+
+/// Reads what the slow medium says: the newest root, its table, and the groups behind it.
+pub(super) fn recover(media: &mut Media) -> Result<Recovered, ArrayError> {
+    let superblock = superblock(media, Device::Slow)?;
+    let areas = Areas::of(&superblock.shape);
+    if media.len(Device::Slow) < areas.slow_blocks * BLOCK_BYTES as u64 {
+        return Err(ArrayError::Damaged(format!(
+            "the slow medium has {} bytes, the array needs {}",
+            media.len(Device::Slow),
+            areas.slow_blocks * BLOCK_BYTES as u64
+        )));
+    }
+    let tag = bytes::get_u64(&superblock.id, 0);
+    let root = newest_root(media, &areas, tag)?;
+    let table = load_table(media, &areas, tag, &root, superblock.shape.blocks())?;
+    let mut recovered = Recovered {
+        addresses: Addresses::new(&superblock.shape.machines),
+        group: root.group,
+        head: root.head,
+        superblock,
+        areas,
+        tag,
+        root,
+        table,
+    };
+    recovered.replay(media)?;
+    recovered.check_places()?;
+    Ok(recovered)
+}
+
+fn newest_root(media: &mut Media, areas: &Areas, tag: u64) -> Result<Root, ArrayError> {
+    let mut newest: Option<Root> = None;
+    for (number, copy) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let offset = areas.root(number, copy);
+        let mut bytes = vec![0; areas.root_blocks as usize * BLOCK_BYTES];
+        if media.read(Device::Slow, offset, &mut bytes).is_err() {
+            continue;
+        }
+        let root = Root::parse(&bytes, tag, offset, areas.table_pages as usize);
+        let is_newer = |root: &Root| {
+            newest
+                .as_ref()
+                .is_none_or(|n| n.checkpoint < root.checkpoint)
+        };
+        newest = root.filter(is_newer).or(newest);
+    }
+    newest.ok_or_else(|| ArrayError::Damaged("no copy of the two roots holds".into()))
+}
+
+fn load_table(
+    media: &mut Media,
+    areas: &Areas,
+    tag: u64,
+    root: &Root,
+    blocks: u64,
+) -> Result<Table, ArrayError> {
+    let mut table = Table::new(blocks, root.copies.clone());
+    for (page, &copy) in root
+        .copies
+        .iter()
+        .enumerate()
+        .filter(|(_, copy)| **copy > 0)
+    {
+        let page = page as u32;
+        let offset = areas.table_page(page, copy - 1);
+        let mut bytes = ZEROS;
+        let read = media.read(Device::Slow, offset, &mut bytes);
+        let entries = read
+            .ok()
+            .and_then(|()| table::parse(&bytes, tag, page, root.checkpoint, offset));
+        if !entries.is_some_and(|entries| table.load(page, &entries)) {
+            return Err(ArrayError::Damaged(format!(
+                "page {page} of the place table, at byte {offset} of the slow medium, does not hold"
+            )));
+        }
+    }
+    Ok(table)
+}
+
+impl Recovered {
+    /// Takes over the groups behind the root, up to the first gap.
+    fn replay(&mut self, media: &mut Media) -> Result<(), ArrayError> {
+        let shape = &self.superblock.shape;
+        let log = LogShape {
+            tag: self.tag,
+            segments: shape.log_segments,
+            segment_blocks: shape.segment_blocks,
+            epoch: self.root.epoch,
+        };
+        let areas = self.areas;
+        let mut read = |block: u32, bytes: &mut [u8]| {
+            media
+                .read(Device::Slow, areas.log_block(block), bytes)
+                .is_ok()
+        };
+        while let Some(group) = log.next_group(self.head, self.group, &mut read) {
+            self.take(&group)?;
+        }
+        log.must_be_the_end(self.head, self.group, &mut read)
+            .map_err(ArrayError::Damaged)?;
+        let head = self.head;
+        if head.segment.max(head.next) >= log.segments || head.segment == head.next {
+            return Err(ArrayError::Damaged(format!(
+                "the log goes on in segment {} and then {}, expected two of {}",
+                head.segment, head.next, log.segments
+            )));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, group: &FoundGroup) -> Result<(), ArrayError> {
+        for record in &group.records {
+            let block = self.addresses.block(record.lba).map_err(|error| {
+                ArrayError::Damaged(format!("group {:#x} of the log: {error}", group.group))
+            })?;
+            let place = place_of(record.kind, record.slot, record.at);
+            let has_home = self.table.get(block).has_home || place == Place::Home;
+            let entry = Entry {
+                place,
+                crc: record.crc,
+                has_home,
+            };
+            self.table.set(block, entry);
+        }
+        self.group = group.group;
+        self.head = group.head;
+        Ok(())
+    }
+
+    /// Refuses places that cannot be, whatever wrote them.
+    fn check_places(&self) -> Result<(), ArrayError> {
+        let shape = &self.superblock.shape;
+        let log_blocks = shape.log_segments * shape.segment_blocks;
+        let mut owners = vec![false; shape.slots as usize];
+        for block in 0..self.table.len() {
+            let place = self.table.get(block).place;
+            let damaged = |what: String| {
+                Err(ArrayError::Damaged(format!(
+                    "the place of block {block} {what}"
+                )))
+            };
+            if let Some(slot) = place.slot().filter(|&slot| slot >= shape.slots) {
+                return damaged(format!(
+                    "names data block {slot}, there are {}",
+                    shape.slots
+                ));
+            }
+            if let Some((log, _)) = place.log().filter(|&(log, _)| log >= log_blocks) {
+                return damaged(format!(
+                    "names block {log} of the log, there are {log_blocks}"
+                ));
+            }
+            if let Some(slot) = place.own_slot()
+                && std::mem::replace(&mut owners[slot as usize], true)
+            {
+                return damaged(format!("names data block {slot}, which another's does too"));
+            }
+            if let Some((log, _)) = place.log()
+                && log / shape.segment_blocks == self.head.next
+            {
+                return damaged(format!(
+                    "names block {log} of the log, which is to be written next"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ICash {
+    /// Opens an array: recovers what is durable, and makes it known that nothing beyond counts.
+    ///
+    /// # Errors
+    /// The media hold no array or not the same one, it is damaged, the options do not fit it, or a medium fails.
+    pub fn open(
+        fast: Arc<dyn Medium>,
+        slow: Arc<dyn Medium>,
+        options: Options,
+    ) -> Result<ICash, ArrayError> {
+        let mut media = Media::new(fast, slow);
+        let recovered = recover(&mut media)?;
+        let on_fast = superblock(&mut media, Device::Fast)?;
+        let shape = recovered.superblock.shape.clone();
+        if on_fast.id != recovered.superblock.id || on_fast.shape != shape {
+            return Err(ArrayError::Damaged(
+                "the two media belong to different arrays".into(),
+            ));
+        }
+        let needed = recovered.areas.fast_blocks * BLOCK_BYTES as u64;
+        if media.len(Device::Fast) < needed {
+            return Err(ArrayError::Damaged(format!(
+                "the fast medium has {} bytes, the array needs {needed}",
+                media.len(Device::Fast)
+            )));
+        }
+        options.validate(shape.slots)?;
+        clean::validate(&shape, &options)?;
+        let epoch = recovered.root.epoch.saturating_add(1);
+        if epoch >= MOST_EPOCHS {
+            let often =
+                format!("the array was opened {epoch} times, which is the most there can be");
+            return Err(ArrayError::Damaged(often));
+        }
+        let mut element = ICash::assemble(media, recovered, options, epoch);
+        element.use_places();
+        element.write_checkpoint()?;
+        element.finish_batch()?;
+        Ok(element)
+    }
+
+    fn assemble(media: Media, recovered: Recovered, options: Options, epoch: u32) -> ICash {
+        let shape = recovered.superblock.shape;
+        ICash {
+            media,
+            tag: recovered.tag,
+            areas: recovered.areas,
+            addresses: recovered.addresses,
+            table: recovered.table,
+            space: Space::new(shape.log_segments, shape.segment_blocks, recovered.head),
+            pool: Pool::new(shape.slots),
+            blocks: VirtualBlocks::new(options.virtual_blocks),
+            segments: Segments::new(options.segments),
+            heatmap: Heatmap::new(SUB_BLOCKS, SIGNATURE_VALUES),
+            trimmed: Default::default(),
+            unrecorded: Default::default(),
+            unrecorded_bytes: 0,
+            away: Default::default(),
+            is_copying: false,
+            epoch,
+            group: recovered.group,
+            groups_begun: 0,
+            checkpoint: recovered.root.checkpoint,
+            encoder: Encoder::new(),
+            accesses_since_scan: 0,
+            counters: Counters::default(),
+            statistics: Statistics::default(),
+            stopped: None,
+            options,
+            shape,
+        }
+    }
+
+    /// Notes who uses what, and gives every data block in use its virtual block.
+    fn use_places(&mut self) {
+        for block in 0..self.table.len() {
+            let place = self.table.get(block).place;
+            self.use_place(block, &place);
+            self.note_away(block);
+        }
+        for slot in 0..self.pool.len() {
+            let users = self.pool.users(slot);
+            let block = users.named_by;
+            if block.is_none() && !users.is_base() {
+                continue;
+            }
+            let id = self.blocks.insert(block);
+            self.hold_slot(id, slot);
+            if let Some(block) = block
+                && let Entry {
+                    place: Place::Slot(_),
+                    crc,
+                    ..
+                } = self.table.get(block)
+            {
+                self.set_content(id, crate::icash::blocks::Content::Slot, crc);
+            }
+        }
+        self.pool.collect_free();
+    }
+}

@@ -1,0 +1,195 @@
+//! Ordered write-back: blocks go home in batches, each of which makes the native places one state.
+//!
+//! A batch is everything that is not at home after a commit. Its images are written to the journal, then its heads,
+//! then the native places; each is durable before the next begins. So at any time either the native places are one
+//! state, or the journal holds what they lack. The journal is made void before new images are written, which
+//! happens only when the last batch is home and the table says so durably.
+//!
+//! A block that cannot be read is left out: its native place keeps older content until it is written again.
+
+use std::collections::BTreeMap;
+
+use crate::element::Device;
+use crate::error::ArrayError;
+use crate::icash::commit::Extra;
+use crate::icash::content::{ZEROS, crc_of};
+use crate::icash::format::Areas;
+use crate::icash::format::journal::{self, Image};
+use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
+use crate::icash::place::Entry;
+use crate::icash::state::ICash;
+use crate::media::Media;
+
+/// The images of the batch in the journal; none if there is no whole one.
+pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Vec<Image> {
+    let mut heads = vec![0; areas.journal_heads as usize * BLOCK_BYTES];
+    let read = media.read(Device::Slow, areas.journal * BLOCK_BYTES as u64, &mut heads);
+    let parsed = read.ok().and_then(|()| journal::parse(&heads, tag));
+    parsed.unwrap_or_default()
+}
+
+impl ICash {
+    /// Notes whether a block is at home.
+    pub(super) fn note_away(&mut self, block: u32) {
+        if self.shape.journal_blocks == 0 {
+            return;
+        }
+        match self.table.get(block).is_away() {
+            true => self.away.insert(block),
+            false => self.away.remove(&block),
+        };
+    }
+
+    /// Writes everything home before more is away than the journal could hold.
+    pub(super) fn keep_within_journal(&mut self) -> Result<(), ArrayError> {
+        let is_due = |element: &Self| {
+            let away = element.away.len() + element.unrecorded.len() + 2;
+            element.shape.journal_blocks > 0 && away > element.shape.journal_blocks as usize
+        };
+        if is_due(self) {
+            self.write_back_all()?;
+            self.keep_room()?;
+        }
+        match is_due(self) {
+            true => Err(ArrayError::NoRoom(
+                "too many blocks that cannot be read are not at home",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes everything home that is not there.
+    pub(super) fn write_back_all(&mut self) -> Result<(), ArrayError> {
+        self.commit()?;
+        if self.is_copying {
+            self.finish_batch()?;
+        }
+        let offset = self.areas.journal * BLOCK_BYTES as u64;
+        self.media.write(Device::Slow, offset, &ZEROS)?;
+        self.sync(Device::Slow)?;
+        let images = self.write_images()?;
+        self.sync(Device::Slow)?;
+        if images.is_empty() {
+            return Ok(());
+        }
+        let heads = journal::encode(&images, self.tag);
+        self.is_copying = true;
+        self.media.write(Device::Slow, offset, &heads)?;
+        self.sync(Device::Slow)?;
+        let copied = self.copy_home(&images)?;
+        self.counters.batches += 1;
+        self.counters.written_home += images.len() as u64;
+        let homes: BTreeMap<u32, u32> = copied
+            .iter()
+            .map(|image| (image.block, image.crc))
+            .collect();
+        let moved = Vec::new();
+        self.commit_with(Extra { homes, moved })?;
+        self.is_copying = false;
+        Ok(())
+    }
+
+    /// Writes what is not at home to the journal, in the order of addresses.
+    fn write_images(&mut self) -> Result<Vec<Image>, ArrayError> {
+        let mut images = Vec::new();
+        let mut run = Vec::new();
+        for block in self.away.clone() {
+            let Ok(page) = self.present(block) else {
+                self.stick(block);
+                continue;
+            };
+            images.push(Image {
+                block,
+                crc: crc_of(&page),
+            });
+            run.extend_from_slice(&page);
+            if run.len() == LONGEST_RUN * BLOCK_BYTES {
+                self.write_image_run(&images, &mut run)?;
+            }
+        }
+        self.write_image_run(&images, &mut run)?;
+        Ok(images)
+    }
+
+    fn write_image_run(&mut self, images: &[Image], run: &mut Vec<u8>) -> Result<(), ArrayError> {
+        let first = images.len() - run.len() / BLOCK_BYTES;
+        if !run.is_empty() {
+            self.media
+                .write(Device::Slow, self.areas.image(first as u32), run)?;
+        }
+        run.clear();
+        Ok(())
+    }
+
+    /// Finishes the batch in the journal, if there is one. What is home already is written again. That there is
+    /// something at home must be known before the journal is void.
+    pub(super) fn finish_batch(&mut self) -> Result<(), ArrayError> {
+        if self.shape.journal_blocks == 0 {
+            return Ok(());
+        }
+        let images = committed(&mut self.media, &self.areas, self.tag);
+        let exists = |image: &&Image| image.block < self.table.len();
+        let images: Vec<Image> = images.iter().filter(exists).copied().collect();
+        let copied = self.copy_home(&images)?;
+        let unknown = copied
+            .iter()
+            .filter(|image| !self.table.get(image.block).has_home);
+        let unknown: Vec<u32> = unknown.map(|image| image.block).collect();
+        for &block in &unknown {
+            let entry = self.table.get(block);
+            self.table.set(
+                block,
+                Entry {
+                    has_home: true,
+                    ..entry
+                },
+            );
+            self.note_away(block);
+        }
+        if !unknown.is_empty() {
+            self.write_checkpoint()?;
+        }
+        self.is_copying = false;
+        Ok(())
+    }
+
+    /// Copies images from the journal to the native places and makes them durable. Answers those that could be
+    /// read: of the others the native place keeps what it has, and the block is still where it was.
+    fn copy_home(&mut self, images: &[Image]) -> Result<Vec<Image>, ArrayError> {
+        let mut copied = Vec::new();
+        let mut run: Vec<u8> = Vec::new();
+        let mut next = 0;
+        for (number, image) in images.iter().enumerate() {
+            let mut page = ZEROS;
+            let read = self
+                .media
+                .read(Device::Slow, self.areas.image(number as u32), &mut page);
+            let holds = read.is_ok() && crc_of(&page) == image.crc;
+            if image.block != next || !holds || run.len() == LONGEST_RUN * BLOCK_BYTES {
+                self.write_home_run(next, &mut run)?;
+                next = image.block;
+            }
+            if holds {
+                run.extend_from_slice(&page);
+                next += 1;
+                copied.push(*image);
+            } else {
+                self.stick(image.block);
+            }
+        }
+        self.write_home_run(next, &mut run)?;
+        self.sync(Device::Slow)?;
+        Ok(copied)
+    }
+
+    /// Writes contents to the native places of the blocks before `next`.
+    fn write_home_run(&mut self, next: u32, run: &mut Vec<u8>) -> Result<(), ArrayError> {
+        let first = next - (run.len() / BLOCK_BYTES) as u32;
+        if !run.is_empty() {
+            self.media
+                .write(Device::Slow, self.areas.home_of(first), run)?;
+        }
+        run.clear();
+        Ok(())
+    }
+}

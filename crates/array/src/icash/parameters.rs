@@ -1,0 +1,219 @@
+//! The parameters of I-CASH, each with where it comes from.
+//!
+//! "Paper" is Ren and Yang, "I-CASH: Intelligently Coupled Array of SSD and HDD", HPCA 2011. What the paper leaves
+//! open is marked as chosen here; `docs/array.md` says why.
+
+use flashlore_delta::{Codec, PAGE_BYTES};
+
+use crate::error::ArrayError;
+
+/// Bytes of a block (paper: 4 KB cache blocks).
+pub const BLOCK_BYTES: usize = PAGE_BYTES;
+
+/// Sub-blocks of a block, each with a sub-signature (paper).
+pub const SUB_BLOCKS: usize = 8;
+
+/// Bytes of a sub-block (paper: 512 B).
+pub const SUB_BLOCK_BYTES: usize = BLOCK_BYTES / SUB_BLOCKS;
+
+/// Offsets in a sub-block of the bytes whose sum is its sub-signature (paper).
+pub const SAMPLED_OFFSETS: [usize; 4] = [0, 16, 32, 64];
+
+/// Values of a sub-signature: columns of the heatmap (paper: one byte).
+pub const SIGNATURE_VALUES: usize = 256;
+
+/// Bytes of a segment of a difference in RAM (paper).
+pub const SEGMENT_BYTES: usize = 64;
+
+/// Segments that a whole block takes.
+pub const BLOCK_SEGMENTS: u32 = (BLOCK_BYTES / SEGMENT_BYTES) as u32;
+
+/// Longest difference (paper: 2048 B).
+pub const DELTA_LIMIT: usize = 2048;
+
+/// Accesses between two scans (paper).
+pub const SCAN_EVERY: u64 = 2000;
+
+/// Virtual blocks a scan looks at, from the head of the LRU list (paper).
+pub const SCAN_BLOCKS: usize = 4000;
+
+/// Sub-signatures at equal positions that make two blocks worth comparing (chosen here: half of them).
+pub const SIMILAR_POSITIONS: u32 = 4;
+
+/// Full log blocks of what is not durable yet that make the element flush by itself (paper: tunable; value chosen
+/// here: 256 KiB of log).
+pub const FLUSH_BLOCKS: u32 = 64;
+
+/// Blocks written home at once when data blocks are replaced (chosen here).
+pub const WRITE_BACK_BATCH: usize = 64;
+
+/// Blocks next to each other that are written at once when they go home, at most (chosen here: 1 MiB).
+pub const LONGEST_RUN: usize = 256;
+
+/// Data blocks kept free, so that new content never overwrites old (chosen here).
+pub const SPARE_SLOTS: u32 = 2;
+
+/// Virtual blocks kept free for the next request: one for its block, one for a reference that loses its address
+/// (chosen here).
+pub const SPARE_VIRTUAL_BLOCKS: u32 = 2;
+
+/// Segments kept free for the next request: enough for a whole block (chosen here).
+pub const SPARE_SEGMENTS: u32 = BLOCK_SEGMENTS;
+
+/// Fewest data blocks.
+pub const LEAST_SLOTS: u32 = 4;
+
+/// Fewest images of a journal.
+pub const LEAST_JOURNAL: u32 = 8;
+
+/// Where new content goes that has no short difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TooBig {
+    /// To the fast medium, as the paper's prototype does.
+    #[default]
+    Fast,
+    /// To the log, as the paper's abstract says: no write of the host is a write of the fast medium.
+    Log,
+}
+
+/// How similar blocks are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Similarity {
+    /// Signatures and heatmap (paper).
+    #[default]
+    Signatures,
+    /// Super-features of the whole block (`flashlore_delta::sketch`); the heatmap still says what is popular.
+    SuperFeatures,
+    /// Not at all: the control, in which compression has to do alone.
+    Nothing,
+}
+
+/// Whether blocks are compressed by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Compression {
+    /// Never (paper).
+    #[default]
+    Never,
+    /// Where that is shorter than the difference from the reference, or there is none.
+    IfShorter,
+}
+
+/// How an element behaves while it is open. Nothing of it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Virtual blocks, at most. More than the data blocks by [`Options::LEAST_MORE_VIRTUAL`] at least.
+    pub virtual_blocks: u32,
+    /// Segments of 64 bytes for differences in RAM, at most.
+    pub segments: u32,
+    /// Accesses between two scans.
+    pub scan_every: u64,
+    /// Virtual blocks that a scan looks at.
+    pub scan_blocks: usize,
+    /// Sub-signatures at equal positions (or, with super-features, one) that make blocks worth comparing.
+    pub similar_positions: u32,
+    /// Longest difference in bytes, at most [`DELTA_LIMIT`].
+    pub delta_limit: usize,
+    /// Log blocks' worth of changes that are not durable which make the element flush by itself.
+    pub flush_blocks: u32,
+    /// Blocks written home at once.
+    pub write_back_batch: usize,
+    /// Where content without a short difference goes.
+    pub too_big: TooBig,
+    /// How similar blocks are found.
+    pub similarity: Similarity,
+    /// Whether blocks are compressed by themselves.
+    pub compression: Compression,
+    /// Whether each scan halves the heatmap, so that it forgets. The paper's never does.
+    pub halve_heatmap: bool,
+    /// Whether the other differences of a log block that is read come to RAM too (paper).
+    pub unpack_all: bool,
+    /// How differences are encoded.
+    pub codec: Codec,
+}
+
+impl Options {
+    /// How many virtual blocks there must be at least besides one for each data block.
+    pub const LEAST_MORE_VIRTUAL: u32 = SPARE_VIRTUAL_BLOCKS + 2;
+
+    /// The paper's way, with so much RAM for virtual blocks and differences.
+    pub fn new(virtual_blocks: u32, segments: u32) -> Self {
+        Options {
+            virtual_blocks,
+            segments,
+            scan_every: SCAN_EVERY,
+            scan_blocks: SCAN_BLOCKS,
+            similar_positions: SIMILAR_POSITIONS,
+            delta_limit: DELTA_LIMIT,
+            flush_blocks: FLUSH_BLOCKS,
+            write_back_batch: WRITE_BACK_BATCH,
+            too_big: TooBig::default(),
+            similarity: Similarity::default(),
+            compression: Compression::default(),
+            halve_heatmap: false,
+            unpack_all: true,
+            codec: Codec::default(),
+        }
+    }
+
+    /// Compression alone, without similarity: what the paper's way is to be compared with.
+    pub fn compression_only(virtual_blocks: u32, segments: u32) -> Self {
+        Options {
+            similarity: Similarity::Nothing,
+            compression: Compression::IfShorter,
+            ..Self::new(virtual_blocks, segments)
+        }
+    }
+
+    /// Refuses what cannot work on an element of so many data blocks.
+    pub(crate) fn validate(&self, slots: u32) -> Result<(), ArrayError> {
+        let least_virtual = u64::from(slots) + u64::from(Self::LEAST_MORE_VIRTUAL);
+        let rules = [
+            (
+                "virtual blocks",
+                u64::from(self.virtual_blocks),
+                least_virtual,
+                u64::from(u32::MAX - 1),
+            ),
+            (
+                "segments",
+                self.segments.into(),
+                2 * u64::from(SPARE_SEGMENTS),
+                u64::from(u32::MAX - 1),
+            ),
+            ("accesses between scans", self.scan_every, 1, u64::MAX),
+            ("blocks of a scan", self.scan_blocks as u64, 1, u64::MAX),
+            (
+                "bytes of the longest difference",
+                self.delta_limit as u64,
+                1,
+                DELTA_LIMIT as u64,
+            ),
+            (
+                "positions",
+                self.similar_positions.into(),
+                1,
+                SUB_BLOCKS as u64,
+            ),
+            (
+                "log blocks between flushes",
+                self.flush_blocks.into(),
+                1,
+                u64::from(u32::MAX),
+            ),
+            (
+                "blocks written home at once",
+                self.write_back_batch as u64,
+                1,
+                u64::from(u32::MAX),
+            ),
+        ];
+        for (what, found, least, most) in rules {
+            if !(least..=most).contains(&found) {
+                return Err(ArrayError::Shape(format!(
+                    "{found} {what} cannot work with {slots} data blocks, expected {least} to {most}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}

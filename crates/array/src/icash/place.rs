@@ -1,0 +1,214 @@
+//! Where the durable content of a block is: one entry of 16 bytes a block.
+//!
+//! An entry has the CRC-32 of the content, so that rot is an error and never other data.
+
+/// Bytes of an entry.
+pub const ENTRY_BYTES: usize = 16;
+
+/// Bytes in a block of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPlace {
+    /// The block, counted through all segments.
+    pub block: u32,
+    /// First byte in it, below 4096.
+    pub offset: u16,
+    /// Bytes, below 4096.
+    pub bytes: u16,
+}
+
+/// Where the content of a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: it is zeros.
+    Zero,
+    /// At its native place on the slow medium.
+    Home,
+    /// In a data block on the fast medium.
+    Slot(u32),
+    /// A difference from the data block that was the block's own content when it became a reference.
+    Own {
+        /// The data block.
+        slot: u32,
+        /// The difference.
+        at: LogPlace,
+    },
+    /// A difference from a reference.
+    Delta {
+        /// The reference's data block.
+        base: u32,
+        /// The difference.
+        at: LogPlace,
+    },
+    /// Compressed by itself, in the log.
+    Alone(LogPlace),
+    /// Whole, in this block of the log.
+    Whole(u32),
+}
+
+impl Place {
+    /// The data block that the content cannot be had without.
+    pub fn slot(&self) -> Option<u32> {
+        match *self {
+            Place::Slot(slot) | Place::Own { slot, .. } => Some(slot),
+            Place::Delta { base, .. } => Some(base),
+            _ => None,
+        }
+    }
+
+    /// The data block that is the block's own: it holds the content, or is its frozen base.
+    pub fn own_slot(&self) -> Option<u32> {
+        match *self {
+            Place::Slot(slot) | Place::Own { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// The bytes of the log that hold it, if they are less than a block.
+    pub fn at(&self) -> Option<LogPlace> {
+        match *self {
+            Place::Own { at, .. } | Place::Delta { at, .. } | Place::Alone(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// The block of the log that holds it, and the bytes it takes there.
+    pub fn log(&self) -> Option<(u32, u32)> {
+        match *self {
+            Place::Whole(block) => Some((block, super::parameters::BLOCK_BYTES as u32)),
+            _ => self.at().map(|at| (at.block, at.bytes.into())),
+        }
+    }
+}
+
+/// Where the content of a block is, and its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Where.
+    pub place: Place,
+    /// CRC-32 of the content; 0 where there is none.
+    pub crc: u32,
+    /// Whether the native place was ever written: with ordered write-back what it holds then is an older state.
+    pub has_home: bool,
+}
+
+impl Entry {
+    /// Whether the native place, zeros if it was never written, holds something else.
+    pub fn is_away(&self) -> bool {
+        match self.place {
+            Place::Home => false,
+            Place::Zero => self.has_home,
+            _ => true,
+        }
+    }
+
+    /// That of a block never written.
+    pub const ZERO: Entry = Entry {
+        place: Place::Zero,
+        crc: 0,
+        has_home: false,
+    };
+}
+
+/// The bytes of an entry: kind with the flag of the native place in its highest bit, offset (12 bits) and length
+/// (12 bits), data block, block of the log, CRC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RawEntry(pub [u8; ENTRY_BYTES]);
+
+const HAS_HOME: u8 = 0x80;
+
+impl From<Entry> for RawEntry {
+    fn from(entry: Entry) -> Self {
+        let none = LogPlace {
+            block: 0,
+            offset: 0,
+            bytes: 0,
+        };
+        let (kind, slot, at) = match entry.place {
+            Place::Zero => (0, 0, none),
+            Place::Home => (1, 0, none),
+            Place::Slot(slot) => (2, slot, none),
+            Place::Own { slot, at } => (3, slot, at),
+            Place::Delta { base, at } => (4, base, at),
+            Place::Alone(at) => (5, 0, at),
+            Place::Whole(block) => (6, 0, LogPlace { block, ..none }),
+        };
+        let kind = kind | if entry.has_home { HAS_HOME } else { 0 };
+        let span = u32::from(at.offset) | u32::from(at.bytes) << 12;
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..4].copy_from_slice(&(u32::from(kind) | span << 8).to_le_bytes());
+        bytes[4..8].copy_from_slice(&slot.to_le_bytes());
+        bytes[8..12].copy_from_slice(&at.block.to_le_bytes());
+        bytes[12..].copy_from_slice(&entry.crc.to_le_bytes());
+        RawEntry(bytes)
+    }
+}
+
+impl RawEntry {
+    /// What the bytes say, if there is such a place.
+    pub fn entry(&self) -> Option<Entry> {
+        let word = |at: usize| super::format::bytes::get_u32(&self.0, at);
+        let (kind, slot, block) = (self.0[0], word(4), word(8));
+        let at = LogPlace {
+            block,
+            offset: (word(0) >> 8 & 0xFFF) as u16,
+            bytes: (word(0) >> 20) as u16,
+        };
+        let place = match kind & !HAS_HOME {
+            0 => Place::Zero,
+            1 => Place::Home,
+            2 => Place::Slot(slot),
+            3 => Place::Own { slot, at },
+            4 => Place::Delta { base: slot, at },
+            5 => Place::Alone(at),
+            6 => Place::Whole(block),
+            _ => return None,
+        };
+        Some(Entry {
+            place,
+            crc: word(12),
+            has_home: kind & HAS_HOME != 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn places() -> impl Strategy<Value = Place> {
+        let at =
+            (any::<u32>(), 0u16..4096, 0u16..4096).prop_map(|(block, offset, bytes)| LogPlace {
+                block,
+                offset,
+                bytes,
+            });
+        (0..7, any::<u32>(), at).prop_map(|(kind, slot, at)| match kind {
+            0 => Place::Zero,
+            1 => Place::Home,
+            2 => Place::Slot(slot),
+            3 => Place::Own { slot, at },
+            4 => Place::Delta { base: slot, at },
+            5 => Place::Alone(at),
+            _ => Place::Whole(slot),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_entry_comes_back(place in places(), crc: u32, has_home: bool) {
+            let entry = Entry { place, crc, has_home };
+            prop_assert_eq!(RawEntry::from(entry).entry(), Some(entry));
+        }
+
+        #[test]
+        fn any_bytes_are_an_entry_or_none(bytes: [u8; ENTRY_BYTES]) {
+            let _ = RawEntry(bytes).entry();
+        }
+    }
+
+    #[test]
+    fn zeros_are_the_entry_of_a_block_never_written() {
+        assert_eq!(RawEntry::default().entry(), Some(Entry::ZERO));
+    }
+}

@@ -1,0 +1,311 @@
+//! The scan: which of the blocks accessed last become references, and which their associates.
+//!
+//! The paper says when a scan runs, what it looks at and that the most popular blocks become references. The rest
+//! is chosen here (spec 3): in the order of popularity, a block joins the reference it resembles most if the
+//! difference is short; else it becomes a reference if another block that comes later resembles it.
+
+use std::collections::HashMap;
+
+use flashlore_content::{SimilarIndex, Sketch};
+
+use crate::error::ArrayError;
+use crate::icash::blocks::{Content, Form, Id};
+use crate::icash::content::crc_of;
+use crate::icash::parameters::Similarity;
+use crate::icash::signature::Signature;
+use crate::icash::state::ICash;
+
+/// A virtual block that a scan looks at.
+#[derive(Debug, Clone)]
+struct Candidate {
+    /// The block; none for a reference without an address.
+    block: Option<u32>,
+    slot: Option<u32>,
+    signature: Signature,
+    sketch: Option<Sketch>,
+    popularity: u64,
+}
+
+/// The references of a scan.
+struct References {
+    signatures: Vec<(Signature, u32)>,
+    index: Option<SimilarIndex>,
+    least_shared: u32,
+}
+
+impl References {
+    fn add(&mut self, candidate: &Candidate, slot: u32) {
+        match (&mut self.index, candidate.sketch) {
+            (Some(index), Some(sketch)) if !index.holds(slot) => index.insert(slot, sketch),
+            (Some(_), _) => {}
+            (None, _) => self.signatures.push((candidate.signature, slot)),
+        }
+    }
+
+    /// The one that a block resembles most; of equals the most popular.
+    fn best(&self, candidate: &Candidate) -> Option<u32> {
+        if let Some(index) = &self.index {
+            return candidate
+                .sketch
+                .and_then(|sketch| index.find(&sketch, |_| true));
+        }
+        let mut best = None;
+        for (signature, slot) in &self.signatures {
+            let shared = signature.shared(&candidate.signature);
+            if shared >= self.least_shared && best.is_none_or(|(most, _)| shared > most) {
+                best = Some((shared, *slot));
+            }
+        }
+        best.map(|(_, slot)| slot)
+    }
+}
+
+impl ICash {
+    /// Scans.
+    pub(super) fn scan(&mut self) -> Result<(), ArrayError> {
+        self.accesses_since_scan = 0;
+        self.counters.scans += 1;
+        if self.options.similarity == Similarity::Nothing {
+            return Ok(());
+        }
+        self.give_former_references_data_blocks()?;
+        let (mut references, independents) = self.candidates();
+        let mut others = Others::of(
+            &independents,
+            self.uses_sketches(),
+            self.options.similar_positions,
+        );
+        let mut chosen = Vec::new();
+        for (rank, candidate) in independents.iter().enumerate() {
+            let Some(block) = candidate.block else {
+                continue;
+            };
+            others.pass(candidate);
+            let base = references.best(candidate);
+            if let Some(base) = base
+                && self.join(block, base)?
+            {
+                self.counters.scan_associates += 1;
+                continue;
+            }
+            if others.has_one_like(candidate, &independents[rank + 1..])
+                && let Some(slot) = self.become_base(block)?
+            {
+                references.add(candidate, slot);
+                chosen.push(slot);
+            }
+        }
+        let found = chosen
+            .iter()
+            .filter(|&&slot| self.pool.users(slot).is_base());
+        self.counters.scan_references += found.count() as u64;
+        if self.options.halve_heatmap {
+            self.heatmap.halve();
+        }
+        Ok(())
+    }
+
+    /// The references and, most popular first, the independents among the virtual blocks at the head of the list.
+    fn candidates(&mut self) -> (References, Vec<Candidate>) {
+        self.learn_signatures();
+        let mut found: Vec<(Candidate, bool)> = Vec::new();
+        for (id, v) in self.blocks.newest_first().take(self.options.scan_blocks) {
+            let (Some(signature), false) = (v.signature, self.base_of(id).is_some()) else {
+                continue;
+            };
+            let candidate = Candidate {
+                block: v.block,
+                slot: v.slot,
+                signature,
+                sketch: v.sketch,
+                popularity: self.heatmap.popularity(&signature.0),
+            };
+            found.push((candidate, self.is_reference(id)));
+        }
+        // Stable: of equally popular blocks the one accessed later comes first.
+        found.sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.popularity));
+        let index = self
+            .uses_sketches()
+            .then(|| SimilarIndex::new(self.pool.len()));
+        let mut references = References {
+            signatures: Vec::new(),
+            index,
+            least_shared: self.options.similar_positions,
+        };
+        let mut independents = Vec::new();
+        for (candidate, is_reference) in found {
+            match candidate.slot {
+                Some(slot) if is_reference => references.add(&candidate, slot),
+                _ => independents.push(candidate),
+            }
+        }
+        (references, independents)
+    }
+
+    /// Reads the data blocks of virtual blocks at the head of the list whose signature is not known yet.
+    fn learn_signatures(&mut self) {
+        let head = self.blocks.newest_first().take(self.options.scan_blocks);
+        let unknown: Vec<(Id, u32)> = head
+            .filter(|(_, found)| found.signature.is_none())
+            .filter_map(|(id, found)| Some((id, found.slot?)))
+            .collect();
+        for (id, slot) in unknown {
+            if let Ok(page) = self.read_slot(slot) {
+                let (signature, sketch) = self.signatures_of(&page);
+                let found = self.blocks.get_mut(id);
+                (found.signature, found.sketch) = (Some(signature), sketch);
+            }
+        }
+    }
+
+    /// Makes an independent an associate, if its difference from a data block is short enough. Content that only
+    /// the slow medium has is left alone.
+    fn join(&mut self, block: u32, base: u32) -> Result<bool, ArrayError> {
+        self.make_ready()?;
+        let Some(id) = self
+            .independent(block)
+            .filter(|&id| self.blocks.get(id).slot != Some(base))
+        else {
+            return Ok(false);
+        };
+        if self.blocks.get(id).content == Content::Stored || self.pool.users(base).holder.is_none()
+        {
+            return Ok(false);
+        }
+        let Ok(page) = self.present_of(id) else {
+            return Ok(false);
+        };
+        let Some((form, bytes)) = self.encode(&page, Some(base)) else {
+            return Ok(false);
+        };
+        let Some(chain) = self.segments.store(&bytes) else {
+            return Ok(false);
+        };
+        self.set_content(id, Content::Held(form, chain), crc_of(&page));
+        let names_slot =
+            self.blocks.get(id).slot.is_some() && self.place_of(id).own_slot().is_some();
+        self.give_up_unused_slot(id);
+        if names_slot || self.blocks.get(id).unrecorded > 0 {
+            self.must_record(id);
+        }
+        let holder = self
+            .base_of(id)
+            .and_then(|base| self.pool.users(base).holder);
+        if let Some(holder) = holder.filter(|&holder| !self.blocks.is_newer(holder, id)) {
+            self.blocks.touch(holder);
+        }
+        Ok(form == Form::Delta(base))
+    }
+
+    /// The data block of an independent, which others' differences may be based on. Content that is in RAM gets
+    /// one.
+    fn become_base(&mut self, block: u32) -> Result<Option<u32>, ArrayError> {
+        self.make_ready()?;
+        let Some(id) = self.independent(block) else {
+            return Ok(None);
+        };
+        match self.blocks.get(id).content {
+            Content::Slot => Ok(self.blocks.get(id).slot),
+            Content::Stored => Ok(None),
+            Content::Held(..) => self.move_to_slot(id),
+        }
+    }
+
+    /// References that lost their last associate and were written meanwhile get a data block with their content.
+    fn give_former_references_data_blocks(&mut self) -> Result<(), ArrayError> {
+        let head = self.blocks.newest_first().take(self.options.scan_blocks);
+        let former = head.filter(|(id, found)| {
+            let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.slot == Some(base));
+            is_own && !self.is_reference(*id)
+        });
+        let former: Vec<u32> = former.filter_map(|(_, found)| found.block).collect();
+        for block in former {
+            self.make_ready()?;
+            if let Some(id) = self.independent(block)
+                && matches!(
+                    self.blocks.get(id).content,
+                    Content::Held(Form::Delta(_), _)
+                )
+            {
+                self.move_to_slot(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves content of an independent from RAM to a data block; none if it cannot be read or none is free.
+    fn move_to_slot(&mut self, id: Id) -> Result<Option<u32>, ArrayError> {
+        let Ok(page) = self.present_of(id) else {
+            return Ok(None);
+        };
+        let Some(slot) = self.write_slot(&page)? else {
+            return Ok(None);
+        };
+        let names_slot = self.place_of(id).own_slot().is_some();
+        self.set_content(id, Content::Stored, 0);
+        self.give_up_slot(id);
+        self.hold_slot(id, slot);
+        self.set_content(id, Content::Slot, crc_of(&page));
+        let (signature, sketch) = self.signatures_of(&page);
+        let found = self.blocks.get_mut(id);
+        (found.signature, found.sketch) = (Some(signature), sketch);
+        if names_slot || self.blocks.get(id).unrecorded > 0 {
+            self.must_record(id);
+        }
+        Ok(Some(slot))
+    }
+
+    /// The virtual block of a block, if it is independent.
+    fn independent(&self, block: u32) -> Option<Id> {
+        let id = self.blocks.find(block)?;
+        let is_independent = !self.is_reference(id) && self.base_of(id).is_none();
+        is_independent.then_some(id)
+    }
+}
+
+/// Whether another independent of a scan resembles one.
+struct Others {
+    /// With sketches: how many of those not passed yet have a super-feature, by its position and value.
+    features: Option<HashMap<(usize, u32), u32>>,
+    least_shared: u32,
+}
+
+impl Others {
+    fn of(independents: &[Candidate], uses_sketches: bool, least_shared: u32) -> Self {
+        let features = uses_sketches.then(|| {
+            let mut features = HashMap::new();
+            for sketch in independents.iter().filter_map(|candidate| candidate.sketch) {
+                for feature in sketch.0.into_iter().enumerate() {
+                    *features.entry(feature).or_insert(0) += 1;
+                }
+            }
+            features
+        });
+        Others {
+            features,
+            least_shared,
+        }
+    }
+
+    /// Notes that a candidate had its turn.
+    fn pass(&mut self, candidate: &Candidate) {
+        if let (Some(features), Some(sketch)) = (&mut self.features, candidate.sketch) {
+            for feature in sketch.0.into_iter().enumerate() {
+                features.entry(feature).and_modify(|count| *count -= 1);
+            }
+        }
+    }
+
+    fn has_one_like(&self, candidate: &Candidate, later: &[Candidate]) -> bool {
+        match (&self.features, candidate.sketch) {
+            (Some(features), Some(sketch)) => {
+                let mut own = sketch.0.into_iter().enumerate();
+                own.any(|feature| features.get(&feature).is_some_and(|&count| count > 0))
+            }
+            (Some(_), None) => false,
+            (None, _) => later
+                .iter()
+                .any(|other| other.signature.shared(&candidate.signature) >= self.least_shared),
+        }
+    }
+}

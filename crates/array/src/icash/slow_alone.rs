@@ -1,0 +1,88 @@
+//! What the slow medium alone holds, with ordered write-back: a state at one earlier instant, to be read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flashlore_delta::Page;
+use flashlore_medium::Medium;
+
+use crate::addresses::Addresses;
+use crate::element::Device;
+use crate::error::{ArrayError, ContentError};
+use crate::icash::content::{ZEROS, crc_of};
+use crate::icash::format::Areas;
+use crate::icash::open::recover;
+use crate::icash::ordered::committed;
+use crate::icash::place::Place;
+use crate::icash::table::Table;
+use crate::media::Media;
+
+/// The native places of an array and the batch that was on its way there.
+pub struct SlowAlone {
+    media: Media,
+    areas: Areas,
+    addresses: Addresses,
+    table: Table,
+    /// Number and checksum of the image of each block in the journal.
+    images: BTreeMap<u32, (u32, u32)>,
+}
+
+impl SlowAlone {
+    /// Opens the slow medium of an array without the fast one. Nothing is written.
+    ///
+    /// # Errors
+    /// It is none, it is damaged, or its blocks are not written home in order.
+    pub fn open(slow: Arc<dyn Medium>) -> Result<Self, ArrayError> {
+        // The fast one is never asked.
+        let mut media = Media::new(slow.clone(), slow);
+        let recovered = recover(&mut media)?;
+        if recovered.superblock.shape.journal_blocks == 0 {
+            return Err(ArrayError::Shape(
+                "this array was made without ordered write-back: its slow medium alone holds no state".into(),
+            ));
+        }
+        let images = committed(&mut media, &recovered.areas, recovered.tag);
+        let numbered = (0..).zip(&images);
+        Ok(SlowAlone {
+            media,
+            areas: recovered.areas,
+            addresses: recovered.addresses,
+            table: recovered.table,
+            images: numbered
+                .map(|(number, image)| (image.block, (number, image.crc)))
+                .collect(),
+        })
+    }
+
+    /// Reads what a block held at that instant. What changed since is known by a checksum only where it did not
+    /// change: rot of a block that did may go unnoticed.
+    ///
+    /// # Errors
+    /// No such address, or its content cannot be read.
+    pub fn read(&mut self, lba: u64, page: &mut Page) -> Result<(), ArrayError> {
+        let block = self.addresses.block(lba)?;
+        let content = self.content(block);
+        *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
+        Ok(())
+    }
+
+    fn content(&mut self, block: u32) -> Result<Page, ContentError> {
+        let entry = self.table.get(block);
+        let image = self.images.get(&block).copied();
+        let (offset, expected) = match (image, entry.has_home) {
+            (Some((number, crc)), _) => (self.areas.image(number), Some(crc)),
+            (None, true) => (
+                self.areas.home_of(block),
+                (entry.place == Place::Home).then_some(entry.crc),
+            ),
+            (None, false) => return Ok(ZEROS),
+        };
+        let mut page = ZEROS;
+        self.media.read(Device::Slow, offset, &mut page)?;
+        let found = crc_of(&page);
+        match expected {
+            Some(expected) if expected != found => Err(ContentError::Checksum { found, expected }),
+            _ => Ok(page),
+        }
+    }
+}

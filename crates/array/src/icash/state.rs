@@ -1,0 +1,385 @@
+//! The element: its state, and the changes of it that all others are made of.
+//!
+//! Invariants, which `check` recounts:
+//!
+//! - The table says where the durable content of each block is, as the last group of the log left it.
+//! - What a block holds at present is what its virtual block says; without one it is zeros if the block is in
+//!   `trimmed`, else what the table says.
+//! - `unrecorded` has exactly the blocks in `trimmed` and those whose virtual block is to be recorded. All others
+//!   hold at present what the table says.
+//! - A data block that is in use is held by one virtual block, or waits for the group that records that its block
+//!   is elsewhere.
+//! - A virtual block whose data block is the base of others' differences is a reference and is not replaced while
+//!   it is; one whose content is a difference from another's data block is an associate; all others are
+//!   independent. No associate has a data block, so none can be a reference.
+
+use std::collections::BTreeSet;
+
+use flashlore_delta::Encoder;
+
+use crate::addresses::Addresses;
+use crate::element::{Device, Element, Observer, Statistics, Work};
+use crate::error::ArrayError;
+use crate::icash::blocks::{Content, Form, Id, VirtualBlocks};
+use crate::icash::counters::{Counters, Memory, States};
+use crate::icash::format::block::RECORD_BYTES;
+use crate::icash::format::{Areas, Shape};
+use crate::icash::heatmap::Heatmap;
+use crate::icash::log::Space;
+use crate::icash::parameters::{BLOCK_BYTES, Options};
+use crate::icash::place::{Entry, Place};
+use crate::icash::pool::Pool;
+use crate::icash::segments::Segments;
+use crate::icash::signature::Signature;
+use crate::icash::table::Table;
+use crate::media::Media;
+use flashlore_content::Sketch;
+use flashlore_delta::Page;
+
+/// An open I-CASH element.
+pub struct ICash {
+    pub(super) media: Media,
+    /// Names the array in every structure: the first half of its identity.
+    pub(super) tag: u64,
+    pub(super) shape: Shape,
+    pub(super) areas: Areas,
+    pub(super) addresses: Addresses,
+    pub(super) options: Options,
+    pub(super) table: Table,
+    pub(super) space: Space,
+    pub(super) pool: Pool,
+    pub(super) blocks: VirtualBlocks,
+    pub(super) segments: Segments,
+    pub(super) heatmap: Heatmap,
+    pub(super) trimmed: BTreeSet<u32>,
+    pub(super) unrecorded: BTreeSet<u32>,
+    /// With ordered write-back the blocks whose durable content is not at home.
+    pub(super) away: BTreeSet<u32>,
+    /// Whether the last batch may not be at home completely.
+    pub(super) is_copying: bool,
+    /// Bytes the records of all of them will take.
+    pub(super) unrecorded_bytes: u64,
+    pub(super) epoch: u32,
+    /// The last durable group.
+    pub(super) group: u64,
+    /// Groups that were begun in this epoch, failed ones too: no number is used twice.
+    pub(super) groups_begun: u64,
+    pub(super) checkpoint: u64,
+    pub(super) encoder: Encoder,
+    pub(super) accesses_since_scan: u64,
+    pub(super) counters: Counters,
+    pub(super) statistics: Statistics,
+    /// Why nothing is changed any more.
+    pub(super) stopped: Option<String>,
+}
+
+impl ICash {
+    /// Lets somebody listen from here on.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.media.observe(observer);
+    }
+
+    /// The sizes it was made with.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What it did since it was opened.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many virtual blocks are in which state.
+    pub fn states(&self) -> States {
+        let mut states = States::default();
+        for (id, found) in self.blocks.newest_first() {
+            if self.is_reference(id) {
+                states.references += 1;
+                states.detached += u64::from(found.block.is_none());
+            } else if self.base_of(id).is_some() {
+                states.associates += 1;
+            } else {
+                states.independents += 1;
+            }
+        }
+        states
+    }
+
+    /// Segments of differences in RAM: in use, and the most that ever were.
+    pub fn segments_used(&self) -> (u32, u32) {
+        (self.segments.used(), self.segments.most_used())
+    }
+
+    /// Bytes of memory it holds.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            segments: self.segments.heap_bytes(),
+            virtual_blocks: self.blocks.heap_bytes(),
+            heatmap: self.heatmap.heap_bytes(),
+            table: self.table.heap_bytes(),
+            pool: self.pool.heap_bytes(),
+        }
+    }
+
+    /// Refuses to go on after a failure that leaves open what a medium holds.
+    pub(super) fn refuse_if_stopped(&self) -> Result<(), ArrayError> {
+        match &self.stopped {
+            Some(why) => Err(ArrayError::Stopped(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a medium durable, or stops for good: what a failed sync should have covered may be lost.
+    pub(super) fn sync(&mut self, device: Device) -> Result<(), ArrayError> {
+        self.media.sync(device).map_err(|error| {
+            self.stopped = Some(error.to_string());
+            error.into()
+        })
+    }
+
+    /// Whether differences of others are based on its data block.
+    pub(super) fn is_reference(&self, id: Id) -> bool {
+        let slot = self.blocks.get(id).slot;
+        slot.is_some_and(|slot| self.pool.users(slot).is_base())
+    }
+
+    /// The data block of the reference it is an associate of.
+    pub(super) fn base_of(&self, id: Id) -> Option<u32> {
+        let found = self.blocks.get(id);
+        match found.content {
+            Content::Held(Form::Delta(base), _) if found.slot != Some(base) => Some(base),
+            _ => None,
+        }
+    }
+
+    /// The durable place of its block, if it has one.
+    pub(super) fn place_of(&self, id: Id) -> Place {
+        let block = self.blocks.get(id).block;
+        block.map_or(Place::Zero, |block| self.table.get(block).place)
+    }
+
+    /// Gives a virtual block other present content; chain and base of the one before are given up.
+    pub(super) fn set_content(&mut self, id: Id, content: Content, crc: u32) {
+        let old_base = self.base_of(id);
+        let found = self.blocks.get_mut(id);
+        let old = std::mem::replace(&mut found.content, content);
+        found.crc = crc;
+        found.is_stuck = false;
+        if let Content::Held(_, chain) = old {
+            self.segments.free(chain);
+        }
+        let new_base = self.base_of(id);
+        if old_base == new_base {
+            return;
+        }
+        if let Some(base) = new_base {
+            self.pool.users_mut(base).associates.insert(id);
+        }
+        if let Some(base) = old_base {
+            self.pool.users_mut(base).associates.remove(&id);
+            self.lost_dependent(base);
+        }
+    }
+
+    /// Makes a data block that nobody holds that of a virtual block that has none.
+    pub(super) fn hold_slot(&mut self, id: Id, slot: u32) {
+        self.pool.users_mut(slot).holder = Some(id);
+        self.blocks.get_mut(id).slot = Some(slot);
+    }
+
+    /// Takes the data block from a virtual block that is no reference and does not need it.
+    pub(super) fn give_up_slot(&mut self, id: Id) {
+        if let Some(slot) = self.blocks.get_mut(id).slot.take() {
+            self.pool.users_mut(slot).holder = None;
+            self.pool.release(slot);
+        }
+    }
+
+    /// A difference from a data block is gone. Without any its holder is no reference any more, and one without an
+    /// address has no use.
+    fn lost_dependent(&mut self, slot: u32) {
+        let users = self.pool.users(slot);
+        if !users.is_base()
+            && let Some(holder) = users.holder
+        {
+            self.counters.demotions += 1;
+            let found = self.blocks.get_mut(holder);
+            found.is_stuck = false;
+            if found.block.is_none() {
+                self.give_up_slot(holder);
+                self.blocks.remove(holder);
+            } else {
+                self.give_up_unused_slot(holder);
+            }
+        }
+        self.pool.release(slot);
+    }
+
+    /// Notes that the next group must record the present content of a virtual block.
+    pub(super) fn must_record(&mut self, id: Id) {
+        let found = self.blocks.get_mut(id);
+        let payload = match found.content {
+            Content::Held(_, chain) => chain.bytes(),
+            Content::Slot | Content::Stored => 0,
+        };
+        let bytes = (RECORD_BYTES + payload) as u32;
+        let before = std::mem::replace(&mut found.unrecorded, bytes);
+        if let Some(block) = found.block {
+            self.unrecorded.insert(block);
+        }
+        self.unrecorded_bytes += u64::from(bytes);
+        self.unrecorded_bytes -= u64::from(before);
+    }
+
+    /// Notes that the present content of a virtual block needs no record.
+    pub(super) fn need_not_record(&mut self, id: Id) {
+        let found = self.blocks.get_mut(id);
+        let before = std::mem::take(&mut found.unrecorded);
+        if let Some(block) = found.block {
+            self.unrecorded.remove(&block);
+        }
+        self.unrecorded_bytes -= u64::from(before);
+    }
+
+    /// Notes that a block without a virtual block is zeros, or is not any more.
+    pub(super) fn set_trimmed(&mut self, block: u32, is_trimmed: bool) {
+        if is_trimmed && self.trimmed.insert(block) {
+            self.unrecorded.insert(block);
+            self.unrecorded_bytes += RECORD_BYTES as u64;
+        }
+        if !is_trimmed && self.trimmed.remove(&block) {
+            self.unrecorded.remove(&block);
+            self.unrecorded_bytes -= RECORD_BYTES as u64;
+        }
+    }
+
+    /// Takes the address from a reference; what differences are based on stays.
+    pub(super) fn detach(&mut self, id: Id) {
+        self.set_content(id, Content::Stored, 0);
+        self.need_not_record(id);
+        self.blocks.detach(id);
+    }
+
+    /// Ends a virtual block that is no reference and holds nothing that is not durable elsewhere.
+    pub(super) fn drop_virtual(&mut self, id: Id) {
+        self.set_content(id, Content::Stored, 0);
+        self.give_up_slot(id);
+        self.blocks.remove(id);
+    }
+
+    /// Changes the durable place of a block. Who uses what is noted before what the old place used is given up.
+    pub(super) fn set_place(&mut self, block: u32, place: Place, crc: u32) {
+        let old = self.table.get(block);
+        let has_home = old.has_home || place == Place::Home;
+        let entry = Entry {
+            place,
+            crc,
+            has_home,
+        };
+        self.use_place(block, &place);
+        self.table.set(block, entry);
+        self.note_away(block);
+        if let Some((log, bytes)) = old.place.log() {
+            self.space.remove_live(log, bytes);
+        }
+        if let Some(slot) = old.place.own_slot()
+            && place.own_slot() != Some(slot)
+        {
+            self.pool.users_mut(slot).named_by = None;
+            self.pool.release(slot);
+        }
+        if let Place::Delta { base, .. } = old.place
+            && !matches!(place, Place::Delta { base: new, .. } if new == base)
+        {
+            self.pool.users_mut(base).dependents.remove(&block);
+            self.lost_dependent(base);
+        }
+    }
+
+    /// Notes what the durable place of a block uses.
+    pub(super) fn use_place(&mut self, block: u32, place: &Place) {
+        if let Some((log, bytes)) = place.log() {
+            self.space.add_live(log, bytes);
+        }
+        if let Some(slot) = place.own_slot() {
+            self.pool.users_mut(slot).named_by = Some(block);
+        }
+        if let Place::Delta { base, .. } = *place {
+            self.pool.users_mut(base).dependents.insert(block);
+        }
+    }
+
+    /// An access to a virtual block: its signature is counted, it moves to the head of the LRU list, and its
+    /// reference ahead of it.
+    pub(super) fn access(&mut self, id: Id) {
+        if let Some(signature) = self.blocks.get(id).signature {
+            self.heatmap.record(&signature.0);
+        }
+        self.blocks.touch(id);
+        self.touch_reference(id);
+    }
+
+    /// Moves the reference of an associate to the head of the LRU list.
+    pub(super) fn touch_reference(&mut self, id: Id) {
+        let holder = self.base_of(id).map(|base| self.pool.users(base).holder);
+        if let Some(Some(holder)) = holder {
+            self.blocks.touch(holder);
+        }
+    }
+
+    /// What similarity is judged by.
+    pub(super) fn signatures_of(&mut self, page: &Page) -> (Signature, Option<Sketch>) {
+        self.media.work(Work::Signature, BLOCK_BYTES);
+        let sketch = self
+            .uses_sketches()
+            .then(|| Sketch(flashlore_delta::sketch(page)));
+        (Signature::of(page), sketch)
+    }
+
+    pub(super) fn uses_sketches(&self) -> bool {
+        self.options.similarity == crate::icash::parameters::Similarity::SuperFeatures
+    }
+}
+
+impl Element for ICash {
+    fn read(&mut self, lba: u64, page: &mut Page) -> Result<(), ArrayError> {
+        let block = self.addresses.block(lba)?;
+        self.statistics.reads += 1;
+        self.read_block(block, page)?;
+        self.end_of_request();
+        Ok(())
+    }
+
+    fn write(&mut self, lba: u64, page: &Page) -> Result<(), ArrayError> {
+        let block = self.addresses.block(lba)?;
+        self.make_ready()?;
+        self.write_block(block, page)?;
+        self.statistics.writes += 1;
+        self.end_of_request();
+        Ok(())
+    }
+
+    fn trim(&mut self, lba: u64) -> Result<(), ArrayError> {
+        let block = self.addresses.block(lba)?;
+        self.make_ready()?;
+        self.trim_block(block);
+        self.statistics.trims += 1;
+        self.end_of_request();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), ArrayError> {
+        self.keep_room()?;
+        self.commit()?;
+        self.statistics.flushes += 1;
+        Ok(())
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            fast: self.media.traffic(Device::Fast),
+            slow: self.media.traffic(Device::Slow),
+            ..self.statistics
+        }
+    }
+}

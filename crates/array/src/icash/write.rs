@@ -1,0 +1,263 @@
+//! Writes and trims: a difference from the block's reference where that is short, else a data block of its own.
+
+use flashlore_content::Sketch;
+use flashlore_delta::Page;
+
+use crate::element::{Device, Work};
+use crate::error::ArrayError;
+use crate::icash::blocks::{Content, Form, Id};
+use crate::icash::content::crc_of;
+use crate::icash::format::Areas;
+use crate::icash::parameters::{BLOCK_BYTES, Compression, Similarity, TooBig};
+use crate::icash::place::Place;
+use crate::icash::signature::Signature;
+use crate::icash::state::ICash;
+
+/// Where new content was put before the block is said to hold it.
+enum New {
+    Slot(u32),
+    Held(Form, crate::icash::segments::Chain),
+}
+
+impl ICash {
+    /// Gives a block new content. Virtual block, data block and segments for it are free.
+    pub(super) fn write_block(&mut self, block: u32, page: &Page) -> Result<(), ArrayError> {
+        let id = self.blocks.find(block);
+        match id {
+            Some(id) => self.count_hit(id),
+            None => self.counters.misses += 1,
+        }
+        let (signature, sketch) = self.signatures_of(page);
+        let base = self.base_for(block, id, &signature, sketch.as_ref());
+        let new = self.put(page, base)?;
+        self.take_new(block, id, new, page, (signature, sketch));
+        Ok(())
+    }
+
+    /// Gives a block content as a difference from a data block, if that is short.
+    pub(super) fn write_as_difference(&mut self, block: u32, page: &Page, base: u32) -> bool {
+        let Some((form, bytes)) = self.encode(page, Some(base)) else {
+            return false;
+        };
+        let Some(chain) = self.segments.store(&bytes) else {
+            return false;
+        };
+        let signatures = self.signatures_of(page);
+        let id = self.blocks.find(block);
+        self.take_new(block, id, New::Held(form, chain), page, signatures);
+        true
+    }
+
+    /// Lets a block hold content that was put somewhere.
+    fn take_new(
+        &mut self,
+        block: u32,
+        id: Option<Id>,
+        new: New,
+        page: &Page,
+        (signature, sketch): (Signature, Option<Sketch>),
+    ) {
+        let id = self.virtual_for(block, id, &new);
+        match new {
+            New::Slot(slot) => {
+                self.set_content(id, Content::Stored, 0);
+                self.give_up_slot(id);
+                self.hold_slot(id, slot);
+                self.set_content(id, Content::Slot, crc_of(page));
+            }
+            New::Held(form, chain) => {
+                self.set_content(id, Content::Held(form, chain), crc_of(page));
+                self.give_up_unused_slot(id);
+            }
+        }
+        // The signature of a reference is that of its frozen content, which others are compared with.
+        if self.blocks.get(id).slot.is_none() || matches!(new, New::Slot(_)) {
+            let found = self.blocks.get_mut(id);
+            (found.signature, found.sketch) = (Some(signature), sketch);
+        }
+        self.must_record(id);
+        self.access(id);
+    }
+
+    /// Gives the content of a block up. A reference keeps what differences are based on, without an address.
+    pub(super) fn trim_block(&mut self, block: u32) {
+        match self.blocks.find(block) {
+            Some(id) if self.is_reference(id) => self.detach(id),
+            Some(id) => {
+                self.need_not_record(id);
+                self.drop_virtual(id);
+            }
+            None => {}
+        }
+        self.set_trimmed(block, self.table.get(block).place != Place::Zero);
+    }
+
+    /// The data block that new content of a block is compared with.
+    fn base_for(
+        &mut self,
+        block: u32,
+        id: Option<Id>,
+        signature: &Signature,
+        sketch: Option<&Sketch>,
+    ) -> Option<u32> {
+        if self.options.similarity == Similarity::Nothing {
+            return None;
+        }
+        if let Some(id) = id {
+            let own = self.blocks.get(id).slot.filter(|_| self.is_reference(id));
+            return own.or(self.base_of(id));
+        }
+        match self.table.get(block).place {
+            Place::Delta { base, .. } if !self.trimmed.contains(&block) => Some(base),
+            _ => {
+                let twin = self.twin(block, signature, sketch);
+                self.counters.same_address += u64::from(twin.is_some());
+                twin
+            }
+        }
+    }
+
+    /// The data block of a cached block with the same address in another machine, or of its reference, if that
+    /// resembles this signature: the one that does most.
+    pub(super) fn twin(
+        &self,
+        block: u32,
+        signature: &Signature,
+        sketch: Option<&Sketch>,
+    ) -> Option<u32> {
+        if self.options.similarity == Similarity::Nothing {
+            return None;
+        }
+        let mut best = None;
+        for twin in self.addresses.twins(block) {
+            let Some(id) = self.blocks.find(twin) else {
+                continue;
+            };
+            let slot = self.base_of(id).or(self.blocks.get(id).slot);
+            let Some((slot, holder)) =
+                slot.and_then(|slot| Some((slot, self.pool.users(slot).holder?)))
+            else {
+                continue;
+            };
+            let likeness = self.likeness(holder, signature, sketch);
+            if likeness > 0 && best.is_none_or(|(most, _)| likeness > most) {
+                best = Some((likeness, slot));
+            }
+        }
+        best.map(|(_, slot)| slot)
+    }
+
+    /// How much a virtual block resembles a signature or sketch; 0 if not enough to compare contents.
+    pub(super) fn likeness(&self, id: Id, signature: &Signature, sketch: Option<&Sketch>) -> u32 {
+        let found = self.blocks.get(id);
+        if self.uses_sketches() {
+            let both = found.sketch.as_ref().zip(sketch);
+            return both.map_or(0, |(a, b)| a.shared(b));
+        }
+        let shared = found.signature.map_or(0, |s| s.shared(signature));
+        if shared >= self.options.similar_positions {
+            shared
+        } else {
+            0
+        }
+    }
+
+    /// Puts content where it belongs: a difference or compressed bytes into RAM, otherwise the block itself to the
+    /// fast medium or, whole, into RAM for the log.
+    fn put(&mut self, page: &Page, base: Option<u32>) -> Result<New, ArrayError> {
+        let encoded = self.encode(page, base);
+        self.counters.too_big += u64::from(base.is_some() && encoded.is_none());
+        let (form, bytes) = match encoded {
+            Some(encoded) => encoded,
+            None if self.options.too_big == TooBig::Fast => match self.write_slot(page)? {
+                Some(slot) => return Ok(New::Slot(slot)),
+                None => (Form::Whole, page.to_vec()),
+            },
+            None => (Form::Whole, page.to_vec()),
+        };
+        self.counters.whole += u64::from(form == Form::Whole);
+        match self.segments.store(&bytes) {
+            Some(chain) => Ok(New::Held(form, chain)),
+            None => Err(ArrayError::NoRoom("no segments are left for a block")),
+        }
+    }
+
+    /// The shortest encoding of content within the limit.
+    pub(super) fn encode(&mut self, page: &Page, base: Option<u32>) -> Option<(Form, Vec<u8>)> {
+        let codec = self.options.codec;
+        let mut limit = self.options.delta_limit;
+        let mut best = None;
+        if let Some((base, frozen)) = base.and_then(|base| Some((base, self.read_slot(base).ok()?)))
+        {
+            self.media.work(Work::Encode, BLOCK_BYTES);
+            if let Some(bytes) = self.encoder.delta(codec, &frozen, page, limit) {
+                best = Some((Form::Delta(base), bytes.to_vec()));
+                limit = bytes.len() - 1;
+            }
+        }
+        if self.options.compression == Compression::IfShorter {
+            self.media.work(Work::Encode, BLOCK_BYTES);
+            if let Some(bytes) = self.encoder.alone(codec, page, limit) {
+                best = Some((Form::Alone, bytes.to_vec()));
+            }
+        }
+        self.count_encoded(best.as_ref());
+        best
+    }
+
+    fn count_encoded(&mut self, encoded: Option<&(Form, Vec<u8>)>) {
+        match encoded {
+            Some((Form::Delta(_), bytes)) => {
+                self.counters.deltas += 1;
+                self.counters.delta_bytes += bytes.len() as u64;
+            }
+            Some((Form::Alone, _)) => self.counters.alone += 1,
+            _ => {}
+        }
+    }
+
+    /// Writes content to a free data block; nothing if none is free.
+    pub(super) fn write_slot(&mut self, page: &Page) -> Result<Option<u32>, ArrayError> {
+        let Some(slot) = self.pool.take() else {
+            return Ok(None);
+        };
+        if let Err(error) = self.media.write(Device::Fast, Areas::slot(slot), page) {
+            self.pool.release(slot);
+            return Err(error.into());
+        }
+        self.counters.slot_writes += 1;
+        Ok(Some(slot))
+    }
+
+    /// The virtual block that gets new content. A reference whose content goes to a data block of its own leaves
+    /// its frozen one behind.
+    fn virtual_for(&mut self, block: u32, id: Option<Id>, new: &New) -> Id {
+        self.set_trimmed(block, false);
+        match id {
+            Some(id) if matches!(new, New::Slot(_)) && self.is_reference(id) => {
+                self.counters.detached += 1;
+                self.detach(id);
+                self.blocks.insert(Some(block))
+            }
+            Some(id) => {
+                let is_own = matches!(new, New::Held(Form::Delta(base), _) if self.blocks.get(id).slot == Some(*base));
+                self.counters.own_deltas += u64::from(is_own);
+                id
+            }
+            None => self.blocks.insert(Some(block)),
+        }
+    }
+
+    /// Gives up a data block that is neither content nor base of anything.
+    pub(super) fn give_up_unused_slot(&mut self, id: Id) {
+        let found = self.blocks.get(id);
+        let is_elsewhere = match found.content {
+            Content::Held(Form::Delta(base), _) => found.slot != Some(base),
+            Content::Held(..) => true,
+            Content::Slot | Content::Stored => false,
+        };
+        if is_elsewhere && !self.is_reference(id) {
+            self.give_up_slot(id);
+        }
+    }
+}

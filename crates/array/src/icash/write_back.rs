@@ -1,0 +1,136 @@
+//! Blocks go home: present content is written to its native place on the slow medium, in batches, in the order of
+//! addresses.
+//!
+//! A native place is overwritten only while the durable content of its block is elsewhere, and the block is said to
+//! be at home only after what was written there is durable.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flashlore_delta::Page;
+
+use crate::element::Device;
+use crate::error::ArrayError;
+use crate::icash::commit::Extra;
+use crate::icash::content::crc_of;
+use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
+use crate::icash::place::Place;
+use crate::icash::state::ICash;
+
+/// Contents of consecutive blocks.
+#[derive(Default)]
+struct Run {
+    first: u32,
+    bytes: Vec<u8>,
+    crcs: Vec<u32>,
+}
+
+impl Run {
+    /// Whether a block's content can be appended.
+    fn takes(&self, block: u32) -> bool {
+        block == self.first + self.crcs.len() as u32 && self.crcs.len() < LONGEST_RUN
+    }
+
+    fn push(&mut self, page: &Page) {
+        self.bytes.extend_from_slice(page);
+        self.crcs.push(crc_of(page));
+    }
+}
+
+impl ICash {
+    /// Writes blocks home and makes that durable: these, or with ordered write-back all that are not there. A block
+    /// that cannot be read or written stays where it is and is marked as stuck.
+    pub(super) fn write_back(&mut self, blocks: &BTreeSet<u32>) -> Result<(), ArrayError> {
+        match self.shape.journal_blocks {
+            0 => self.write_back_some(blocks),
+            _ => self.write_back_all(),
+        }
+    }
+
+    fn write_back_some(&mut self, blocks: &BTreeSet<u32>) -> Result<(), ArrayError> {
+        let is_at_home = |block: &u32| self.table.get(*block).place == Place::Home;
+        if blocks
+            .iter()
+            .any(|b| self.unrecorded.contains(b) && is_at_home(b))
+        {
+            self.commit()?;
+        }
+        let mut homes = BTreeMap::new();
+        let mut run = Run::default();
+        for &block in blocks {
+            if matches!(self.table.get(block).place, Place::Home) || self.trimmed.contains(&block) {
+                continue;
+            }
+            let Ok(page) = self.present(block) else {
+                self.stick(block);
+                continue;
+            };
+            if !run.takes(block) {
+                self.write_run(std::mem::take(&mut run), &mut homes);
+                run.first = block;
+            }
+            run.push(&page);
+        }
+        self.write_run(run, &mut homes);
+        self.sync(Device::Slow)?;
+        self.counters.written_home += homes.len() as u64;
+        let moved = Vec::new();
+        self.commit_with(Extra { homes, moved })
+    }
+
+    /// Gives blocks new content at home, at once. They hold nothing durable and have no virtual blocks.
+    ///
+    /// # Errors
+    /// A medium failed: no block changed.
+    pub(super) fn write_new_home(&mut self, pages: &BTreeMap<u32, Page>) -> Result<(), ArrayError> {
+        let mut homes = BTreeMap::new();
+        let mut run = Run::default();
+        for (&block, page) in pages {
+            if !run.takes(block) {
+                self.write_run(std::mem::take(&mut run), &mut homes);
+                run.first = block;
+            }
+            run.push(page);
+        }
+        self.write_run(run, &mut homes);
+        self.sync(Device::Slow)?;
+        if homes.len() < pages.len() {
+            return Err(ArrayError::NoRoom(
+                "native places of an image cannot be written",
+            ));
+        }
+        self.counters.written_home += homes.len() as u64;
+        let moved = Vec::new();
+        self.commit_with(Extra { homes, moved })
+    }
+
+    /// Writes a run; if that fails, block by block.
+    fn write_run(&mut self, run: Run, homes: &mut BTreeMap<u32, u32>) {
+        let as_one = run.crcs.len() < 2 || self.write_home(run.first, &run.bytes);
+        let pages = run.bytes.chunks(BLOCK_BYTES).zip(&run.crcs);
+        for (block, (page, &crc)) in (run.first..).zip(pages) {
+            if as_one && run.crcs.len() > 1 || self.write_home(block, page) {
+                homes.insert(block, crc);
+            } else {
+                self.stick(block);
+            }
+        }
+    }
+
+    pub(super) fn write_home(&mut self, block: u32, bytes: &[u8]) -> bool {
+        let offset = self.areas.home_of(block);
+        self.media.write(Device::Slow, offset, bytes).is_ok()
+    }
+
+    /// Marks what cannot be replaced because a block cannot be read or written: its virtual block, or the reference
+    /// that its durable difference needs.
+    pub(super) fn stick(&mut self, block: u32) {
+        self.counters.background_failures += 1;
+        if let Some(id) = self.blocks.find(block) {
+            self.blocks.get_mut(id).is_stuck = true;
+        }
+        let base = self.table.get(block).place.slot();
+        if let Some(Some(holder)) = base.map(|base| self.pool.users(base).holder) {
+            self.blocks.get_mut(holder).is_stuck = true;
+        }
+    }
+}

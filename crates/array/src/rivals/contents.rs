@@ -1,0 +1,80 @@
+//! Which content lies in which slot, by a strong hash.
+//!
+//! Invariant, which `check` recounts: a slot with a digest is found by it, and by nothing else; no two slots have
+//! the same.
+
+use std::collections::HashMap;
+
+use flashlore_content::{Digest, VolumeKey};
+use flashlore_delta::Page;
+
+/// Digests need no secret in a simulation.
+const KEY: VolumeKey = VolumeKey([0; 32]);
+
+/// The digest of a content.
+pub(super) fn digest_of(page: &Page) -> Digest {
+    KEY.digest(page)
+}
+
+/// The contents of all slots.
+#[derive(Debug)]
+pub(super) struct Contents {
+    digests: Vec<Option<Digest>>,
+    slots: HashMap<Digest, u32>,
+}
+
+impl Contents {
+    /// Nothing is known of so many slots.
+    pub fn new(slots: u32) -> Self {
+        Contents {
+            digests: vec![None; slots as usize],
+            slots: HashMap::new(),
+        }
+    }
+
+    /// The slot with a content.
+    pub fn find(&self, digest: Digest) -> Option<u32> {
+        self.slots.get(&digest).copied()
+    }
+
+    /// Notes what was written to a slot of which nothing is known.
+    pub fn learn(&mut self, slot: u32, digest: Digest) {
+        self.digests[slot as usize] = Some(digest);
+        self.slots.insert(digest, slot);
+    }
+
+    /// Notes that a slot is free or about to be overwritten.
+    pub fn forget(&mut self, slot: u32) {
+        if let Some(digest) = self.digests[slot as usize].take() {
+            self.slots.remove(&digest);
+        }
+    }
+
+    /// Recounts both directions, and whether only slots with blocks are known.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self, has_blocks: impl Fn(u32) -> bool) -> Result<(), String> {
+        let mut known = 0;
+        for (slot, digest) in (0..).zip(&self.digests) {
+            let Some(digest) = digest else {
+                continue;
+            };
+            known += 1;
+            if self.find(*digest) != Some(slot) || !has_blocks(slot) {
+                return Err(format!(
+                    "{digest:?} of slot {slot} is found in {:?}; the slot has blocks: {}",
+                    self.find(*digest),
+                    has_blocks(slot)
+                ));
+            }
+        }
+        if known != self.slots.len() {
+            return Err(format!(
+                "{known} slots have a digest, {} are found by one",
+                self.slots.len()
+            ));
+        }
+        Ok(())
+    }
+}

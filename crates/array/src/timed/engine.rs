@@ -1,0 +1,251 @@
+//! Chains of steps on two devices and a processor.
+//!
+//! At one instant devices end first, the fast one before the slow one, then the processor; so a run is determined by
+//! what is submitted. The processor takes one piece of work at a time, in the order in which they became ready.
+//!
+//! Invariants: no more requests wait for their answers than `depth`; no request begins while as many chains as
+//! `background` go on behind their answers; a step begins when the one before it in its chain has ended.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::steps::{Costs, Step};
+use super::{Device, TimedError};
+use crate::element::Device as Medium;
+use crate::hdd::{Completion, Time};
+
+/// How much goes on at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests that wait for their answers, at most; at least one.
+    pub depth: usize,
+    /// Chains that go on behind their answers, at which requests wait; at least one.
+    pub background: usize,
+}
+
+/// A request that was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// The caller's name for it.
+    pub tag: u64,
+    /// When it began.
+    pub began: Time,
+    /// When it was answered.
+    pub at: Time,
+}
+
+#[derive(Debug, Default)]
+struct Chain {
+    steps: Vec<Step>,
+    next: usize,
+    tag: u64,
+    began: Time,
+    is_answered: bool,
+}
+
+/// Plays requests on a fast and a slow device.
+#[derive(Debug)]
+pub struct Engine<F, S> {
+    fast: F,
+    slow: S,
+    costs: Costs,
+    limits: Limits,
+    now: Time,
+    chains: Vec<Chain>,
+    free: Vec<u32>,
+    outstanding: usize,
+    background: usize,
+    /// Ends of the processor's work, with the order in which it was taken on.
+    works: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    taken_on: u64,
+    processor_free: Time,
+    processor_busy: Time,
+    completions: Vec<Completion>,
+    ended: Vec<Ended>,
+}
+
+impl<F: Device, S: Device> Engine<F, S> {
+    /// Idle devices at time 0.
+    pub fn new(fast: F, slow: S, costs: Costs, limits: Limits) -> Self {
+        Engine {
+            fast,
+            slow,
+            costs,
+            limits: Limits {
+                depth: limits.depth.max(1),
+                background: limits.background.max(1),
+            },
+            now: 0,
+            chains: Vec::new(),
+            free: Vec::new(),
+            outstanding: 0,
+            background: 0,
+            works: BinaryHeap::new(),
+            taken_on: 0,
+            processor_free: 0,
+            processor_busy: 0,
+            completions: Vec::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> (&F, &S) {
+        (&self.fast, &self.slow)
+    }
+
+    /// How long the processor has worked or is going to with what it has taken on.
+    pub fn processor_busy(&self) -> Time {
+        self.processor_busy
+    }
+
+    /// Answers since the last call, in order of time.
+    pub fn answers(&mut self) -> std::vec::Drain<'_, Ended> {
+        self.ended.drain(..)
+    }
+
+    /// Lets time pass until another request may begin; the instant.
+    ///
+    /// # Errors
+    /// A device refused an operation.
+    pub fn wait_for_room(&mut self) -> Result<Time, TimedError> {
+        while !self.has_room() {
+            self.step(self.next_event().ok_or(TimedError::Lost)?)?;
+            self.run_to(self.now)?;
+        }
+        Ok(self.now)
+    }
+
+    fn has_room(&self) -> bool {
+        self.outstanding < self.limits.depth && self.background < self.limits.background
+    }
+
+    /// Begins a request when there is room for it, and not before `earliest`; what ends at that instant has ended.
+    ///
+    /// # Errors
+    /// A device refused an operation.
+    pub fn begin(&mut self, earliest: Time, tag: u64, steps: &[Step]) -> Result<(), TimedError> {
+        self.run_to(earliest.max(self.now))?;
+        self.wait_for_room()?;
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.chains.push(Chain::default());
+            self.chains.len() as u32 - 1
+        });
+        let chain = &mut self.chains[number as usize];
+        chain.steps.clear();
+        chain.steps.extend_from_slice(steps);
+        (chain.next, chain.tag, chain.began) = (0, tag, self.now);
+        chain.is_answered = false;
+        self.outstanding += 1;
+        self.play(number)
+    }
+
+    /// Lets time pass until everything has ended.
+    ///
+    /// # Errors
+    /// A device refused an operation.
+    pub fn finish(&mut self) -> Result<Time, TimedError> {
+        while self.outstanding + self.background > 0 {
+            self.step(self.next_event().ok_or(TimedError::Lost)?)?;
+        }
+        Ok(self.now)
+    }
+
+    fn run_to(&mut self, until: Time) -> Result<(), TimedError> {
+        while let Some(event) = self.next_event().filter(|&event| event <= until) {
+            self.step(event)?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let work = self.works.peek().map(|Reverse((at, ..))| *at);
+        let events = [self.fast.next_event(), self.slow.next_event(), work];
+        events.into_iter().flatten().min()
+    }
+
+    /// Brings the devices to an instant at which something happens; if nothing ends there, the processor.
+    fn step(&mut self, at: Time) -> Result<(), TimedError> {
+        self.now = self.now.max(at);
+        let mut completions = std::mem::take(&mut self.completions);
+        self.fast.advance(self.now, &mut completions);
+        self.slow.advance(self.now, &mut completions);
+        let ended = completions.len();
+        for completion in completions.drain(..) {
+            self.play(completion.id as u32)?;
+        }
+        self.completions = completions;
+        match self.works.peek() {
+            Some(&Reverse((at, _, number))) if ended == 0 && at <= self.now => {
+                self.works.pop();
+                self.play(number)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A chain takes its next steps, up to one that takes time.
+    fn play(&mut self, number: u32) -> Result<(), TimedError> {
+        loop {
+            let chain = &mut self.chains[number as usize];
+            let step = chain.steps.get(chain.next).copied();
+            chain.next += 1;
+            match step {
+                None => {
+                    self.end(number);
+                    return Ok(());
+                }
+                Some(Step::Background) => self.answer(number),
+                Some(Step::Work(work)) => {
+                    let cost = self.costs.of(work);
+                    if cost > 0 {
+                        self.take_on(number, cost);
+                        return Ok(());
+                    }
+                }
+                Some(Step::Device(operation)) => {
+                    let id = u64::from(number);
+                    return match operation.device {
+                        Medium::Fast => self.fast.submit(self.now, id, &operation),
+                        Medium::Slow => self.slow.submit(self.now, id, &operation),
+                    };
+                }
+            }
+        }
+    }
+
+    fn take_on(&mut self, number: u32, cost: Time) {
+        self.processor_free = self.processor_free.max(self.now) + cost;
+        self.processor_busy += cost;
+        self.taken_on += 1;
+        let work = (self.processor_free, self.taken_on, number);
+        self.works.push(Reverse(work));
+    }
+
+    /// The host has its answer; what is left of the chain goes on behind it.
+    fn answer(&mut self, number: u32) {
+        let chain = &mut self.chains[number as usize];
+        if std::mem::replace(&mut chain.is_answered, true) {
+            return;
+        }
+        self.outstanding -= 1;
+        self.background += 1;
+        self.ended.push(Ended {
+            tag: chain.tag,
+            began: chain.began,
+            at: self.now,
+        });
+    }
+
+    fn end(&mut self, number: u32) {
+        self.answer(number);
+        self.background -= 1;
+        self.free.push(number);
+    }
+}

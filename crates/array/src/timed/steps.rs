@@ -1,0 +1,137 @@
+//! What a request asks of devices and processor, in order, as heard from an element.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::element::{DeviceOperation, Kind, Observer, Work};
+use crate::hdd::Time;
+
+/// A step of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// An operation on a medium.
+    Device(DeviceOperation),
+    /// Work of the processor.
+    Work(Work),
+    /// The host has its answer; what follows goes on in the background.
+    Background,
+}
+
+/// How long the processor works, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Costs {
+    /// A block is encoded. The paper says only that it overlaps with input and output.
+    pub encode: Time,
+    /// A block is decoded.
+    pub decode: Time,
+    /// The signature of a block is computed.
+    pub signature: Time,
+    /// The fingerprint of a block is computed.
+    pub fingerprint: Time,
+}
+
+impl Costs {
+    /// Decoding takes what the paper says, about 10 us; encoding and a fingerprint are assumed to take as long; a
+    /// signature, which sums 32 bytes, nothing.
+    pub const PAPER: Costs = Costs {
+        encode: 10_000,
+        decode: 10_000,
+        signature: 0,
+        fingerprint: 10_000,
+    };
+
+    /// Nanoseconds of a piece of work.
+    pub fn of(&self, work: Work) -> Time {
+        match work {
+            Work::Encode => self.encode,
+            Work::Decode => self.decode,
+            Work::Signature => self.signature,
+            Work::Fingerprint => self.fingerprint,
+        }
+    }
+}
+
+/// Writes down what an element does. Its clones write into the same list, so that one of them can be given to the
+/// element. Reads and writes that go on where the last one ended become one operation.
+#[derive(Debug, Clone, Default)]
+pub struct Listener(Arc<Mutex<Vec<Step>>>);
+
+impl Listener {
+    fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves what was heard since the last call to `steps`, which is emptied before.
+    pub fn take(&self, steps: &mut Vec<Step>) {
+        steps.clear();
+        steps.append(&mut self.steps());
+    }
+}
+
+impl Observer for Listener {
+    fn device(&mut self, operation: DeviceOperation) {
+        let mut steps = self.steps();
+        match steps.last_mut() {
+            Some(Step::Device(last)) if goes_on(last, &operation) => last.bytes += operation.bytes,
+            _ => steps.push(Step::Device(operation)),
+        }
+    }
+
+    fn work(&mut self, work: Work, _bytes: usize) {
+        self.steps().push(Step::Work(work));
+    }
+
+    fn begin_background(&mut self) {
+        self.steps().push(Step::Background);
+    }
+}
+
+fn goes_on(last: &DeviceOperation, next: &DeviceOperation) -> bool {
+    last.device == next.device
+        && last.kind == next.kind
+        && last.kind != Kind::Sync
+        && last.offset + last.bytes == next.offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Device;
+
+    #[test]
+    fn what_goes_on_is_one_operation() {
+        let operation = |kind, offset| DeviceOperation {
+            device: Device::Slow,
+            kind,
+            offset,
+            bytes: 4096,
+        };
+        let listener = Listener::default();
+        let mut heard = listener.clone();
+        for (kind, block) in [
+            (Kind::Read, 0),
+            (Kind::Read, 1),
+            (Kind::Write, 2),
+            (Kind::Write, 4),
+        ] {
+            heard.device(operation(kind, block * 4096));
+        }
+        heard.begin_background();
+        heard.device(operation(Kind::Write, 5 * 4096));
+        let mut steps = vec![Step::Background];
+        listener.take(&mut steps);
+        let both = DeviceOperation {
+            bytes: 8192,
+            ..operation(Kind::Read, 0)
+        };
+        let expected = [
+            Step::Device(both),
+            Step::Device(operation(Kind::Write, 2 * 4096)),
+            Step::Device(operation(Kind::Write, 4 * 4096)),
+            Step::Background,
+            Step::Device(operation(Kind::Write, 5 * 4096)),
+        ];
+        assert_eq!(steps, expected);
+        listener.take(&mut steps);
+        assert_eq!(steps, []);
+    }
+}

@@ -1,0 +1,206 @@
+//! The element against a plain list of values, with every invariant recounted after every operation.
+
+mod support;
+
+use std::sync::Arc;
+
+use flashlore_array::Element;
+use flashlore_array::icash::{Counters, ICash, Options};
+use flashlore_medium::MemoryMedium;
+use proptest::prelude::*;
+use support::{Draw, Op, Setup, Value, operations, page};
+
+/// An element and what it must hold.
+struct Pair {
+    setup: Setup,
+    fast: Arc<MemoryMedium>,
+    slow: Arc<MemoryMedium>,
+    element: Option<ICash>,
+    model: Vec<Value>,
+    counters: Vec<Counters>,
+}
+
+impl Pair {
+    fn new(setup: Setup) -> Pair {
+        let (fast, slow) = setup.images();
+        let mut pair = Pair {
+            fast: Arc::new(MemoryMedium::from_bytes(fast)),
+            slow: Arc::new(MemoryMedium::from_bytes(slow)),
+            element: None,
+            model: vec![0; setup.blocks()],
+            counters: Vec::new(),
+            setup,
+        };
+        pair.open();
+        pair
+    }
+
+    fn open(&mut self) {
+        let opened = self.setup.open(self.fast.clone(), self.slow.clone());
+        self.element = Some(opened.unwrap());
+        self.all_is_as_it_should_be();
+    }
+
+    fn element(&mut self) -> &mut ICash {
+        self.element.as_mut().expect("it is open")
+    }
+
+    fn reopen(&mut self) {
+        self.element().flush().unwrap();
+        let element = self.element.take().unwrap();
+        self.counters.push(*element.counters());
+        drop(element);
+        self.open();
+    }
+
+    fn run(&mut self, op: Op) {
+        match op {
+            Op::Write(block, value) => {
+                let lba = self.setup.lba(block);
+                self.element().write(lba, &page(value)).unwrap();
+                self.model[block] = value;
+            }
+            Op::Trim(block) => {
+                let lba = self.setup.lba(block);
+                self.element().trim(lba).unwrap();
+                self.model[block] = 0;
+            }
+            Op::Read(block) => self.reads(block),
+            Op::Flush => self.element().flush().unwrap(),
+        }
+        if let Err(error) = self.element().check() {
+            panic!("after {op:?}: {error}");
+        }
+    }
+
+    fn reads(&mut self, block: usize) {
+        let lba = self.setup.lba(block);
+        let mut found = [1; 4096];
+        self.element().read(lba, &mut found).unwrap();
+        assert!(
+            found == page(self.model[block]),
+            "block {block} holds something else"
+        );
+    }
+
+    fn all_is_as_it_should_be(&mut self) {
+        self.element().check().unwrap();
+        self.element().verify().unwrap();
+        for block in 0..self.model.len() {
+            self.reads(block);
+        }
+    }
+
+    fn end(mut self) -> Vec<Counters> {
+        self.all_is_as_it_should_be();
+        self.reopen();
+        self.all_is_as_it_should_be();
+        assert_eq!(self.element().counters().background_failures, 0);
+        let last = *self.element().counters();
+        self.counters.push(last);
+        self.counters
+    }
+}
+
+fn run(seed: u64, count: usize) -> Vec<Counters> {
+    let mut draw = Draw::new(seed);
+    let setup = Setup::draw(&mut draw);
+    let ops = operations(&mut draw, count, setup.blocks());
+    let mut pair = Pair::new(setup);
+    for op in ops {
+        pair.run(op);
+        match draw.below(200) {
+            0 => pair.reopen(),
+            1 => pair.all_is_as_it_should_be(),
+            _ => {}
+        }
+    }
+    pair.end()
+}
+
+proptest! {
+    // A history is its seed and its length: a shorter one with the same seed is the same at first.
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_holds_what_was_written(seed: u64, count in 1usize..400) {
+        run(seed, count);
+    }
+}
+
+#[test]
+fn long_histories_reach_everything_many_times() {
+    let mut all = Vec::new();
+    for seed in 0..40 {
+        all.extend(run(seed, 1500));
+    }
+    let reached = |what: &str, count: fn(&Counters) -> u64| {
+        let total: u64 = all.iter().map(count).sum();
+        println!("{what}: {total}");
+        assert!(total >= 100, "{what} was reached {total} times");
+    };
+    reached("hit of an independent", |c| c.hits_independent);
+    reached("hit of an associate", |c| c.hits_associate);
+    reached("hit of a reference", |c| c.hits_reference);
+    reached("miss", |c| c.misses);
+    reached("difference", |c| c.deltas);
+    reached("difference of a reference from itself", |c| c.own_deltas);
+    reached("compressed", |c| c.alone);
+    reached("too big", |c| c.too_big);
+    reached("reference detached", |c| c.detached);
+    reached("whole in the log", |c| c.whole);
+    reached("fill", |c| c.fills);
+    reached("unpacked", |c| c.unpacked);
+    reached("same address", |c| c.same_address);
+    reached("scan", |c| c.scans);
+    reached("reference chosen", |c| c.scan_references);
+    reached("associate by a scan", |c| c.scan_associates);
+    reached("demotion", |c| c.demotions);
+    reached("replacement 1", |c| c.virtual_replaced);
+    reached("replacement 2", |c| c.data_replaced);
+    reached("reference released", |c| c.references_released);
+    reached("replacement 3", |c| c.deltas_replaced);
+    reached("written home", |c| c.written_home);
+    reached("flush by itself", |c| c.own_flushes);
+    reached("checkpoint", |c| c.checkpoints);
+    reached("cleaned", |c| c.cleaned);
+    reached("moved", |c| c.moved);
+    reached("cleaned home", |c| c.cleaned_home);
+    reached("batch", |c| c.batches);
+}
+
+/// Six pairs of a reference and an associate, and RAM for the differences of three.
+#[test]
+fn differences_of_references_leave_ram_when_there_are_no_others() {
+    let mut draw = Draw::new(5);
+    let mut setup = Setup::draw(&mut draw);
+    setup.shape.machines.truncate(1);
+    setup.shape.machines[0].blocks = 12;
+    setup.shape.slots = 14;
+    setup.options = Options::new(40, 128);
+    setup.options.scan_every = 12;
+    setup.options.flush_blocks = 1;
+    setup.shape.journal_blocks = 0;
+    setup.shape.log_segments = setup
+        .options
+        .least_log_segments(setup.shape.segment_blocks, 0);
+    let mut pair = Pair::new(setup);
+    let value = |family: usize, version: usize| (family << 16 | version) as Value;
+    for family in 1..=6 {
+        pair.run(Op::Write(2 * family - 2, value(family, 0)));
+        pair.run(Op::Write(2 * family - 1, value(family, 1)));
+    }
+    for round in 0..30 {
+        for family in 1..=6 {
+            // Of two equally popular blocks the one accessed later became the reference.
+            pair.run(Op::Write(
+                2 * family - 1,
+                value(family, 6 + 8 * (round % 8)),
+            ));
+            pair.run(Op::Read(2 * (family % 6)));
+        }
+    }
+    let counters = pair.end();
+    let dropped: u64 = counters.iter().map(|c| c.own_deltas_dropped).sum();
+    assert!(dropped >= 100, "{dropped} were dropped");
+}

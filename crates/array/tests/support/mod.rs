@@ -1,0 +1,23 @@
+//! What the tests of I-CASH share.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `draw.rs` | seeded draws |
+//! | `pages.rs` | values, and the pages that stand for them |
+//! | `setup.rs` | small arrays of all kinds |
+//! | `history.rs` | operations, and how they are drawn |
+//! | `power.rs` | two media whose power is cut
+
+#![allow(dead_code, unused_imports, reason = "each test uses a part")]
+
+pub mod draw;
+pub mod history;
+pub mod pages;
+pub mod power;
+pub mod setup;
+
+pub use draw::Draw;
+pub use history::{Op, operations};
+pub use pages::{Value, page};
+pub use power::{Power, Trouble};
+pub use setup::Setup;

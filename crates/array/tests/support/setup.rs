@@ -1,0 +1,119 @@
+//! Small arrays of all kinds.
+
+use std::sync::Arc;
+
+use flashlore_array::error::ArrayError;
+use flashlore_array::icash::{
+    Compression, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create, lba,
+};
+use flashlore_medium::{Medium, MemoryMedium};
+
+use crate::support::draw::Draw;
+
+/// An array and how it is opened.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub shape: Shape,
+    pub options: Options,
+}
+
+impl Setup {
+    /// A small one, with budgets so tight that everything has to be replaced all the time.
+    pub fn draw(draw: &mut Draw) -> Setup {
+        let numbers = [3, 0, 255, 7];
+        let machines = numbers[..draw.between(1, 4) as usize].iter();
+        let machines: Vec<Machine> = machines
+            .map(|&number| Machine {
+                number,
+                blocks: draw.between(4, 40) as u32,
+            })
+            .collect();
+        // Of some arrays one budget is ample, so that the others bind.
+        let slots = draw.pick(&[8, 8, 40]);
+        let slots = draw.between(4, slots) as u32;
+        let (more_virtual, segments) =
+            draw.pick(&[(24, 260), (24, 260), (100, 200), (24, 2000), (100, 2000)]);
+        let mut options = Options::new(
+            slots + draw.between(4, more_virtual) as u32,
+            draw.between(128, segments) as u32,
+        );
+        options.scan_every = draw.between(4, 30);
+        options.scan_blocks = draw.between(6, 40) as usize;
+        options.flush_blocks = draw.between(1, 4) as u32;
+        options.write_back_batch = draw.between(1, 12) as usize;
+        options.unpack_all = draw.chance(80);
+        options.halve_heatmap = draw.chance(20);
+        if draw.chance(30) {
+            options.too_big = TooBig::Log;
+        }
+        if draw.chance(25) {
+            options.similarity = Similarity::SuperFeatures;
+        }
+        if draw.chance(25) {
+            options.compression = Compression::IfShorter;
+            if draw.chance(30) {
+                options.similarity = Similarity::Nothing;
+            }
+        }
+        let segment_blocks = draw.between(3, 12) as u32;
+        let journal_blocks = if draw.chance(25) {
+            draw.between(8, 40) as u32
+        } else {
+            0
+        };
+        let shape = Shape {
+            machines,
+            slots,
+            log_segments: options.least_log_segments(segment_blocks, journal_blocks)
+                + draw.below(6) as u32,
+            segment_blocks,
+            journal_blocks,
+        };
+        Setup { shape, options }
+    }
+
+    /// Blocks of all machines.
+    pub fn blocks(&self) -> usize {
+        self.shape.blocks() as usize
+    }
+
+    /// The address of a block, counted through all machines.
+    pub fn lba(&self, block: usize) -> u64 {
+        let mut left = block as u32;
+        for machine in &self.shape.machines {
+            if left < machine.blocks {
+                return lba(machine.number, left.into());
+            }
+            left -= machine.blocks;
+        }
+        panic!("there is no block {block}");
+    }
+
+    /// Bytes of the fast and the slow medium.
+    pub fn sizes(&self) -> (usize, usize) {
+        let (fast, slow) = bytes_needed(&self.shape).unwrap();
+        (fast as usize, slow as usize)
+    }
+
+    /// The media of a new array.
+    pub fn images(&self) -> (Vec<u8>, Vec<u8>) {
+        let (fast, slow) = self.sizes();
+        // What a medium holds before is not zeros.
+        let fast = Arc::new(MemoryMedium::from_bytes(vec![0xE5; fast]));
+        let slow = Arc::new(MemoryMedium::from_bytes(vec![0xE5; slow]));
+        create(
+            fast.clone(),
+            slow.clone(),
+            *b"identity of one.",
+            &self.shape,
+        )
+        .unwrap();
+        let bytes = |medium: Arc<MemoryMedium>| Arc::into_inner(medium).unwrap().into_bytes();
+        (bytes(fast), bytes(slow))
+    }
+
+    /// Opens it.
+    pub fn open(&self, fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Result<ICash, ArrayError> {
+        ICash::open(fast, slow, self.options.clone())
+    }
+}

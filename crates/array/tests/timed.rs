@@ -1,0 +1,256 @@
+//! Requests in simulated time, against a model that looks at every nanosecond.
+
+use std::collections::VecDeque;
+
+use flashlore_array::element::{Device as Medium, DeviceOperation, Kind, Work};
+use flashlore_array::hdd::{Completion, Hdd, Options, Request, Time, drives};
+use flashlore_array::timed::{Costs, Device, Ended, Engine, Limits, Step, TimedError};
+use proptest::prelude::*;
+
+/// A device that serves one operation at a time, in as many nanoseconds as it has bytes, and none for a sync.
+#[derive(Debug, Default)]
+struct Server {
+    waiting: VecDeque<(u64, Time)>,
+    free: Time,
+}
+
+impl Device for Server {
+    fn submit(&mut self, time: Time, id: u64, op: &DeviceOperation) -> Result<(), TimedError> {
+        self.free = self.free.max(time) + op.bytes;
+        self.waiting.push_back((id, self.free));
+        Ok(())
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.waiting.front().map(|&(_, at)| at)
+    }
+
+    fn advance(&mut self, until: Time, done: &mut Vec<Completion>) {
+        while let Some(&(id, at)) = self.waiting.front().filter(|&&(_, at)| at <= until) {
+            self.waiting.pop_front();
+            done.push(Completion { id, at });
+        }
+    }
+}
+
+const COSTS: Costs = Costs {
+    encode: 7,
+    decode: 3,
+    signature: 0,
+    fingerprint: 5,
+};
+
+fn device(device: Medium, bytes: u64) -> Step {
+    let kind = if bytes == 0 { Kind::Sync } else { Kind::Read };
+    Step::Device(DeviceOperation {
+        device,
+        kind,
+        offset: 0,
+        bytes,
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0u64..30).prop_map(|bytes| device(Medium::Fast, bytes)),
+        4 => (0u64..90).prop_map(|bytes| device(Medium::Slow, bytes)),
+        1 => Just(Step::Work(Work::Encode)),
+        1 => Just(Step::Work(Work::Decode)),
+        1 => Just(Step::Work(Work::Signature)),
+        1 => Just(Step::Work(Work::Fingerprint)),
+        2 => Just(Step::Background),
+    ];
+    proptest::collection::vec(step, 0..8)
+}
+
+/// A request of the model: what is left of it.
+struct Left {
+    tag: u64,
+    steps: VecDeque<Step>,
+    began: Time,
+    answered: bool,
+}
+
+/// Every nanosecond: what each server works on loses one of its nanoseconds; what has ended goes on, devices before
+/// the processor, each in order of arrival; then requests begin.
+fn by_the_nanosecond(requests: &[(Time, Vec<Step>)], limits: Limits) -> Vec<Ended> {
+    const FAST: usize = 0;
+    const SLOW: usize = 1;
+    const PROCESSOR: usize = 2;
+    let mut queues: [VecDeque<(Left, u64)>; 3] = Default::default();
+    let mut waiting: VecDeque<_> = requests.iter().cloned().zip(0..).collect();
+    let (mut outstanding, mut background) = (0, 0);
+    let mut answers = Vec::new();
+    for now in 0.. {
+        if now > 0 {
+            for queue in &mut queues {
+                if let Some((_, left)) = queue.front_mut() {
+                    *left -= 1;
+                }
+            }
+        }
+        loop {
+            // Whatever has ended by now, in order; then one request, if there is room.
+            let over =
+                |queue: &VecDeque<(Left, u64)>| queue.front().is_some_and(|(_, left)| *left == 0);
+            let mut ended: Vec<Left> = Vec::new();
+            for device in [FAST, SLOW] {
+                while over(&queues[device]) {
+                    ended.extend(queues[device].pop_front().map(|(left, _)| left));
+                }
+            }
+            if ended.is_empty() && over(&queues[PROCESSOR]) {
+                ended.extend(queues[PROCESSOR].pop_front().map(|(left, _)| left));
+            }
+            if ended.is_empty() {
+                let room = outstanding < limits.depth && background < limits.background;
+                match waiting.front() {
+                    Some(((earliest, _), _)) if room && *earliest <= now => {
+                        let ((_, steps), tag) = waiting.pop_front().unwrap();
+                        outstanding += 1;
+                        ended.push(Left {
+                            tag,
+                            steps: steps.into(),
+                            began: now,
+                            answered: false,
+                        });
+                    }
+                    _ => break,
+                }
+            }
+            for mut left in ended {
+                let mut answer = |left: &mut Left| {
+                    if !std::mem::replace(&mut left.answered, true) {
+                        outstanding -= 1;
+                        background += 1;
+                        answers.push(Ended {
+                            tag: left.tag,
+                            began: left.began,
+                            at: now,
+                        });
+                    }
+                };
+                loop {
+                    let (queue, cost) = match left.steps.pop_front() {
+                        None => {
+                            answer(&mut left);
+                            background -= 1;
+                            break;
+                        }
+                        Some(Step::Background) => {
+                            answer(&mut left);
+                            continue;
+                        }
+                        Some(Step::Work(work)) if COSTS.of(work) == 0 => continue,
+                        Some(Step::Work(work)) => (PROCESSOR, COSTS.of(work)),
+                        Some(Step::Device(op)) if op.device == Medium::Fast => (FAST, op.bytes),
+                        Some(Step::Device(op)) => (SLOW, op.bytes),
+                    };
+                    queues[queue].push_back((left, cost));
+                    break;
+                }
+            }
+        }
+        if waiting.is_empty() && outstanding + background == 0 {
+            break;
+        }
+    }
+    answers
+}
+
+proptest! {
+    #[test]
+    fn requests_are_answered_when_they_should_be(
+        requests in proptest::collection::vec((0u64..20, steps()), 0..25),
+        depth in 1usize..5,
+        background in 1usize..4,
+    ) {
+        let mut at = 0;
+        let requests: Vec<_> = requests
+            .into_iter()
+            .map(|(gap, steps)| {
+                at += gap * 3;
+                (at, steps)
+            })
+            .collect();
+        let limits = Limits { depth, background };
+        let mut engine = Engine::new(Server::default(), Server::default(), COSTS, limits);
+        for (tag, (earliest, steps)) in requests.iter().enumerate() {
+            engine.begin(*earliest, tag as u64, steps).unwrap();
+        }
+        engine.finish().unwrap();
+        let mut found: Vec<_> = engine.answers().collect();
+        let mut expected = by_the_nanosecond(&requests, limits);
+        prop_assert!(found.is_sorted_by_key(|ended| ended.at));
+        found.sort_by_key(|ended| ended.tag);
+        expected.sort_by_key(|ended| ended.tag);
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_request_by_itself_takes_the_sum_of_its_steps() {
+    let limits = Limits {
+        depth: 1,
+        background: 1,
+    };
+    let disk = || {
+        Hdd::new(
+            &drives::named("barracuda-7200.7-160g").unwrap(),
+            Options::default(),
+        )
+        .unwrap()
+    };
+    let mut engine = Engine::new(Server::default(), disk(), Costs::PAPER, limits);
+    let read = DeviceOperation {
+        device: Medium::Slow,
+        kind: Kind::Read,
+        offset: 1 << 30,
+        bytes: 4096,
+    };
+    let steps = [
+        device(Medium::Fast, 20_000),
+        Step::Work(Work::Decode),
+        Step::Device(read),
+        Step::Background,
+        Step::Work(Work::Encode),
+    ];
+    engine.begin(0, 7, &steps).unwrap();
+    let end = engine.finish().unwrap();
+    let expected = disk()
+        .serve(30_000, Request::read((1 << 30) / 512, 8))
+        .unwrap();
+    let answers: Vec<_> = engine.answers().collect();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(
+        (answers[0].tag, answers[0].began, answers[0].at),
+        (7, 0, expected)
+    );
+    assert_eq!(end, expected + 10_000);
+    assert_eq!(engine.processor_busy(), 20_000);
+}
+
+#[test]
+fn an_operation_beyond_the_disk_or_within_a_sector_is_refused() {
+    let limits = Limits {
+        depth: 1,
+        background: 1,
+    };
+    for (offset, bytes, expected) in [(1 << 60, 4096, "slow medium"), (100, 512, "sectors of 512")]
+    {
+        let disk = Hdd::new(
+            &drives::named("barracuda-7200.7-160g").unwrap(),
+            Options::default(),
+        )
+        .unwrap();
+        let mut engine = Engine::new(Server::default(), disk, COSTS, limits);
+        let step = Step::Device(DeviceOperation {
+            device: Medium::Slow,
+            kind: Kind::Write,
+            offset,
+            bytes,
+        });
+        let refused = engine.begin(0, 0, &[step]).unwrap_err().to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
