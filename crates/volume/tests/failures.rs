@@ -409,6 +409,31 @@ fn a_scrub_finds_what_cannot_be_read() {
     }
 }
 
+#[test]
+fn a_finding_ends_when_its_page_can_be_read_and_comes_again_when_it_cannot() {
+    for policy in POLICIES {
+        let mut filled = Filled::new(policy, SHAPE, 20);
+        let bad = filled.sharers(3);
+        let at = filled.areas.unit(filled.volume.location(3).unwrap());
+        let faults = Faults {
+            unreadable: std::iter::once(at..at + 512).collect(),
+            ..Faults::default()
+        };
+        for round in 0..2 {
+            filled.medium.set_faults(faults.clone());
+            assert!(read(&mut filled.volume, 3).is_err(), "{policy:?}");
+            let findings = filled.volume.take_findings();
+            assert_eq!(findings.len(), 1, "{policy:?}, {round}");
+            assert_eq!(findings[0].addresses, bad, "{policy:?}, {round}");
+            let still = filled.volume.still_found(&findings[0]);
+            assert_eq!(still.as_ref(), Some(&findings[0]), "{policy:?}, {round}");
+            filled.heal();
+            let still = filled.volume.still_found(&findings[0]);
+            assert_eq!(still, None, "{policy:?}, {round}");
+        }
+    }
+}
+
 /// A recovery reads pages it has to: one that cannot be read costs its own addresses only.
 #[test]
 fn a_range_that_cannot_be_read_while_recovering_costs_its_addresses_alone() {

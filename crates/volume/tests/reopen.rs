@@ -296,3 +296,21 @@ fn a_return_survives_a_checkpoint() {
         }
     }
 }
+
+#[test]
+fn what_is_not_durable_is_counted_from_the_opening_on() {
+    let id = identity(Policy::Plain);
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    for _ in 0..3 {
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        assert_eq!(volume.status().waiting, 0);
+        volume.write(1, 0, &page(1)).unwrap();
+        volume.trim(1, 0).unwrap();
+        assert_eq!(volume.status().waiting, 2);
+        volume.flush().unwrap();
+        assert_eq!(volume.status().waiting, 0);
+        volume.write(2, 1, &page(2)).unwrap();
+        assert_eq!(volume.status().waiting, 1);
+    }
+}
