@@ -631,3 +631,47 @@ fn demand_name(name: &str) -> Result<(), ServeError> {
          \"now\""
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use flashlore_medium::Mode;
+    use flashlore_volume::{CreateOptions, HistoryIdentity};
+
+    use super::*;
+
+    #[test]
+    fn changes_are_told_in_the_order_of_time_whatever_pages_they_were() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home::new(directory.path().join("disk"));
+        let options = CreateOptions {
+            policy: Policy::Plain,
+            history: Some(HistoryIdentity {
+                entries: 0,
+                least_window: 0,
+                protected: false,
+            }),
+            encoding: Encoding::default(),
+            size: 1 << 20,
+            capacity: 1 << 20,
+            now: 1,
+            seed: [3; 48],
+        };
+        home.create(&options).unwrap();
+        let (volume, _) = home.open(Mode::Buffered).unwrap();
+        let time = AtomicU64::new(1);
+        let clock = move || time.fetch_add(2 * STRETCH, Ordering::Relaxed);
+        let service = Service::new(home, volume, Arc::new(clock)).unwrap();
+        for page in [3, 0, 3, 1, 0] {
+            service.disk.write(page * PAGE, &[1; 4096]).unwrap();
+        }
+        let Answer::Log { entries, .. } = service.log(usize::MAX).unwrap() else {
+            panic!("no log");
+        };
+        let instants: Vec<u64> = entries.iter().map(LogEntry::instant).collect();
+        assert_eq!(instants.len(), 5, "{entries:?}");
+        assert!(instants.is_sorted(), "{instants:?}");
+        service.close().unwrap();
+    }
+}
