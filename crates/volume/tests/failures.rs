@@ -469,7 +469,8 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
         volume.write(2, lpn, &compressible(100 + lpn)).unwrap();
     }
     volume.flush().unwrap();
-    medium.flip(Areas::new(&id).unwrap().unit(spoilt) + 200, 1);
+    let at = Areas::new(&id).unwrap().unit(spoilt) + 200;
+    medium.flip(at, 1).unwrap();
     volume.purge_and_erase(3, 0..id.exported).unwrap();
     let findings = volume.scrub(0, u32::MAX).unreadable;
     let beside = |lost: &Finding, volume: &Volume| {
