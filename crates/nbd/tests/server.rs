@@ -298,9 +298,13 @@ fn more_connections_than_allowed_are_closed() {
         ..Config::default()
     };
     let served = serve(MIB, config);
+    let late = UnixStream::connect(&served.socket).unwrap();
+    eventually("it negotiates", || served.server.connections() == (0, 1));
     let first = connect(&served.socket, "disk").unwrap();
     let mut second = connect(&served.socket, "disk").unwrap();
     assert!(connect(&served.socket, "disk").is_err());
+    // Nor is it told that it may send requests, be it for a moment.
+    assert!(negotiate(late, "disk").is_err());
     second.read(0, 1).unwrap();
     drop(first);
     eventually("there is room again", || {

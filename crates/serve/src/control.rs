@@ -84,7 +84,8 @@ impl Control {
     }
 }
 
-/// Uses a socket whose path may be longer than the address of a socket can be: then it is named by its directory, opened.
+/// Uses a socket whose path may be longer than the address of a socket can be: then it is named by its directory,
+/// opened.
 fn at_any_length<T>(path: &Path, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
     let parts = path.parent().zip(path.file_name());
     let Some((directory, name)) = parts.filter(|_| path.as_os_str().len() > MOST_PATH) else {

@@ -201,6 +201,8 @@ pub struct Info {
     pub sequence: u64,
     /// Everything up to this event is durable.
     pub durable: u64,
+    /// Events that are not durable yet.
+    pub waiting: u64,
     /// How often it was opened.
     pub epoch: u32,
     /// Number of the last checkpoint.

@@ -261,6 +261,7 @@ impl Service {
                 }),
                 sequence: status.sequence,
                 durable: status.durable,
+                waiting: status.waiting,
                 epoch: status.epoch,
                 checkpoint: status.checkpoint,
                 failure: volume.failure().map(str::to_owned),
@@ -293,10 +294,13 @@ impl Service {
     fn review_findings(&self) -> Result<(), ServeError> {
         self.note_findings()?;
         let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = std::mem::take(&mut *findings);
-        let still =
-            |volume: &mut Volume| known.iter().filter_map(|f| volume.still_found(f)).collect();
-        *findings = self.disk.with(still)?;
+        let mut still = Vec::new();
+        for finding in findings.iter() {
+            // Each reads the medium: others use the volume in between.
+            let now = self.disk.with(|volume| volume.still_found(finding))?;
+            still.extend(now.filter(|now| !still.contains(now)));
+        }
+        *findings = still;
         Ok(())
     }
 

@@ -62,8 +62,8 @@ impl Volume {
     }
 
     /// A finding as it is now: nothing if nobody needs the unit any more or it can be read again, else with those of
-    /// its addresses that still need it.
-    pub fn still_found(&self, finding: &Finding) -> Option<Finding> {
+    /// its addresses that still need it. A unit that can be read again and then not is a new finding.
+    pub fn still_found(&mut self, finding: &Finding) -> Option<Finding> {
         let unit = Ppn(finding.unit);
         let core = self.layer.core();
         if !core.blocks().is_valid(unit) || core.is_buffered(unit) {
@@ -75,6 +75,8 @@ impl Volume {
             read.record.kind == Kind::Packed && !packed::lost_slots(&*read.bytes).is_empty()
         };
         if read.as_ref().is_ok_and(|read| !holds_lost(read)) {
+            let place = core.flash().place_of(unit);
+            self.reported.remove(&place);
             return None;
         }
         let needs = |&lpn: &u32| {

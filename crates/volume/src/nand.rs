@@ -277,6 +277,12 @@ impl Nand {
         }
     }
 
+    /// Events that are not durable yet. Those of earlier epochs all are.
+    pub(crate) fn waiting(&self) -> u64 {
+        let before = first_event(self.epoch) - 1;
+        self.sequence.saturating_sub(self.durable.max(before))
+    }
+
     /// The next event has happened; a change that programs no page goes into the journal.
     pub(crate) fn take_event(
         &mut self,

@@ -48,6 +48,8 @@ pub struct Status {
     pub durable: u64,
     /// Number of the last checkpoint.
     pub checkpoint: u64,
+    /// Events that are not durable yet.
+    pub waiting: u64,
 }
 
 /// How a page is stored.
@@ -160,6 +162,7 @@ impl Volume {
             sequence: nand.sequence,
             durable: nand.durable,
             checkpoint: nand.checkpoint(),
+            waiting: nand.waiting(),
         }
     }
 

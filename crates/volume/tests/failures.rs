@@ -5,13 +5,16 @@ mod support;
 
 use std::sync::Arc;
 
+use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
 use flashlore_medium::{
     CrashMedium, Failure, Faults, FaultyMedium, Medium, MemoryMedium, Style, When, WriteFault,
 };
 use flashlore_volume::format::Areas;
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{Identity, Policy, Volume, VolumeError, bytes_needed, create};
+use flashlore_volume::{
+    Encoding, Finding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+};
 use support::{
     Contents, Draw, Mix, POLICIES, Shape, Step, after, contents, history, page, read, step,
 };
@@ -407,6 +410,85 @@ fn a_scrub_finds_what_cannot_be_read() {
             assert_eq!(findings, told[round..], "{policy:?}, {round}");
         }
     }
+}
+
+#[test]
+fn a_finding_ends_when_its_page_can_be_read_and_comes_again_when_it_cannot() {
+    for policy in POLICIES {
+        let mut filled = Filled::new(policy, SHAPE, 20);
+        let bad = filled.sharers(3);
+        let at = filled.areas.unit(filled.volume.location(3).unwrap());
+        let faults = Faults {
+            unreadable: std::iter::once(at..at + 512).collect(),
+            ..Faults::default()
+        };
+        for round in 0..2 {
+            filled.medium.set_faults(faults.clone());
+            assert!(read(&mut filled.volume, 3).is_err(), "{policy:?}");
+            let findings = filled.volume.take_findings();
+            assert_eq!(findings.len(), 1, "{policy:?}, {round}");
+            assert_eq!(findings[0].addresses, bad, "{policy:?}, {round}");
+            let still = filled.volume.still_found(&findings[0]);
+            assert_eq!(still.as_ref(), Some(&findings[0]), "{policy:?}, {round}");
+            filled.heal();
+            let still = filled.volume.still_found(&findings[0]);
+            assert_eq!(still, None, "{policy:?}, {round}");
+        }
+    }
+}
+
+/// A page that shares a value beside the lost one on the same unit holds nothing that was lost.
+#[test]
+fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
+    let id = Identity {
+        index_entries: 100,
+        history: Some(HistoryIdentity {
+            entries: 100,
+            least_window: 0,
+            protected: false,
+        }),
+        encoding: Encoding {
+            differences: false,
+            compression: true,
+        },
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    let compressible = |value: u32| -> PageBytes {
+        let mut bytes = [7; PAGE_BYTES];
+        bytes[..600].copy_from_slice(&page(value)[..600]);
+        bytes
+    };
+    let medium = Arc::new(MemoryMedium::from_bytes(fresh(&id)));
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    for lpn in 0..20 {
+        volume.write(1, lpn, &compressible(lpn)).unwrap();
+    }
+    volume.flush().unwrap();
+    let spoilt = volume.location(1).unwrap();
+    for lpn in (0..20).step_by(2) {
+        volume.write(2, lpn, &compressible(100 + lpn)).unwrap();
+    }
+    volume.flush().unwrap();
+    let at = Areas::new(&id).unwrap().unit(spoilt) + 200;
+    medium.flip(at, 1).unwrap();
+    volume.purge_and_erase(3, 0..id.exported).unwrap();
+    let findings = volume.scrub(0, u32::MAX).unreadable;
+    let beside = |lost: &Finding, volume: &Volume| {
+        let here = |lpn: &u32| volume.location(*lpn) == Some(Ppn(lost.unit));
+        (0..20).step_by(2).find(here)
+    };
+    let found = findings.iter().find_map(|lost| {
+        let page = *lost.addresses.first()?;
+        Some((lost, page, beside(lost, &volume)?))
+    });
+    let (lost, page, good) = found.expect("a lost value beside a good one");
+    assert_eq!(volume.still_found(lost).as_ref(), Some(lost));
+    volume.write(4, page, &compressible(100 + good)).unwrap();
+    assert_eq!(volume.location(page), Some(Ppn(lost.unit)));
+    let still = volume
+        .still_found(lost)
+        .map_or(vec![], |still| still.addresses);
+    assert!(!still.contains(&page), "{page}: {still:?}");
 }
 
 /// A recovery reads pages it has to: one that cannot be read costs its own addresses only.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+    Encoding, HistoryIdentity, Identity, Policy, Survey, Volume, VolumeError, bytes_needed, create,
 };
 
 fn identity(policy: Policy) -> Identity {
@@ -294,5 +294,49 @@ fn a_return_survives_a_checkpoint() {
             volume.read_at(30, lpn, &mut got).unwrap();
             assert_eq!(got, before, "{policy:?}: page {lpn} before the return");
         }
+    }
+}
+
+#[test]
+fn what_is_not_durable_is_counted_from_the_opening_on() {
+    let id = identity(Policy::Plain);
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    for _ in 0..3 {
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        assert_eq!(volume.status().waiting, 0);
+        volume.write(1, 0, &page(1)).unwrap();
+        volume.trim(1, 0).unwrap();
+        assert_eq!(volume.status().waiting, 2);
+        volume.flush().unwrap();
+        assert_eq!(volume.status().waiting, 0);
+        volume.write(2, 1, &page(2)).unwrap();
+        assert_eq!(volume.status().waiting, 1);
+    }
+}
+
+#[test]
+fn old_versions_leave_a_twentieth_free_as_far_as_the_least_window_allows() {
+    for (least_window, left) in [(0, 9), (1 << 40, 0)] {
+        let id = Identity {
+            history: Some(HistoryIdentity {
+                entries: 500,
+                least_window,
+                protected: false,
+            }),
+            ..identity(Policy::Plain)
+        };
+        // A twentieth of 24 blocks of 8 units.
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&medium, &id).unwrap();
+        let (mut volume, _) = Volume::open(medium).unwrap();
+        for write in 0..1000 {
+            let now = 10 + u64::from(write);
+            volume.write(now, write % 64, &page(write)).unwrap();
+        }
+        let mut survey = Survey::default();
+        assert_eq!(volume.survey_step(0, u32::MAX, &mut survey), None);
+        let free = volume.status().most - survey.values - survey.kept;
+        assert_eq!(free, left, "{least_window}: {survey:?}");
     }
 }

@@ -270,9 +270,11 @@ fn nobody_writes_to_a_volume_that_is_served_read_only_or_fails() {
         .run(&["serve", "disk", "--listen", "nohost:port"])
         .fails(2);
     assert!(message.contains("HOST:PORT"), "{message}");
-    let message = place.run(&["serve", "disk", "--listen", "9100"]).fails(2);
-    assert!(message.contains("127.0.0.1:9100"), "{message}");
-    assert!(!place.path("9100").exists());
+    for digits in ["9100", "99999"] {
+        let message = place.run(&["serve", "disk", "--listen", digits]).fails(2);
+        assert!(message.contains("127.0.0.1:10809"), "{message}");
+        assert!(!place.path(digits).exists());
+    }
 }
 
 #[test]

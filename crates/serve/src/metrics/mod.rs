@@ -331,7 +331,7 @@ fn durable(page: &mut Page, looked: &Looked) {
     page.gauge(
         "flashlore_changes_not_durable",
         "Changes that no flush has made durable yet.",
-        status.sequence.saturating_sub(status.durable),
+        status.waiting,
     );
     page.gauge(
         "flashlore_failed",

@@ -272,7 +272,7 @@ impl Disk {
             let mut held = self.hold_to_write()?;
             for (lpn, page) in (first..).zip(prepared) {
                 held.volume()?.write_prepared(self.now(), lpn, page)?;
-                held.let_look();
+                held.let_look()?;
             }
             self.wake.after_change(held.volume()?.chores());
         }
@@ -311,7 +311,7 @@ impl Disk {
             for lpn in first..(first + BATCH).min(pages.end) {
                 held.volume()?
                     .write_prepared(self.now(), lpn, zeros.clone())?;
-                held.let_look();
+                held.let_look()?;
             }
             self.wake.after_change(held.volume()?.chores());
         }

@@ -5,8 +5,8 @@
 //! queue of its own; a look at it, which takes microseconds, waits for one change at most that is under way, and for
 //! other looks, but not for the changes that wait.
 //!
-//! Invariants: the queue is taken before the volume; after a panic of whoever held it, what the volume holds in memory is trusted by nobody; after
-//! [`Locked::close`] there is no volume.
+//! Invariants: the queue is taken before the volume; after a panic of whoever held it, what the volume holds in memory
+//! is trusted by nobody, also by a change that let others look; after [`Locked::close`] there is no volume.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -64,10 +64,8 @@ impl Locked {
             _turn: turn,
             broken: &self.broken,
         };
-        match self.broken.load(Ordering::Relaxed) {
-            true => Err(DiskError::Broken),
-            false => Ok(held),
-        }
+        held.trust()?;
+        Ok(held)
     }
 
     /// Takes the volume away.
@@ -86,8 +84,19 @@ impl Held<'_> {
     }
 
     /// Lets those look who wait for it. Nothing changes meanwhile.
-    pub fn let_look(&mut self) {
+    ///
+    /// # Errors
+    /// One of them panicked.
+    pub fn let_look(&mut self) -> Result<(), DiskError> {
         MutexGuard::bump(&mut self.volume);
+        self.trust()
+    }
+
+    fn trust(&self) -> Result<(), DiskError> {
+        match self.broken.load(Ordering::Relaxed) {
+            true => Err(DiskError::Broken),
+            false => Ok(()),
+        }
     }
 }
 
@@ -96,5 +105,67 @@ impl Drop for Held<'_> {
         if std::thread::panicking() {
             self.broken.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use flashlore_medium::MemoryMedium;
+
+    use super::*;
+    use crate::{CreateOptions, Encoding, Policy, bytes_needed, create};
+
+    fn locked() -> Locked {
+        let options = CreateOptions {
+            policy: Policy::Plain,
+            history: None,
+            encoding: Encoding::default(),
+            size: 1 << 20,
+            capacity: 1 << 20,
+            now: 1,
+            seed: [3; 48],
+        };
+        let id = options.identity().unwrap();
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&medium, &id).unwrap();
+        Locked::new(Volume::open(medium).unwrap().0)
+    }
+
+    #[test]
+    fn a_change_lets_others_look_and_lets_nobody_change() {
+        let locked = locked();
+        thread::scope(|scope| {
+            let mut held = locked.hold().unwrap();
+            let change = scope.spawn(|| locked.hold().is_ok());
+            let look = scope.spawn(|| locked.look().is_ok());
+            while !look.is_finished() {
+                held.let_look().unwrap();
+            }
+            assert!(look.join().unwrap());
+            assert!(!change.is_finished());
+            drop(held);
+            assert!(change.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_change_ends_when_somebody_panicked_whom_it_let_look() {
+        let locked = locked();
+        thread::scope(|scope| {
+            let mut held = locked.hold().unwrap();
+            let look = scope.spawn(|| {
+                let _held = locked.look().unwrap();
+                panic!("planned");
+            });
+            while !look.is_finished() {
+                // Once it has, this may tell already.
+                let _ = held.let_look();
+            }
+            assert!(look.join().is_err());
+            assert!(matches!(held.let_look(), Err(DiskError::Broken)));
+        });
     }
 }

@@ -28,10 +28,9 @@ fn duration(nanos: Nanos) -> Duration {
 
 /// A path has a slash or no port.
 fn address(text: &str) -> Result<Address, CliError> {
-    if text.parse::<u16>().is_ok() {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(CliError::Usage(format!(
-            "--listen {text}: expected HOST:PORT, such as 127.0.0.1:{text}, or a path of a Unix socket, such as \
-             ./{text}"
+            "--listen {text}: expected HOST:PORT, such as 127.0.0.1:10809, or a path of a Unix socket, such as ./{text}"
         )));
     }
     if text.contains('/') || !(text.contains(':') || text.is_empty()) {

@@ -66,11 +66,9 @@ fn text(info: &Info) -> String {
             }
         }
     }
-    let (sequence, durable) = (info.sequence, info.durable);
-    let waiting = sequence.saturating_sub(durable);
     line(
         "durable",
-        match waiting {
+        match info.waiting {
             0 => "everything".to_owned(),
             waiting => format!("all but the last {waiting} changes"),
         },
