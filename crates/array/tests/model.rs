@@ -120,12 +120,18 @@ fn run(seed: u64, count: usize) -> Vec<Counters> {
 
 proptest! {
     // A history is its seed and its length: a shorter one with the same seed is the same at first.
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn it_holds_what_was_written(seed: u64, count in 1usize..400) {
         run(seed, count);
     }
+}
+
+#[test]
+fn histories_that_once_failed() {
+    // A reference that had been written lost its last associate and then its data block, and kept the signature.
+    run(15250506509718982619, 181);
 }
 
 #[test]
