@@ -206,7 +206,7 @@ impl Search {
     }
 
     /// Opens what is left; the opening is cut too, and life goes on.
-    fn recover(&mut self, images: Images, oracle: &Oracle, how: &str, depth: u32) {
+    fn recover(&mut self, images: Images, oracle: &Oracle, how: &str, depth: u32) -> Oracle {
         self.tally.recoveries += 1;
         let power = Power::new(images.clone(), Trouble::Never);
         let (fast, slow) = power.media();
@@ -225,11 +225,12 @@ impl Search {
         let state = found.unwrap_or_else(|error| panic!("after {how}: {error}"));
         drop(element);
         self.slow_alone(&images.1, oracle, how);
-        if depth == 0 {
-            return;
-        }
         // What one opening found every later one finds: what was given up does not come back.
-        let oracle = &oracle.recovered(state);
+        let recovered = oracle.recovered(state);
+        let oracle = &recovered;
+        if depth == 0 {
+            return recovered;
+        }
         if self.draw.chance(25) {
             self.tally.openings_cut += 1;
             let cut = Trouble::CutBoth(self.draw.between(1, opening_calls.max(1)));
@@ -254,6 +255,7 @@ impl Search {
             );
             self.search(&survivors, oracle, 30, 2, depth - 1);
         }
+        recovered
     }
 
     /// With ordered write-back the slow medium alone holds one state, too.
@@ -297,6 +299,47 @@ fn one_history(seed: u64, tally: Tally) -> Tally {
     search.tally.histories += 1;
     search.search(&images, &oracle, length, 10, 2);
     search.tally
+}
+
+/// Batches all the time, the first life cut at every call and the second one at many: what the first left half at
+/// home is a state all the same, whatever the second did.
+#[test]
+fn a_batch_that_was_cut_is_finished_before_the_next_one() {
+    let mut draw = Draw::new(1);
+    let mut setup = Setup::draw(&mut draw);
+    setup.shape.machines.truncate(1);
+    setup.shape.machines[0].blocks = 14;
+    setup.shape.journal_blocks = 8;
+    let least = setup
+        .options
+        .least_log_segments(setup.shape.segment_blocks, 8);
+    setup.shape.log_segments = least;
+    let ops = operations(&mut draw, 120, setup.blocks());
+    let images = setup.images();
+    let oracle = Oracle::new(vec![0; setup.blocks()]);
+    let tally = Tally::default();
+    let mut search = Search { draw, setup, tally };
+    let (calm, _, counters) = search.life(&images, &oracle, &ops, Trouble::Never);
+    assert!(counters.batches >= 3);
+    for cut in 1..=calm.calls() {
+        let first = Trouble::CutBoth(cut);
+        let (power, after, _) = search.life(&images, &oracle, &ops, first);
+        let survivors = power.survivors(&mut search.draw);
+        let oracle = search.recover(survivors.clone(), &after, &format!("{first:?}"), 0);
+        for _ in 0..8 {
+            let ops = operations(&mut search.draw, 12, search.setup.blocks());
+            let (calm, ..) = search.life(&survivors, &oracle, &ops, Trouble::Never);
+            let second = Trouble::CutBoth(search.draw.between(1, calm.calls()));
+            let (power, after, _) = search.life(&survivors, &oracle, &ops, second);
+            let survivors = power.survivors(&mut search.draw);
+            search.slow_alone(&survivors.1, &after, &format!("{first:?}, {second:?}"));
+        }
+    }
+    assert!(
+        search.tally.alone >= 1000,
+        "only {} were opened alone",
+        search.tally.alone
+    );
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -73,6 +73,7 @@ impl ICash {
         if let Some(slot) = self.blocks.get(id).slot.filter(|_| self.is_reference(id)) {
             self.release_reference(slot)?;
         } else if self.make_droppable(id)? {
+            self.forget_frozen_signature(id);
             self.set_content(id, Content::Stored, 0);
             self.give_up_slot(id);
             self.counters.data_replaced += 1;

@@ -85,7 +85,6 @@ impl ICash {
             if let Some(base) = base
                 && self.join(block, base)?
             {
-                self.counters.scan_associates += 1;
                 continue;
             }
             if others.has_one_like(candidate, &independents[rank + 1..])
@@ -158,8 +157,8 @@ impl ICash {
         }
     }
 
-    /// Makes an independent an associate, if its difference from a data block is short enough. Content that only
-    /// the slow medium has is left alone.
+    /// Makes an independent an associate, if its difference from a data block is short enough, or lets it be
+    /// compressed, if that is shorter. Content that only the slow medium has is left alone.
     fn join(&mut self, block: u32, base: u32) -> Result<bool, ArrayError> {
         self.make_ready()?;
         let Some(id) = self
@@ -194,7 +193,8 @@ impl ICash {
         if let Some(holder) = holder.filter(|&holder| !self.blocks.is_newer(holder, id)) {
             self.blocks.touch(holder);
         }
-        Ok(form == Form::Delta(base))
+        self.counters.scan_associates += u64::from(form == Form::Delta(base));
+        Ok(true)
     }
 
     /// The data block of an independent, which others' differences may be based on. Content that is in RAM gets

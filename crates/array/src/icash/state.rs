@@ -195,6 +195,14 @@ impl ICash {
         }
     }
 
+    /// A virtual block loses its data block: the signature of what was frozen there is not that of its content.
+    pub(super) fn forget_frozen_signature(&mut self, id: Id) {
+        let found = self.blocks.get_mut(id);
+        if found.content != Content::Slot {
+            (found.signature, found.sketch) = (None, None);
+        }
+    }
+
     /// A difference from a data block is gone. Without any its holder is no reference any more, and one without an
     /// address has no use.
     fn lost_dependent(&mut self, slot: u32) {
@@ -208,8 +216,8 @@ impl ICash {
             if found.block.is_none() {
                 self.give_up_slot(holder);
                 self.blocks.remove(holder);
-            } else {
-                self.give_up_unused_slot(holder);
+            } else if self.give_up_unused_slot(holder) {
+                self.forget_frozen_signature(holder);
             }
         }
         self.pool.release(slot);

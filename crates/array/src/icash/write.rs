@@ -248,16 +248,18 @@ impl ICash {
         }
     }
 
-    /// Gives up a data block that is neither content nor base of anything.
-    pub(super) fn give_up_unused_slot(&mut self, id: Id) {
+    /// Gives up a data block that is neither content nor base of anything; false if it is not given up.
+    pub(super) fn give_up_unused_slot(&mut self, id: Id) -> bool {
         let found = self.blocks.get(id);
         let is_elsewhere = match found.content {
             Content::Held(Form::Delta(base), _) => found.slot != Some(base),
             Content::Held(..) => true,
             Content::Slot | Content::Stored => false,
         };
-        if is_elsewhere && !self.is_reference(id) {
+        let gives_up = is_elsewhere && !self.is_reference(id);
+        if gives_up {
             self.give_up_slot(id);
         }
+        gives_up
     }
 }

@@ -72,6 +72,18 @@ impl Setup {
         Setup { shape, options }
     }
 
+    /// The same array, to be opened with other options; none if its log is too short for them.
+    pub fn with_other_options(&self, draw: &mut Draw) -> Option<Setup> {
+        let mut options = Setup::draw(draw).options;
+        options.virtual_blocks = self.shape.slots + draw.between(4, 40) as u32;
+        let shape = &self.shape;
+        let least = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
+        (least <= shape.log_segments).then(|| Setup {
+            shape: shape.clone(),
+            options,
+        })
+    }
+
     /// Blocks of all machines.
     pub fn blocks(&self) -> usize {
         self.shape.blocks() as usize
