@@ -44,7 +44,7 @@ impl Listening {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
                     format!(
-                        "the path of a Unix socket has at most {MOST_PATH} bytes, this one has {}",
+                        "the path of a Unix socket has at most {MOST_PATH} bytes, this one has {}: listen somewhere else",
                         path.as_os_str().len()
                     ),
                 ));
