@@ -301,8 +301,8 @@ fn one_history(seed: u64, tally: Tally) -> Tally {
     search.tally
 }
 
-/// Batches all the time, the first life cut at every call and the second one at many: what the first left half at
-/// home is a state all the same, whatever the second did.
+/// Batches all the time, the first life cut at every call or soon after a write that failed, and the second one at
+/// many calls: what the first left half at home is a state all the same, whatever the second did.
 #[test]
 fn a_batch_that_was_cut_is_finished_before_the_next_one() {
     let mut draw = Draw::new(1);
@@ -321,12 +321,16 @@ fn a_batch_that_was_cut_is_finished_before_the_next_one() {
     let mut search = Search { draw, setup, tally };
     let (calm, _, counters) = search.life(&images, &oracle, &ops, Trouble::Never);
     assert!(counters.batches >= 3);
-    for cut in 1..=calm.calls() {
-        let first = Trouble::CutBoth(cut);
+    for call in 1..=3 * calm.calls() {
+        let cut = call.div_ceil(3);
+        let first = match call % 3 {
+            0 => Trouble::CutBoth(cut),
+            _ => Trouble::FailWrite(cut, search.draw.between(2, 12)),
+        };
         let (power, after, _) = search.life(&images, &oracle, &ops, first);
         let survivors = power.survivors(&mut search.draw);
         let oracle = search.recover(survivors.clone(), &after, &format!("{first:?}"), 0);
-        for _ in 0..8 {
+        for _ in 0..4 {
             let ops = operations(&mut search.draw, 12, search.setup.blocks());
             let (calm, ..) = search.life(&survivors, &oracle, &ops, Trouble::Never);
             let second = Trouble::CutBoth(search.draw.between(1, calm.calls()));

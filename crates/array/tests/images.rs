@@ -119,6 +119,17 @@ fn an_image_is_stored_as_differences_where_the_pool_has_the_native_blocks() {
         pair.holds(1, BLOCKS, image_page);
         pair.reopen();
     }
+    // Another one, over differences that only the log has: no native place may be written before a record says so.
+    let other = |address: u32| page((9000 + address) << 16);
+    let mut read = |address: u64, content: &mut [u8; 4096]| {
+        *content = other(address as u32);
+        Ok(())
+    };
+    let image = pair.element.create_image(0, 1, &mut read).unwrap();
+    assert_eq!(image.whole, u64::from(BLOCKS));
+    pair.holds(1, BLOCKS, other);
+    pair.reopen();
+    pair.holds(1, BLOCKS, other);
 }
 
 #[test]

@@ -5,9 +5,10 @@ mod support;
 use std::sync::Arc;
 
 use flashlore_array::Element;
-use flashlore_array::icash::{Counters, ICash, Machine, Options};
+use flashlore_array::icash::{Counters, ICash, Machine, Options, TooBig};
 use flashlore_medium::MemoryMedium;
 use proptest::prelude::*;
+use support::pages::draw_value;
 use support::{Draw, Op, Setup, Value, operations, page};
 
 /// An element and what it must hold.
@@ -167,6 +168,37 @@ fn the_signature_of_a_former_reference_goes_with_its_data_block() {
         counters.fills,
     );
     assert_eq!(reached, (1, 1, 1, 1));
+}
+
+/// Groups of many whole blocks in a log of segments of three blocks, as short as it may be.
+#[test]
+fn the_room_that_is_reserved_is_enough_for_the_longest_groups() {
+    for (segment_blocks, flush_blocks) in [(3, 30), (4, 17), (5, 24), (8, 9)] {
+        let mut setup = Setup::draw(&mut Draw::new(5));
+        setup.shape.machines = vec![Machine {
+            number: 0,
+            blocks: 120,
+        }];
+        (setup.shape.slots, setup.shape.journal_blocks) = (20, 0);
+        setup.shape.segment_blocks = segment_blocks;
+        setup.options = Options::new(160, 6000);
+        setup.options.too_big = TooBig::Log;
+        setup.options.flush_blocks = flush_blocks;
+        setup.options.scan_every = 100;
+        setup.shape.log_segments = setup.options.least_log_segments(segment_blocks, 0);
+        let mut pair = Pair::new(setup);
+        let mut draw = Draw::new(segment_blocks.into());
+        for _ in 0..1500 {
+            let block = draw.below(120) as usize;
+            pair.run(match draw.below(10) {
+                0 => Op::Read(block),
+                _ => Op::Write(block, draw_value(&mut draw)),
+            });
+        }
+        let counters = pair.end();
+        let total = |count: fn(&Counters) -> u64| counters.iter().map(count).sum::<u64>();
+        assert!(total(|c| c.own_flushes) >= 20, "{counters:?}");
+    }
 }
 
 #[test]

@@ -262,6 +262,29 @@ fn an_observer_hears_every_operation_and_where_the_background_begins() {
     assert_eq!((after.reads, after.writes, after.flushes), (150, 150, 1));
 }
 
+/// The block at the same address elsewhere is an associate: its reference serves, and there is no second level.
+#[test]
+fn a_block_joins_the_reference_of_its_twin() {
+    let mut element = open(options());
+    write(&mut element, 5, &page((1 << 16) | 1));
+    write(&mut element, 6, &page((1 << 16) | 2));
+    while element.states().associates == 0 {
+        holds(&mut element, 5, &page((1 << 16) | 1));
+    }
+    // The one accessed later is the reference.
+    let (reference, associate) = (5, 6);
+    let before = element.counters().own_deltas;
+    write(&mut element, reference, &page((1 << 16) | 3));
+    assert_eq!(element.counters().own_deltas, before + 1);
+    element
+        .write(lba(1, associate), &page((1 << 16) | 4))
+        .unwrap();
+    let states = element.states();
+    assert_eq!((states.references, states.associates), (1, 2));
+    assert_eq!(element.counters().same_address, 1);
+    element.check().unwrap();
+}
+
 #[test]
 fn an_element_may_move_to_another_thread() {
     let mut element = open(options());

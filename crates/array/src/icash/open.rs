@@ -89,6 +89,11 @@ pub fn create(
     media.write(Device::Slow, areas.journal * BLOCK_BYTES as u64, &ZEROS)?;
     media.sync(Device::Slow)?;
     media.sync(Device::Fast)?;
+    write_superblocks(&mut media, id, shape)
+}
+
+/// Lets the array be found.
+fn write_superblocks(media: &mut Media, id: [u8; 16], shape: &Shape) -> Result<(), ArrayError> {
     for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {
         let shape = shape.clone();
         let superblock = Superblock { id, is_fast, shape };

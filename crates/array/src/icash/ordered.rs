@@ -127,6 +127,8 @@ impl ICash {
         if self.shape.journal_blocks == 0 {
             return Ok(());
         }
+        // Heads that could not be written, or not synced, are perhaps not durable yet.
+        self.sync(Device::Slow)?;
         let images = committed(&mut self.media, &self.areas, self.tag);
         let exists = |image: &&Image| image.block < self.table.len();
         let images: Vec<Image> = images.iter().filter(exists).copied().collect();

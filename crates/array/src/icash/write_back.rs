@@ -82,6 +82,11 @@ impl ICash {
     /// # Errors
     /// A medium failed: no block changed.
     pub(super) fn write_new_home(&mut self, pages: &BTreeMap<u32, Page>) -> Result<(), ArrayError> {
+        debug_assert!(
+            pages
+                .keys()
+                .all(|&block| self.table.get(block).place == Place::Zero)
+        );
         let mut homes = BTreeMap::new();
         let mut run = Run::default();
         for (&block, page) in pages {

@@ -39,7 +39,9 @@ impl Setup {
         );
         options.scan_every = draw.between(4, 30);
         options.scan_blocks = draw.between(6, 40) as usize;
-        options.flush_blocks = draw.between(1, 4) as u32;
+        // Long groups need the room in the log that is reserved for them.
+        let most = draw.pick(&[4, 4, 4, 30]);
+        options.flush_blocks = draw.between(1, most) as u32;
         options.write_back_batch = draw.between(1, 12) as usize;
         options.unpack_all = draw.chance(80);
         options.halve_heatmap = draw.chance(20);
