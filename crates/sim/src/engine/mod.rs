@@ -38,8 +38,8 @@ pub mod ssd;
 pub mod system;
 pub mod trap;
 
+pub use driver::Response;
 pub use error::RunError;
 pub use measure::{MeasureOptions, Measured};
-pub use driver::Response;
 pub use run::{RunOptions, Ticker, check, simulate};
 pub use ssd::{Ssd, SsdError, SsdRequest};

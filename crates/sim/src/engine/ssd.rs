@@ -416,7 +416,9 @@ impl<'a> Ssd<'a> {
             return Err(missing("the numbers of its values"));
         }
         if self.needs_ratios && ratios.is_none() {
-            return Err(missing("the sizes of its differences (codec.ratio = \"trace\")"));
+            return Err(missing(
+                "the sizes of its differences (codec.ratio = \"trace\")",
+            ));
         }
         for (lpn, &found) in (lpn..).zip(values.unwrap_or_default()) {
             let known = |pages: &dyn PageSource| pages.fill(found, &mut [0; UNIT_BYTES as usize]);
