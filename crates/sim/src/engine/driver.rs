@@ -1,8 +1,8 @@
 //! The host model: requests arrive in time order, are cut into units, pass the hash unit, are
 //! committed, and get their response when their last unit is done.
 //!
-//! * **Who sends requests** is apart: a trace in an open or a closed loop ([`replay`]), or a caller that
-//!   submits them one by one and is told of the responses ([`sender`]). All of them come in by
+//! * **Who sends requests** is apart: a trace in an open or a closed loop (`replay`), or a caller that
+//!   submits them one by one and is told of the responses (`sender`). All of them come in by
 //!   [`Driver::submit`].
 //! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
 //! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
