@@ -323,14 +323,15 @@ where
         self.flash.advance(until, &mut self.finished);
         self.present = until;
         // Of a block that the host took while its erase ran, the end is reported all the same.
-        if !self.finished.is_empty() && self.options.collect.mode.has_jobs() {
-            self.take_erased();
+        if !self.finished.is_empty() && self.options.collect.mode.has_jobs() && self.take_erased() {
+            self.wake_pools();
         }
         Ok(())
     }
 
-    /// A background erase that is over gives its block back.
-    pub(crate) fn take_erased(&mut self) {
+    /// A background erase that is over gives its block back; whether one was.
+    pub(crate) fn take_erased(&mut self) -> bool {
+        let mut erased = false;
         let mut i = 0;
         while i < self.finished.len() {
             let tag = self.finished[i].tag.0;
@@ -339,12 +340,14 @@ where
                 continue;
             }
             self.finished.swap_remove(i);
+            erased = true;
             let block = BlockId(tag - FIRST_RESERVED_TAG);
             if let Some(at) = self.erasing.iter().position(|&(b, _)| b == block) {
                 self.erasing.swap_remove(at);
                 self.give_back(block);
             }
         }
+        erased
     }
 
     /// Refuses a logical page that the device does not have.

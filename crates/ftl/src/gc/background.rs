@@ -166,7 +166,13 @@ where
             };
             self.flash.advance(at, &mut self.finished);
             self.present = at;
-            self.take_erased();
+            if event == Some(at) {
+                // At one instant it comes first, wherever time is stopped on the way.
+                if self.take_erased() {
+                    self.wake_pools();
+                }
+                continue;
+            }
             if let Some((start, job)) = step
                 && start == at
                 && self.is_idle(job, start)
@@ -312,7 +318,8 @@ where
         }
     }
 
-    fn wake_pools(&mut self) {
+    /// An erase that is over lets other planes of its die begin.
+    pub(crate) fn wake_pools(&mut self) {
         for pool in 0..self.pools.len() {
             if self.pools[pool].filling {
                 self.wake(pool);

@@ -135,7 +135,7 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
         wear: ftl::Wear {
             dynamic: device.wear.dynamic,
             static_gap: u32::try_from(device.wear.static_gap).unwrap_or(u32::MAX),
-            // Preparing the device costs no life: a run sets it afterwards.
+            // Preparing the device costs no life: that sets it afterwards.
             endurance: 0,
         },
         seed,

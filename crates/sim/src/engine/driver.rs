@@ -1,8 +1,9 @@
 //! The host model: requests arrive in time order, are cut into units, pass the hash unit, are
 //! committed, and get their response when their last unit is done.
 //!
-//! * **Open loop**: a request arrives at its time stamp (scaled). **Closed loop**: so many requests
-//!   are in flight; one arrives when another is done and the host has thought.
+//! * **Who sends requests** is apart: a trace in an open or a closed loop (`replay`), or a caller that
+//!   submits them one by one and is told of the responses (`sender`). All of them come in by
+//!   [`Driver::submit`].
 //! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
 //! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
@@ -13,36 +14,41 @@
 //!
 //! Invariant: memory grows with the requests in flight only.
 
+mod caller;
 mod changes;
 mod encoding;
 mod front;
 mod idle;
+mod replay;
 mod sampling;
+mod sender;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
 use std::num::NonZeroU32;
+use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::hints::prefetch;
 use flashlore_flash::{Cause, Completion, Flash, Tag, Time, When};
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{FtlError, Unhashed};
-use flashlore_trace::{Op, Request, RequestBlock};
+use flashlore_trace::{Op, Request};
 
 pub(super) use self::changes::What;
 use self::changes::{Change, Fetch, Next};
 use self::encoding::Codec;
 pub use self::encoding::CodecTimes;
 use self::front::Leaving;
+pub use self::sender::Response;
+use self::sender::Sender;
 use super::front::FrontOptions;
 use super::measure::Measured;
 use super::order::Order;
 use super::read_cache::ReadCache;
 use super::recovery::Truth;
 use super::requests::{InFlight, Requests, SentBy};
-use super::system::{Distance, System};
+use super::system::System;
 use crate::config::{CacheKey, Load};
 use crate::results::CacheTraffic;
 
@@ -50,21 +56,9 @@ use crate::results::CacheTraffic;
 const FIRST_FETCH_TAG: u32 = 1 << 30;
 /// Stands for the read of a stored page that is hashed in idle time; as many fetches there never are.
 const SCAN_FETCH: u32 = FIRST_RESERVED_TAG - FIRST_FETCH_TAG - 1;
-/// Requests looked ahead for the distances of a prefetch.
-const AHEAD: [(usize, Distance); 4] = [
-    (20, Distance::First),
-    (15, Distance::Second),
-    (10, Distance::Third),
-    (5, Distance::Fourth),
-];
-/// Requests themselves are asked for so far ahead.
-const REQUESTS_AHEAD: usize = 64;
-/// Units of one request that are prefetched; later ones follow the first in memory anyway.
-const PREFETCHED_UNITS: u32 = 4;
-
 /// The last instant at which a request may arrive or a response be given: 146 years. What lies above
 /// is left for what one request adds.
-const LATEST: Time = 1 << 62;
+pub const LATEST: Time = 1 << 62;
 
 type Result<T> = std::result::Result<T, DriveError>;
 
@@ -95,7 +89,7 @@ pub enum DriveError {
 /// How the host and the front of the device behave.
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
-    /// When requests arrive.
+    /// When the requests of a trace arrive.
     pub load: Load,
     /// What the host link adds to every response.
     pub link_request: Time,
@@ -128,34 +122,28 @@ impl Host {
     }
 }
 
-/// What the trace says of the units that a request writes.
+/// What is known of the units that a request writes, one entry a unit.
 #[derive(Debug, Clone, Copy)]
-struct Payload<'a> {
-    values: Option<&'a [u32]>,
-    ratios: Option<&'a [u16]>,
+pub struct Payload<'a> {
+    /// The numbers of their values.
+    pub values: Option<&'a [u32]>,
+    /// R_c, in 1/65535; 0 where it is not known.
+    pub ratios: Option<&'a [u16]>,
 }
 
 impl Payload<'_> {
-    /// R_c of a unit, in 1/65535; 0 where the trace has none.
+    /// R_c of a unit, in 1/65535; 0 where it is not known.
     #[inline(always)]
     fn ratio(&self, unit: usize) -> u16 {
         self.ratios.map_or(0, |ratios| ratios[unit])
     }
 }
 
-/// When a request of this stamp arrives.
-#[inline(always)]
-fn scaled(stamp: Time, time_scale: f64) -> Time {
-    match time_scale {
-        1.0 => stamp,
-        _ => (stamp as f64 * time_scale).round() as Time,
-    }
-}
-
-/// Replays requests on a device.
-pub struct Driver<'a, S> {
-    system: &'a mut S,
+/// Serves requests on a device, which it owns or borrows.
+pub struct Driver<D> {
+    system: D,
     host: Host,
+    sender: Sender,
     /// What has been recorded.
     pub measured: Measured,
     measuring: bool,
@@ -186,8 +174,6 @@ pub struct Driver<'a, S> {
     front: Option<Box<Leaving>>,
     /// Pages that were read.
     cache: Option<Box<ReadCache>>,
-    /// Closed loop: when the next requests may arrive.
-    turns: BinaryHeap<Reverse<Time>>,
     now: Time,
     /// Up to this instant no request arrives, and what is being done is the last thing to do at the present
     /// one; 0 if neither is known.
@@ -195,19 +181,32 @@ pub struct Driver<'a, S> {
     last_end: Time,
 }
 
-impl<'a, S: System> Driver<'a, S> {
-    /// A host that has not sent anything.
+impl<'a, S: System> Driver<&'a mut S> {
+    /// A host that replays a trace and has not sent anything.
     pub fn new(system: &'a mut S, host: Host, measured: Measured) -> Self {
-        let turns = match host.load {
-            Load::Open { .. } => BinaryHeap::new(),
-            Load::Closed { queue_depth, .. } => (0..queue_depth).map(|_| Reverse(0)).collect(),
-        };
+        Driver::of_trace(system, host, measured)
+    }
+}
+
+impl<S: System, D: DerefMut<Target = S>> Driver<D> {
+    /// A host that replays a trace and has not sent anything.
+    pub fn of_trace(system: D, host: Host, measured: Measured) -> Self {
+        Driver::with_sender(system, host, measured, Sender::of_trace(host.load))
+    }
+
+    /// A host that is told what to send, and when, by a caller that hears of the responses.
+    pub fn of_caller(system: D, host: Host, measured: Measured) -> Self {
+        Driver::with_sender(system, host, measured, Sender::caller())
+    }
+
+    fn with_sender(system: D, host: Host, measured: Measured, sender: Sender) -> Self {
         let units_per_page = system.core().flash().geometry().units_per_page();
         let front = host.front.map(|front| Leaving::new(front, units_per_page));
         let keeps_order = system.verifies() || host.sampling.is_some() || S::ENCODES;
         Driver {
             system,
             host,
+            sender,
             measured,
             measuring: false,
             number: 0,
@@ -231,7 +230,6 @@ impl<'a, S: System> Driver<'a, S> {
             cache: host
                 .read_cache
                 .map(|(key, places)| Box::new(ReadCache::new(key, places))),
-            turns,
             now: 0,
             horizon: 0,
             last_end: 0,
@@ -239,8 +237,18 @@ impl<'a, S: System> Driver<'a, S> {
     }
 
     /// The device.
+    pub fn device(&self) -> &S {
+        &self.system
+    }
+
+    /// The device, to do something with it.
     pub fn system(&mut self) -> &mut S {
-        self.system
+        &mut self.system
+    }
+
+    /// The device, and what was recorded.
+    pub fn into_parts(self) -> (D, Measured) {
+        (self.system, self.measured)
     }
 
     /// The present.
@@ -269,6 +277,12 @@ impl<'a, S: System> Driver<'a, S> {
         self.truth.take()
     }
 
+    /// What was recorded is forgotten, and what has arrived is not recorded any more.
+    pub fn restart_measuring(&mut self) {
+        self.measured = Measured::default();
+        self.requests.forget_measured();
+    }
+
     /// Requests that arrive from here on are recorded.
     pub fn begin_measuring(&mut self) {
         self.measuring = true;
@@ -280,102 +294,31 @@ impl<'a, S: System> Driver<'a, S> {
         }
     }
 
-    /// Replays the requests of a block from `first` on, before `end`.
+    /// Serves a request that arrives at an instant, after all that happens before it. `number` names it; up to
+    /// `horizon` no other arrives, if that is known, else it is 0.
     ///
     /// # Errors
-    /// A device that cannot serve a request; [`Driver::number`] says which.
-    pub fn replay(&mut self, block: &RequestBlock, first: usize, end: usize) -> Result<()> {
-        for i in first..end {
-            self.prefetch(block, i);
-            let request = &block.requests[i];
-            self.number += 1;
-            let at = self.arrival(request.time_ns)?;
-            let latest = at.max(self.last_end).max(self.hash_free_at);
-            let latest = self
-                .front
-                .as_ref()
-                .map_or(latest, |f| latest.max(f.last_end()));
-            if latest > LATEST {
-                let seconds = latest / 1_000_000_000;
-                return Err(DriveError::TooLate { seconds });
-            }
-            self.pass(at)?;
-            let payload = Payload {
-                values: block.content(request),
-                ratios: block.delta_ratios(request),
-            };
-            let next = block.requests[i + 1..end].first();
-            self.arrive(at, request, payload, next.map(|next| next.time_ns))?;
-        }
-        Ok(())
-    }
-
+    /// A device that cannot serve it, or an instant that is too late.
     #[inline(always)]
-    fn prefetch(&self, block: &RequestBlock, i: usize) {
-        prefetch(&block.requests, i + REQUESTS_AHEAD);
-        for (ahead, distance) in AHEAD {
-            let Some(request) = block.requests.get(i + ahead) else {
-                continue;
-            };
-            match (request.op, block.content(request)) {
-                (Op::Write, Some(values)) => {
-                    let units = request.units.min(PREFETCHED_UNITS);
-                    for (unit, &value) in (0..units).zip(values) {
-                        let lpn = request.lpn + unit;
-                        self.system.prefetch_write(distance, lpn, PageTag(value));
-                    }
-                }
-                _ => {
-                    for unit in 0..request.units.min(PREFETCHED_UNITS) {
-                        self.system.prefetch_read(distance, request.lpn + unit);
-                    }
-                }
-            }
+    pub fn submit(
+        &mut self,
+        at: Time,
+        number: u64,
+        request: &Request,
+        payload: Payload<'_>,
+        horizon: Time,
+    ) -> Result<()> {
+        let latest = at.max(self.last_end).max(self.hash_free_at);
+        let latest = self
+            .front
+            .as_ref()
+            .map_or(latest, |f| latest.max(f.last_end()));
+        if latest > LATEST {
+            let seconds = latest / 1_000_000_000;
+            return Err(DriveError::TooLate { seconds });
         }
-    }
-
-    /// When the next request arrives.
-    #[inline(always)]
-    fn arrival(&mut self, stamp: Time) -> Result<Time> {
-        match self.host.load {
-            Load::Open { time_scale } => Ok(scaled(stamp, time_scale)),
-            Load::Closed { .. } => self.next_turn(),
-        }
-    }
-
-    /// Closed loop: waits until a request may arrive.
-    fn next_turn(&mut self) -> Result<Time> {
-        loop {
-            let turn = self.turns.peek().map(|&Reverse(at)| at);
-            let instant = self.next_instant();
-            if self.host.uses_gaps()
-                && let Some(bound) = turn.into_iter().chain(instant).min()
-                && self.scan_before(bound)?
-            {
-                continue;
-            }
-            match (turn, instant) {
-                (Some(at), None) => {
-                    self.turns.pop();
-                    return Ok(at.max(self.now));
-                }
-                // What happens before may end a request earlier.
-                (Some(at), Some(instant)) if at <= instant => {
-                    self.turns.pop();
-                    return Ok(at.max(self.now));
-                }
-                (_, Some(instant)) => {
-                    self.handle(instant)?;
-                    self.pass_over_scans(turn);
-                }
-                (None, None) => {
-                    // Everything in flight waits for its page to fill.
-                    self.system.core_mut().flush(self.now)?;
-                    self.flush_due = None;
-                    self.collect_finished()?;
-                }
-            }
-        }
+        self.pass(at)?;
+        self.arrive(at, number, request, payload, horizon)
     }
 
     /// The next instant at which something happens by itself.
@@ -386,7 +329,7 @@ impl<'a, S: System> Driver<'a, S> {
         // Fetches and requests in flight may end at any event of the flash device.
         let waits = self.open_fetches > 0
             || self.host.uses_gaps()
-            || (matches!(self.host.load, Load::Closed { .. }) && !self.requests.is_empty())
+            || (self.sender.waits_for_turns() && !self.requests.is_empty())
             || (self.front.is_some() && !self.requests.is_empty());
         let flash = if waits {
             self.system.core().flash().next_event()
@@ -487,14 +430,15 @@ impl<'a, S: System> Driver<'a, S> {
         Ok(())
     }
 
-    /// A request arrives; in an open loop `next` is the stamp of the one after it.
+    /// A request arrives.
     #[inline(always)]
     fn arrive(
         &mut self,
         at: Time,
+        number: u64,
         request: &Request,
         payload: Payload<'_>,
-        next: Option<Time>,
+        horizon: Time,
     ) -> Result<()> {
         if self.measuring {
             self.measured.arrive(at, request.op, request.units);
@@ -506,7 +450,7 @@ impl<'a, S: System> Driver<'a, S> {
             left: request.units,
             lpn: request.lpn,
             units: request.units,
-            number: self.number - 1,
+            number,
             op: request.op,
             measured: self.measuring,
             by: SentBy::Host,
@@ -519,10 +463,7 @@ impl<'a, S: System> Driver<'a, S> {
         }
         match request.op {
             Op::Read => self.read(flight)?,
-            Op::Write => {
-                let horizon = self.horizon_before(next);
-                self.write(flight, request, payload, horizon)?;
-            }
+            Op::Write => self.write(flight, request, payload, horizon)?,
             Op::Trim => self.trim(flight)?,
             Op::Flush => {
                 self.system.core_mut().flush(at)?;
@@ -532,15 +473,6 @@ impl<'a, S: System> Driver<'a, S> {
         self.collect_finished()?;
         self.watch(self.now);
         Ok(())
-    }
-
-    /// Up to when nothing arrives, if that is known.
-    #[inline(always)]
-    fn horizon_before(&self, next: Option<Time>) -> Time {
-        match (self.host.load, next) {
-            (Load::Open { time_scale }, Some(next)) => scaled(next, time_scale),
-            _ => 0,
-        }
     }
 
     /// Whether the change under way may go on at `end` at once, because nothing else happens before that: time
@@ -765,13 +697,12 @@ impl<'a, S: System> Driver<'a, S> {
             let start = flight.start.min(flight.end);
             self.measured.record(&InFlight { start, ..*flight }, link);
         }
-        self.last_end = self.last_end.max(flight.end + link);
-        if let Load::Closed { think_time_ns, .. } = self.host.load {
-            self.turns.push(Reverse(flight.end + link + think_time_ns));
-        }
+        let at = flight.end + link;
+        self.last_end = self.last_end.max(at);
+        self.sender.respond(flight.number, at);
     }
 
-    /// The trace is over: everything in flight is brought to its end.
+    /// No more requests come: everything in flight is brought to its end.
     ///
     /// # Errors
     /// A device that cannot serve what is left.

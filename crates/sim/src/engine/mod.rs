@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`build`] | from a configuration to a device of the core |
+//! | [`devices`] | which device a configuration asks for |
 //! | [`system`] | what the host model asks of a device, and which devices answer |
 //! | [`precondition`] | the state in which a run finds the device |
 //! | [`driver`] | the host model: requests in time order, their units, their responses |
@@ -14,10 +15,13 @@
 //! | [`recovery`] | whether old versions are what the host had written |
 //! | [`measure`] | what is recorded while requests are served |
 //! | [`run`] | one run from start to result |
+//! | [`report`] | the figures of a run |
+//! | [`ssd`] | a device that somebody else submits requests to |
 //! | [`trap`] | the system that keeps old versions as parities |
 //! | [`error`] | what can go wrong |
 
 pub mod build;
+pub mod devices;
 pub mod driver;
 pub mod error;
 pub mod front;
@@ -27,11 +31,15 @@ pub mod order;
 pub mod precondition;
 pub mod read_cache;
 pub mod recovery;
+pub mod report;
 pub mod requests;
 pub mod run;
+pub mod ssd;
 pub mod system;
 pub mod trap;
 
+pub use driver::Response;
 pub use error::RunError;
 pub use measure::{MeasureOptions, Measured};
 pub use run::{RunOptions, Ticker, check, simulate};
+pub use ssd::{Ssd, SsdError, SsdRequest};

@@ -8,7 +8,6 @@
 use flashlore_content::PageTag;
 use flashlore_flash::{Tag, When};
 use flashlore_ftl::Unhashed;
-use flashlore_trace::Summary;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -56,14 +55,15 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
     }
 }
 
-/// Prepares a device that is empty.
+/// Prepares a device that is empty. `contents` is what is read before it is written, by address, where that is
+/// known. Preparing costs no life.
 ///
 /// # Errors
 /// A device that cannot take what is asked.
 pub fn prepare<S: System>(
     system: &mut S,
     config: &RunConfig,
-    summary: &Summary,
+    contents: impl Iterator<Item = (u32, Option<u32>)>,
     mut written: Written<'_, '_>,
 ) -> Result<(), RunError> {
     let state = &config.device.precondition;
@@ -82,7 +82,7 @@ pub fn prepare<S: System>(
     overwrite(system, exported, rounds, config.host.seed, &mut written).map_err(failed)?;
     if state.prefill_from_trace {
         let in_index = config.system.dedup.prefill_in_index;
-        prefill(system, summary, in_index, &mut written).map_err(failed)?;
+        prefill(system, contents, in_index, &mut written).map_err(failed)?;
     }
     system.core_mut().flush(0).map_err(failed)?;
     system.settle(0).map_err(failed)?;
@@ -90,6 +90,7 @@ pub fn prepare<S: System>(
     system.restart_counters();
     let core = system.core_mut();
     core.restart_wear();
+    core.set_endurance(config.device.geometry.endurance);
     core.flash_mut().restart();
     Ok(())
 }
@@ -135,11 +136,11 @@ fn totals<S: System>(system: &S) -> (u64, u64) {
 /// Writes what the trace expects to find.
 fn prefill<S: System>(
     system: &mut S,
-    summary: &Summary,
+    contents: impl Iterator<Item = (u32, Option<u32>)>,
     in_index: bool,
     written: &mut Written<'_, '_>,
 ) -> Done {
-    for (lpn, value) in summary.prefill_units() {
+    for (lpn, value) in contents {
         match value {
             Some(value) => {
                 let tag = PageTag(value);

@@ -83,6 +83,13 @@ impl Requests {
         self.free.push(slot);
     }
 
+    /// Those in flight do not count as measured any more.
+    pub fn forget_measured(&mut self) {
+        for request in &mut self.slots {
+            request.measured = false;
+        }
+    }
+
     /// Whether no request is in flight.
     pub fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()

@@ -1,33 +1,23 @@
 //! One run from start to result: prepare the device, replay, warm up, measure, report.
 
 use std::num::NonZeroU32;
+use std::ops::DerefMut;
 use std::time::Instant;
 
-use flashlore_content::dedup::paper_bytes;
-use flashlore_content::history::{PAPER_ENTRY_BYTES, protection_window};
-use flashlore_content::{Ledger, NoCensus, NoEncoder, PageTag, ValueLedger};
-use flashlore_flash::Time;
-use flashlore_flash::sim::{Busy, NandSim};
-use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::CacheOptions;
-use flashlore_ftl::{Counters, FtlError, FtlOptions, Policies};
+use flashlore_ftl::FtlError;
 use flashlore_trace::{PageSource, RequestBlock, RequestSource, Summary};
 
 use super::build;
+use super::devices::{UseDevice, with_device};
 use super::driver::{DriveError, Driver, Host};
 use super::error::RunError;
-use super::front::Traffic;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::recovery::Truth;
-use super::system::{Deduplicating, EncodingTotals, HistoryTotals, Plain, System};
-use super::trap::Trap;
-use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES, config_hash};
-use crate::results::{
-    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
-    Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunOutput,
-    RunResult, RunSpeed, Similar, TraceFile, Utilization, peak_rss_bytes,
-};
+use super::report::{AtTheFront, Base, begin, report};
+use super::system::System;
+use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES};
+use crate::results::{RunOutput, RunSpeed, peak_rss_bytes};
 
 /// What a run does besides simulating.
 #[derive(Default)]
@@ -63,109 +53,13 @@ pub fn simulate(
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
     check(config, source.summary(), options.pages)?;
-    let device = &config.device;
-    let dedup = &config.system.dedup;
-    let seed = config.host.seed;
-    let flash = build::flash(device)?;
-    let mut ftl = build::ftl_options(device, seed)?;
-    ftl.collect.sealed_before_window = build::prefers_old_blocks(&config.system);
-    let refused = |source: OptionsError| RunError::Options {
-        device: device.name.clone(),
+    let pages = options.pages;
+    let replay = Replay {
+        config,
         source,
+        options,
     };
-    let cache = build::cache_options(&config.system, device);
-    if config.system.keeps_parities()
-        && let Some(versions) = build::versions_options(&config.system, device)?
-    {
-        let encoder = build::lengths(&config.system, seed, options.pages)?;
-        let mut system = Trap::new(flash, ftl, versions, encoder).map_err(refused)?;
-        return replay(config, source, &mut system, options);
-    }
-    if config.system.encodes() || config.system.history.enabled {
-        let (delta, encoder) = build::delta_options(&config.system, device, seed, options.pages)?;
-        let policies = Policies {
-            dedup: build::dedup_options(&config.system, device),
-            delta,
-            versions: build::versions_options(&config.system, device)?,
-            encoder,
-        };
-        let ledger = dedup.oracle.then(ValueLedger::default);
-        return match cache {
-            None => {
-                let system = Deduplicating::with_policies(flash, ftl, policies, ledger);
-                let system = system.map_err(refused)?;
-                replay(
-                    config,
-                    source,
-                    &mut system.with_prefetch(dedup.prefetch),
-                    options,
-                )
-            }
-            Some(cache) => {
-                let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
-                let system = system.map_err(refused)?;
-                replay(
-                    config,
-                    source,
-                    &mut system.with_prefetch(dedup.prefetch),
-                    options,
-                )
-            }
-        };
-    }
-    if !dedup.enabled {
-        return match cache {
-            None => {
-                let mut system = Plain::new(flash, ftl).map_err(refused)?;
-                replay(config, source, &mut system, options)
-            }
-            Some(cache) => {
-                let mut system = Plain::on_demand(flash, ftl, cache).map_err(refused)?;
-                replay(config, source, &mut system, options)
-            }
-        };
-    }
-    if dedup.oracle {
-        let ledger = ValueLedger::default();
-        deduplicate(config, source, (flash, ftl), cache, ledger, options)
-    } else {
-        let ledger: NoCensus = NoCensus;
-        deduplicate(config, source, (flash, ftl), cache, ledger, options)
-    }
-}
-
-/// Simulates a deduplicating device, with or without somebody who names programs.
-fn deduplicate<L: Ledger<PageTag>>(
-    config: &RunConfig,
-    source: &mut dyn RequestSource,
-    (flash, ftl): (NandSim, FtlOptions),
-    cache: Option<CacheOptions>,
-    ledger: L,
-    options: RunOptions<'_>,
-) -> Result<RunOutput, RunError> {
-    let policy = build::dedup_options(&config.system, &config.device);
-    let degree = config.system.dedup.prefetch;
-    let refused = |source: OptionsError| RunError::Options {
-        device: config.device.name.clone(),
-        source,
-    };
-    match cache {
-        None => {
-            let system = Deduplicating::new(flash, ftl, policy, ledger).map_err(refused)?;
-            replay(config, source, &mut system.with_prefetch(degree), options)
-        }
-        Some(cache) => {
-            let policies = Policies {
-                dedup: policy,
-                delta: None,
-                versions: None,
-                encoder: NoEncoder,
-            };
-            let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
-            let system = system.map_err(refused)?;
-            replay(config, source, &mut system.with_prefetch(degree), options)
-        }
-    }
+    with_device(config, pages, replay)
 }
 
 /// Refuses a run that cannot begin, without beginning it.
@@ -206,6 +100,26 @@ pub fn check(
         });
     }
     check_out_of_band(config)
+}
+
+/// Refuses a device and a system that no requests could be sent to.
+///
+/// # Errors
+/// A configuration that contradicts itself, or bytes of pages that are needed and not known.
+pub(super) fn check_device(
+    config: &RunConfig,
+    pages: Option<&dyn PageSource>,
+) -> Result<(), RunError> {
+    config.check()?;
+    check_model_of_map(config)?;
+    if config.system.needs_bytes() && pages.is_none() {
+        let system = config.system.name.clone();
+        return Err(RunError::NoBytes { system });
+    }
+    match config.system.dedup.enabled {
+        true => check_out_of_band(config),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a system whose tables a map partly in RAM does not model.
@@ -286,7 +200,8 @@ fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
     Ok(())
 }
 
-fn host_of(config: &RunConfig) -> Host {
+/// How the host and the front of a device behave.
+pub(super) fn host_of(config: &RunConfig) -> Host {
     let timing = &config.device.timing;
     let dedup = &config.system.dedup;
     Host {
@@ -308,26 +223,40 @@ fn host_of(config: &RunConfig) -> Host {
     }
 }
 
+/// A replay of a trace, once there is a device for it.
+struct Replay<'r, 'o> {
+    config: &'r RunConfig,
+    source: &'r mut dyn RequestSource,
+    options: RunOptions<'o>,
+}
+
+impl<'a> UseDevice<'a> for Replay<'_, '_> {
+    type Output = RunOutput;
+
+    fn with<S: System + 'a>(self, system: S) -> Result<RunOutput, RunError> {
+        replay(self.config, self.source, Box::new(system), self.options)
+    }
+}
+
 /// Prepares the device and replays the trace on it.
 fn replay<S: System>(
     config: &RunConfig,
     source: &mut dyn RequestSource,
-    system: &mut S,
+    mut system: Box<S>,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
     let begun = Instant::now();
     let mut progress = options.progress;
     prepare(
-        system,
+        &mut *system,
         config,
-        source.summary(),
+        source.summary().prefill_units(),
         Written::new(progress.as_deref_mut()),
     )?;
     let (total, warmup) = lengths(config, source.summary());
-    let endurance = config.device.geometry.endurance;
-    system.core_mut().set_endurance(endurance);
     let replaying = Instant::now();
-    let mut driver = Driver::new(system, host_of(config), Measured::new(options.measure));
+    let measured = Measured::new(options.measure);
+    let mut driver = Driver::of_trace(system, host_of(config), measured);
     let pages = config.device.shape()?.exported_units as u32;
     let truth = options
         .recovery_check
@@ -369,13 +298,8 @@ fn replay<S: System>(
         .saturating_sub(base.time);
     let (truth, now) = (driver.take_truth(), driver.now());
     let replay_s = replaying.elapsed().as_secs_f64();
-    let front = AtTheFront {
-        writes: driver.host_writes(),
-        reads: driver.host_reads(),
-        traffic: driver.traffic(),
-        cached: driver.cache_traffic(),
-    };
-    let mut measured = driver.measured;
+    let front = AtTheFront::of(&driver);
+    let (mut system, mut measured) = driver.into_parts();
     measured.finish().map_err(|e| RunError::Log { source: e })?;
     let speed = RunSpeed {
         wall_s: begun.elapsed().as_secs_f64(),
@@ -383,69 +307,26 @@ fn replay<S: System>(
         simulated_s: span as f64 / 1e9,
         peak_rss_bytes: peak_rss_bytes(),
     };
-    let counted = (measured, front);
-    let mut output = report(config, source, system, counted, &base, span, speed);
+    let counted = (&measured, &front);
+    let summary = source.summary();
+    let mut output = RunOutput {
+        result: report(config, summary, &*system, counted, &base, span, speed),
+        response: measured.response,
+        timeline: measured.timeline,
+        recovered: None,
+    };
     // The returns are not part of the run.
     if let (Some(truth), Some(instants)) = (truth, options.recovery_check) {
-        let checked = truth.verify(system, now, instants, config.host.seed);
+        let checked = truth.verify(&mut *system, now, instants, config.host.seed);
         output.recovered = Some(checked.map_err(|source| RunError::Recovery { source })?);
     }
     Ok(output)
 }
 
-/// Where the device stood when measuring began.
-#[derive(Default)]
-struct Base {
-    time: Time,
-    /// Units the host had written.
-    written: u64,
-    erases: Vec<u32>,
-    busy: Option<Busy>,
-}
-
-/// What the host asked of the device, wherever it was served.
-struct AtTheFront {
-    writes: u64,
-    reads: u64,
-    traffic: Option<Traffic>,
-    cached: CacheTraffic,
-}
-
-impl AtTheFront {
-    fn buffer(&self) -> BufferTraffic {
-        match self.traffic {
-            Some(Traffic::Buffer(counted)) => counted,
-            Some(Traffic::Queue(_)) | None => BufferTraffic::default(),
-        }
-    }
-
-    fn queue(&self) -> QueueTraffic {
-        match self.traffic {
-            Some(Traffic::Queue(counted)) => counted,
-            Some(Traffic::Buffer(_)) | None => QueueTraffic::default(),
-        }
-    }
-}
-
-fn begin<S: System>(driver: &mut Driver<'_, S>) -> Base {
-    let written = driver.host_writes();
-    driver.begin_measuring();
-    let time = driver.now();
-    let system = driver.system();
-    system.restart_counters();
-    let core = system.core();
-    Base {
-        time,
-        written,
-        erases: core.blocks().records().iter().map(|b| b.erases).collect(),
-        busy: Some(core.flash().busy()),
-    }
-}
-
 /// A request that the device cannot serve, or the end of its life.
-fn refused<S: System>(
+fn refused<S: System, D: DerefMut<Target = S>>(
     config: &RunConfig,
-    driver: &mut Driver<'_, S>,
+    driver: &mut Driver<D>,
     base: &Base,
     source: DriveError,
 ) -> RunError {
@@ -466,229 +347,4 @@ fn refused<S: System>(
         retired,
         blocks,
     }
-}
-
-fn report<S: System>(
-    config: &RunConfig,
-    source: &dyn RequestSource,
-    system: &S,
-    (measured, front): (Measured, AtTheFront),
-    base: &Base,
-    span: Time,
-    run: RunSpeed,
-) -> RunOutput {
-    let core = system.core();
-    let c = core.counters();
-    let census = system.census();
-    let programs = Programs {
-        host: c.programs_host,
-        packed: c.programs_log,
-        merge: c.programs_merge,
-        unique: census.map(|n| n.unique),
-        duplicate: census.map(|n| n.duplicate),
-        reborn: census.map(|n| n.reborn),
-        gc: c.programs_gc,
-        wear: c.programs_wear,
-        map: c.programs_summary + c.programs_map,
-        padding: c.programs_padding,
-    };
-    let digest = config.system.dedup.digest.bytes();
-    let dedup = system
-        .dedup()
-        .filter(|_| config.system.dedup.enabled)
-        .map_or(Dedup::default(), |(d, entries)| Dedup {
-            hits: d.hits,
-            misses: d.misses,
-            silent: d.silent,
-            evictions: d.evictions,
-            entries,
-            paper_bytes: paper_bytes(entries, digest),
-            collisions: d.collisions + d.corrupted,
-            bypassed: d.unhashed,
-            unsampled: d.unsampled,
-            scanned: d.scanned,
-            scan_duplicates: d.scan_duplicates,
-            looked_up: system.prefetch().looked_up,
-            restored: system.prefetch().restored,
-        });
-    let energy = &config.device.energy;
-    let units_read = c.page_reads() - c.page_reads_gc + c.programs_gc + c.programs_wear;
-    let energy_uj = energy.read_uj * units_read as f64
-        + energy.program_uj * c.programs() as f64
-        + energy.erase_uj * c.erases as f64;
-    let erases = core.blocks().records().iter().zip(&base.erases);
-    let summary = source.summary();
-    let result = RunResult {
-        system: config.system.name.clone(),
-        device: config.device.name.clone(),
-        trace: trace_name(summary),
-        seed: config.host.seed,
-        config_hash: config_hash(config),
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        trace_files: summary.inputs.iter().map(TraceFile::of).collect(),
-        workload: summary.options.clone(),
-        host: HostTotals {
-            requests: measured.requests,
-            read_pages: front.reads,
-            write_pages: front.writes,
-            trim_pages: c.host_trims,
-            bytes: measured.bytes,
-        },
-        flash: Flash {
-            page_reads: c.page_reads(),
-            page_programs: c.page_programs,
-            block_erases: c.erases,
-            retired_blocks: c.retired,
-        },
-        waf_total: programs.waf_total(front.writes),
-        waf_gc: programs.waf_gc(),
-        programs,
-        gc: Gc {
-            log_victims: c.log_victims,
-            ..Gc::of(&c.valid_per_victim)
-        },
-        map: MapTraffic {
-            hits: c.map_hits,
-            misses: c.map_misses,
-            reads: c.page_reads_map,
-            programs: c.programs_map,
-            journal_programs: c.programs_journal,
-            folds: c.map_folds,
-        },
-        buffer: front.buffer(),
-        read_cache: front.cached,
-        queue: front.queue(),
-        dedup,
-        history: system.history().map_or(History::default(), |totals| {
-            history_of(&totals, base.time + span, &programs, span)
-        }),
-        delta: system
-            .delta()
-            .map_or(Delta::default(), |totals| delta_of(&totals, c)),
-        compress: system
-            .delta()
-            .map_or(Compress::default(), |totals| compress_of(&totals)),
-        response_us: ResponseByKind::of(&measured.response),
-        service_us: ResponseByKind::of(&measured.service),
-        erases: EraseSpread::of(erases.map(|(now, &before)| u64::from(now.erases - before))),
-        utilization: utilization(core.flash().busy(), base.busy.as_ref(), span),
-        energy_uj,
-        run,
-        configuration: config.clone(),
-    };
-    RunOutput {
-        result,
-        response: measured.response,
-        timeline: measured.timeline,
-        recovered: None,
-    }
-}
-
-/// What encoding did, as results say it.
-fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
-    let d = &totals.counters;
-    Delta {
-        candidates: d.candidates,
-        bypassed: d.bypassed,
-        encoded: d.differences,
-        mean_rc: mean_share(d.difference_bytes, d.differences),
-        similar: Similar {
-            asked: d.similar.asked,
-            found: d.similar.found,
-            taken: d.similar.taken,
-            mean_rc: mean_share(d.similar.taken_bytes, d.similar.taken),
-        },
-        reads: d.reads,
-        double_reads: d.double_reads,
-        merges: Merges {
-            read_hot: d.merges_read_hot,
-            write_cold: d.merges_write_cold,
-            gc: d.merges_gc,
-            room: d.merges_room,
-            shared: d.merges_shared,
-        },
-        log_pages: core.programs_log + d.repack_programs,
-        repacked: d.repacked,
-        values_end: u64::from(totals.packed),
-        packs_end: u64::from(totals.packs),
-        pinned_bytes: u64::from(totals.pinned) * UNIT_BYTES,
-    }
-}
-
-/// What the history did, as results say it.
-fn history_of(totals: &HistoryTotals, now: Time, programs: &Programs, span: Time) -> History {
-    let (c, longest) = (&totals.counters, totals.longest_return);
-    // What a change leaves behind: the old page, or what the log takes of it.
-    let filled = match totals.log {
-        Some(_) => programs.packed,
-        None => programs.host + programs.packed,
-    };
-    let capacity = totals.room * UNIT_BYTES;
-    let estimated = protection_window(capacity, 0, filled * UNIT_BYTES, span);
-    History {
-        entries: totals.entries,
-        window_s: now.saturating_sub(totals.oldest) as f64 / 1e9,
-        historical_units: totals.historical,
-        copied_live: c.copied_live,
-        copied_historical: c.copied_historical,
-        recorded: c.recorded,
-        dropped: c.dropped,
-        paper_bytes: totals.entries * PAPER_ENTRY_BYTES,
-        encoded: totals.log.map_or(0, |log| log.encoded),
-        raw: totals.log.map_or(0, |log| log.raw),
-        mean_rc: totals
-            .log
-            .and_then(|log| mean_share(log.encoded_bytes, log.encoded)),
-        longest_return: longest.into(),
-        capacity_bytes: capacity,
-        estimated_window_s: estimated.map(|window| window as f64 / 1e9),
-        kept_instants_s: totals.kept.iter().map(|&t| t as f64 / 1e9).collect(),
-        table_programs: totals.tables.0,
-        tables_end: u64::from(totals.tables.1),
-    }
-}
-
-fn compress_of(totals: &EncodingTotals) -> Compress {
-    let d = &totals.counters;
-    Compress {
-        encoded: d.compressed,
-        mean_ratio: mean_share(d.compressed_bytes, d.compressed),
-    }
-}
-
-/// Mean bytes as a share of a page.
-fn mean_share(bytes: u64, values: u64) -> Option<f64> {
-    let page = UNIT_BYTES as f64;
-    (values > 0).then(|| bytes as f64 / values as f64 / page)
-}
-
-/// Shares of the measured time in which servers and channels worked.
-fn utilization(now: Busy, before: Option<&Busy>, span: Time) -> Utilization {
-    let share = |now: &[Time], before: Option<&[Time]>| -> Vec<f64> {
-        let zero = vec![0; now.len()];
-        let before = before.unwrap_or(&zero);
-        let worked = now.iter().zip(before).map(|(n, b)| n - b);
-        worked
-            .map(|w| {
-                if span == 0 {
-                    0.0
-                } else {
-                    w as f64 / span as f64
-                }
-            })
-            .collect()
-    };
-    let channels = share(&now.channels, before.map(|b| b.channels.as_slice()));
-    let servers = share(&now.servers, before.map(|b| b.servers.as_slice()));
-    Utilization::of(channels, servers)
-}
-
-/// The file names of the traces, without folders.
-fn trace_name(summary: &Summary) -> String {
-    let names = summary.inputs.iter().map(|input| {
-        let path = std::path::Path::new(&input.path);
-        path.file_name()
-            .map_or(input.path.as_str().into(), |n| n.to_string_lossy())
-    });
-    names.collect::<Vec<_>>().join(" + ")
 }

@@ -11,6 +11,7 @@
 //! ticket, and with sampling that is always.
 
 use std::cmp::Reverse;
+use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Cause, Completion, Ready, Tag, Time, When};
@@ -104,7 +105,7 @@ pub(super) struct Fetch {
     pub end: Time,
 }
 
-impl<S: System> Driver<'_, S> {
+impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     #[inline(always)]
     pub(super) fn change(&mut self, lpn: u32, value: PageTag, slot: u32, what: What) -> Change {
         self.changes += 1;

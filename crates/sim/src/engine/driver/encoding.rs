@@ -12,6 +12,7 @@
 //! Invariant: the codec queue is in order of completion.
 
 use std::collections::VecDeque;
+use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Cause, Completion, Time, When};
@@ -90,7 +91,7 @@ impl Codec {
     }
 }
 
-impl<S: System> Driver<'_, S> {
+impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// Whether a change that could be committed waits for its encoding; asked again when that is done.
     pub(super) fn awaits_encoding(
         &mut self,

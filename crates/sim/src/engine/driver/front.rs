@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
 use flashlore_flash::Time;
@@ -61,7 +62,7 @@ impl Leaving {
     }
 }
 
-impl<S: System> Driver<'_, S> {
+impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// What the front has counted, if there is one.
     pub fn traffic(&self) -> Option<Traffic> {
         self.front.as_ref().map(|front| front.front.traffic())

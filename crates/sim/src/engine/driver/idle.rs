@@ -4,6 +4,8 @@
 //! Its read begins when its die and the hash unit have nothing to do, in a gap that has been reached;
 //! from then on it stands in line like any other.
 
+use std::ops::DerefMut;
+
 use flashlore_content::PageTag;
 use flashlore_flash::{Flash, Tag, Time};
 
@@ -12,7 +14,7 @@ use super::encoding::Encoding;
 use super::{Driver, FIRST_FETCH_TAG, Result, SCAN_FETCH};
 use crate::engine::system::System;
 
-impl<S: System> Driver<'_, S> {
+impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// Handles what happens before an arrival and uses the gaps between.
     #[cold]
     pub(super) fn scan_until(&mut self, until: Time) -> Result<()> {

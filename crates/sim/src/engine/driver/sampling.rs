@@ -5,6 +5,8 @@
 //!
 //! Invariant: the changes held are those of the samples in the hash queue, in its order.
 
+use std::ops::DerefMut;
+
 use flashlore_content::PageTag;
 use flashlore_content::dedup::sampling::sample_of;
 use flashlore_flash::Time;
@@ -15,7 +17,7 @@ use super::changes::{Change, Hashing, What};
 use super::{Driver, Result};
 use crate::engine::system::System;
 
-impl<S: System> Driver<'_, S> {
+impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// Writes a request of which samples are hashed first. A page that is written in part is hashed by
     /// itself: its content is known only when its old content has been read.
     #[inline(never)]
