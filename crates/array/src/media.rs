@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use flashlore_medium::{Medium, MediumError};
 
-use crate::element::{Device, DeviceOperation, Kind, Observer, Traffic, Unobserved, Work};
+use crate::element::{
+    Device, DeviceOperation, Kind, Observer, Statistics, Traffic, Unobserved, Work,
+};
 
 /// The media of an array.
 pub(crate) struct Media {
@@ -44,10 +46,12 @@ impl Media {
         self.observer.work(work, bytes);
     }
 
-    pub fn traffic(&self, device: Device) -> Traffic {
-        match device {
-            Device::Fast => self.fast_traffic,
-            Device::Slow => self.slow_traffic,
+    /// The counts of a host's requests, with what was asked of the media.
+    pub fn complete(&self, requests: Statistics) -> Statistics {
+        Statistics {
+            fast: self.fast_traffic,
+            slow: self.slow_traffic,
+            ..requests
         }
     }
 

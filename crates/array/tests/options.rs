@@ -15,6 +15,15 @@ use support::{Draw, page};
 
 type Page = [u8; 4096];
 
+/// Two media with an array on them.
+fn media(shape: &Shape) -> (Arc<MemoryMedium>, Arc<MemoryMedium>) {
+    let (fast, slow) = bytes_needed(shape).unwrap();
+    let fast = Arc::new(MemoryMedium::new(fast as usize));
+    let slow = Arc::new(MemoryMedium::new(slow as usize));
+    create(fast.clone(), slow.clone(), [7; 16], shape).unwrap();
+    (fast, slow)
+}
+
 fn open(options: Options) -> ICash {
     let machine = |number, blocks| Machine { number, blocks };
     let shape = Shape {
@@ -24,10 +33,7 @@ fn open(options: Options) -> ICash {
         segment_blocks: 32,
         journal_blocks: 0,
     };
-    let (fast, slow) = bytes_needed(&shape).unwrap();
-    let fast = Arc::new(MemoryMedium::new(fast as usize));
-    let slow = Arc::new(MemoryMedium::new(slow as usize));
-    create(fast.clone(), slow.clone(), [7; 16], &shape).unwrap();
+    let (fast, slow) = media(&shape);
     ICash::open(fast, slow, options).unwrap()
 }
 
@@ -328,10 +334,7 @@ fn options_that_cannot_work_are_refused_with_what_would() {
             segment_blocks: 32,
             journal_blocks: 0,
         };
-        let (fast, slow) = bytes_needed(&shape).unwrap();
-        let fast = Arc::new(MemoryMedium::new(fast as usize));
-        let slow = Arc::new(MemoryMedium::new(slow as usize));
-        create(fast.clone(), slow.clone(), [7; 16], &shape).unwrap();
+        let (fast, slow) = media(&shape);
         let mut bad = good.clone();
         change(&mut bad);
         let error = ICash::open(fast.clone(), slow.clone(), bad)

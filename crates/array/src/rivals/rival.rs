@@ -243,10 +243,6 @@ impl Element for Rival {
     }
 
     fn statistics(&self) -> Statistics {
-        Statistics {
-            fast: self.media.traffic(Device::Fast),
-            slow: self.media.traffic(Device::Slow),
-            ..self.statistics
-        }
+        self.media.complete(self.statistics)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `draw.rs` | seeded draws |
+//! | `draw.rs` | seeded draws, those of the crash search of volumes |
 //! | `pages.rs` | values, and the pages that stand for them |
 //! | `setup.rs` | small arrays of all kinds |
 //! | `history.rs` | operations, and how they are drawn |
@@ -10,6 +10,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
+#[path = "../../../volume/tests/crash/draw.rs"]
 pub mod draw;
 pub mod history;
 pub mod pages;
