@@ -153,6 +153,13 @@ pub trait Element {
     /// A medium failed. What is durable is some state since the last flush that succeeded.
     fn flush(&mut self) -> Result<(), ArrayError>;
 
+    /// Gives blocks that hold nothing their first content, as data that were there before anybody used them: they
+    /// lie at home and nothing of them is cached. They count as no requests.
+    ///
+    /// # Errors
+    /// As for a write, or a block holds something. Some blocks have their content then and the others nothing.
+    fn lay_in(&mut self, pages: &mut dyn Iterator<Item = (u64, Page)>) -> Result<(), ArrayError>;
+
     /// What was done so far.
     fn statistics(&self) -> Statistics;
 }

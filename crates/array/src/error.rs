@@ -56,6 +56,12 @@ pub enum ArrayError {
         "a medium failed earlier ({0}), nothing is changed any more until the array is opened again"
     )]
     Stopped(String),
+    /// A block that was to be laid in is not empty.
+    #[error("block {block} is to be laid in and holds something")]
+    Occupied {
+        /// Its number, counted through all virtual machines.
+        block: u32,
+    },
     /// Sizes that do not fit each other or the media.
     #[error("{0}")]
     Shape(String),

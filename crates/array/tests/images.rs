@@ -247,3 +247,37 @@ fn a_cut_while_an_image_is_made_leaves_whole_blocks() {
     }
     assert!(partial >= 5, "{partial} clones were partial");
 }
+
+#[test]
+fn what_is_laid_in_is_at_home_and_can_be_read_after_a_reopening() {
+    for journal_blocks in [0, 40] {
+        let setup = setup(30, journal_blocks);
+        let (fast, slow) = setup.images();
+        let fast = Arc::new(MemoryMedium::from_bytes(fast));
+        let slow = Arc::new(MemoryMedium::from_bytes(slow));
+        let mut element = setup.open(fast.clone(), slow.clone()).unwrap();
+        let content = |address: u32| page(native_value(address));
+        let written = element.statistics().fast.writes;
+        let mut pages = (0..BLOCKS).map(|address| (lba(1, address.into()), content(address)));
+        element.lay_in(&mut pages).unwrap();
+        element.check().unwrap();
+        if journal_blocks == 0 {
+            assert_eq!(element.statistics().fast.writes, written);
+        }
+        assert_eq!(element.statistics().writes, 0);
+        element.flush().unwrap();
+        drop(element);
+        let mut element = setup.open(fast, slow).unwrap();
+        let mut found = [0; 4096];
+        for address in 0..BLOCKS {
+            element.read(lba(1, address.into()), &mut found).unwrap();
+            assert!(found == content(address), "block {address}");
+            element.read(lba(0, address.into()), &mut found).unwrap();
+            assert!(found == [0; 4096], "block {address} of the other machine");
+        }
+        let again = element.lay_in(&mut [(lba(1, 3), content(3))].into_iter());
+        let why = again.unwrap_err().to_string();
+        assert!(why.contains("holds something"), "{why}");
+        element.check().unwrap();
+    }
+}

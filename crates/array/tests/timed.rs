@@ -25,11 +25,12 @@ impl Device for Server {
         self.waiting.front().map(|&(_, at)| at)
     }
 
-    fn advance(&mut self, until: Time, done: &mut Vec<Completion>) {
+    fn advance(&mut self, until: Time, done: &mut Vec<Completion>) -> Result<(), TimedError> {
         while let Some(&(id, at)) = self.waiting.front().filter(|&&(_, at)| at <= until) {
             self.waiting.pop_front();
             done.push(Completion { id, at });
         }
+        Ok(())
     }
 }
 
@@ -63,22 +64,28 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..8)
 }
 
-/// A request of the model: what is left of it.
+/// A chain of a request of the model: what is left of it.
 struct Left {
-    tag: u64,
+    tag: usize,
     steps: VecDeque<Step>,
     began: Time,
     answered: bool,
 }
 
+fn answer_at(tag: usize, began: Time, at: Time) -> Ended {
+    let tag = tag as u64;
+    Ended { tag, began, at }
+}
+
 /// Every nanosecond: what each server works on loses one of its nanoseconds; what has ended goes on, devices before
 /// the processor, each in order of arrival; then requests begin.
-fn by_the_nanosecond(requests: &[(Time, Vec<Step>)], limits: Limits) -> Vec<Ended> {
+fn by_the_nanosecond(requests: &[(Time, Vec<Vec<Step>>)], limits: Limits) -> Vec<Ended> {
     const FAST: usize = 0;
     const SLOW: usize = 1;
     const PROCESSOR: usize = 2;
     let mut queues: [VecDeque<(Left, u64)>; 3] = Default::default();
     let mut waiting: VecDeque<_> = requests.iter().cloned().zip(0..).collect();
+    let mut unanswered: Vec<usize> = requests.iter().map(|(_, chains)| chains.len()).collect();
     let (mut outstanding, mut background) = (0, 0);
     let mut answers = Vec::new();
     for now in 0.. {
@@ -106,28 +113,33 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Step>)], limits: Limits) -> Vec<Ende
                 let room = outstanding < limits.depth && background < limits.background;
                 match waiting.front() {
                     Some(((earliest, _), _)) if room && *earliest <= now => {
-                        let ((_, steps), tag) = waiting.pop_front().unwrap();
+                        let ((_, chains), tag) = waiting.pop_front().unwrap();
                         outstanding += 1;
-                        ended.push(Left {
+                        if chains.is_empty() {
+                            outstanding -= 1;
+                            answers.push(answer_at(tag, now, now));
+                            continue;
+                        }
+                        ended.extend(chains.into_iter().map(|steps| Left {
                             tag,
                             steps: steps.into(),
                             began: now,
                             answered: false,
-                        });
+                        }));
                     }
                     _ => break,
                 }
             }
             for mut left in ended {
                 let mut answer = |left: &mut Left| {
-                    if !std::mem::replace(&mut left.answered, true) {
+                    if std::mem::replace(&mut left.answered, true) {
+                        return;
+                    }
+                    background += 1;
+                    unanswered[left.tag] -= 1;
+                    if unanswered[left.tag] == 0 {
                         outstanding -= 1;
-                        background += 1;
-                        answers.push(Ended {
-                            tag: left.tag,
-                            began: left.began,
-                            at: now,
-                        });
+                        answers.push(answer_at(left.tag, left.began, now));
                     }
                 };
                 loop {
@@ -161,22 +173,26 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Step>)], limits: Limits) -> Vec<Ende
 proptest! {
     #[test]
     fn requests_are_answered_when_they_should_be(
-        requests in proptest::collection::vec((0u64..20, steps()), 0..25),
+        requests in proptest::collection::vec(
+            (0u64..20, proptest::collection::vec(steps(), 0..4)),
+            0..20,
+        ),
         depth in 1usize..5,
         background in 1usize..4,
     ) {
         let mut at = 0;
         let requests: Vec<_> = requests
             .into_iter()
-            .map(|(gap, steps)| {
+            .map(|(gap, chains)| {
                 at += gap * 3;
-                (at, steps)
+                (at, chains)
             })
             .collect();
         let limits = Limits { depth, background };
         let mut engine = Engine::new(Server::default(), Server::default(), COSTS, limits);
-        for (tag, (earliest, steps)) in requests.iter().enumerate() {
-            engine.begin(*earliest, tag as u64, steps).unwrap();
+        for (tag, (earliest, chains)) in requests.iter().enumerate() {
+            let chains = chains.iter().map(Vec::as_slice);
+            engine.begin(*earliest, tag as u64, chains).unwrap();
         }
         engine.finish().unwrap();
         let mut found: Vec<_> = engine.answers().collect();
@@ -215,7 +231,7 @@ fn a_request_by_itself_takes_the_sum_of_its_steps() {
         Step::Background,
         Step::Work(Work::Encode),
     ];
-    engine.begin(0, 7, &steps).unwrap();
+    engine.begin(0, 7, [&steps[..]]).unwrap();
     let end = engine.finish().unwrap();
     let expected = disk()
         .serve(30_000, Request::read((1 << 30) / 512, 8))
@@ -250,7 +266,7 @@ fn an_operation_beyond_the_disk_or_within_a_sector_is_refused() {
             offset,
             bytes,
         });
-        let refused = engine.begin(0, 0, &[step]).unwrap_err().to_string();
+        let refused = engine.begin(0, 0, [&[step][..]]).unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
 }

@@ -65,6 +65,39 @@ impl ICash {
         })
     }
 
+    /// [`Element::lay_in`](crate::element::Element::lay_in).
+    pub(super) fn lay_in_blocks(
+        &mut self,
+        pages: &mut dyn Iterator<Item = (u64, Page)>,
+    ) -> Result<(), ArrayError> {
+        let mut staged = BTreeMap::new();
+        for (lba, page) in pages {
+            let block = self.addresses.block(lba)?;
+            if self.table.get(block).place != Place::Zero
+                || self.blocks.find(block).is_some()
+                || staged.contains_key(&block)
+            {
+                return Err(ArrayError::Occupied { block });
+            }
+            match page == ZEROS {
+                true => {}
+                false if self.goes_straight_home(block) => {
+                    staged.insert(block, page);
+                }
+                false => {
+                    self.make_ready()?;
+                    self.write_block(block, &page)?;
+                }
+            }
+            if staged.len() == STAGED {
+                self.make_ready()?;
+                self.write_new_home(&std::mem::take(&mut staged))?;
+            }
+        }
+        self.make_ready()?;
+        self.write_new_home(&staged)
+    }
+
     fn fill_image(
         &mut self,
         native: u8,

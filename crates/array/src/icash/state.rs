@@ -383,6 +383,10 @@ impl Element for ICash {
         Ok(())
     }
 
+    fn lay_in(&mut self, pages: &mut dyn Iterator<Item = (u64, Page)>) -> Result<(), ArrayError> {
+        self.lay_in_blocks(pages)
+    }
+
     fn statistics(&self) -> Statistics {
         self.media.complete(self.statistics)
     }

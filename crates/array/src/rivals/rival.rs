@@ -242,6 +242,21 @@ impl Element for Rival {
         Ok(())
     }
 
+    fn lay_in(&mut self, pages: &mut dyn Iterator<Item = (u64, Page)>) -> Result<(), ArrayError> {
+        let home = match self.way {
+            Way::Alone(device) => device,
+            Way::Cached(_) => Device::Slow,
+        };
+        for (lba, page) in pages {
+            let block = self.addresses.block(lba)?;
+            if std::mem::replace(&mut self.holds[block as usize], true) {
+                return Err(ArrayError::Occupied { block });
+            }
+            self.media.write(home, offset_of(block), &page)?;
+        }
+        Ok(())
+    }
+
     fn statistics(&self) -> Statistics {
         self.media.complete(self.statistics)
     }

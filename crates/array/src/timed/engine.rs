@@ -3,6 +3,8 @@
 //! At one instant devices end first, the fast one before the slow one, then the processor; so a run is determined by
 //! what is submitted. The processor takes one piece of work at a time, in the order in which they became ready.
 //!
+//! A request has one chain or several side by side, and is answered when each of them has come to its answer.
+//!
 //! Invariants: no more requests wait for their answers than `depth`; no request begins while as many chains as
 //! `background` go on behind their answers; a step begins when the one before it in its chain has ended.
 
@@ -38,9 +40,17 @@ pub struct Ended {
 struct Chain {
     steps: Vec<Step>,
     next: usize,
+    request: u32,
+    is_answered: bool,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
     tag: u64,
     began: Time,
-    is_answered: bool,
+    /// Chains that have not come to their answers.
+    left: u32,
 }
 
 /// Plays requests on a fast and a slow device.
@@ -53,6 +63,8 @@ pub struct Engine<F, S> {
     now: Time,
     chains: Vec<Chain>,
     free: Vec<u32>,
+    requests: Vec<Waiting>,
+    free_requests: Vec<u32>,
     outstanding: usize,
     background: usize,
     /// Ends of the processor's work, with the order in which it was taken on.
@@ -78,6 +90,8 @@ impl<F: Device, S: Device> Engine<F, S> {
             now: 0,
             chains: Vec::new(),
             free: Vec::new(),
+            requests: Vec::new(),
+            free_requests: Vec::new(),
             outstanding: 0,
             background: 0,
             works: BinaryHeap::new(),
@@ -126,12 +140,36 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// Begins a request when there is room for it, and not before `earliest`; what ends at that instant has ended.
+    /// Its chains begin side by side; without any it is answered at once.
     ///
     /// # Errors
     /// A device refused an operation.
-    pub fn begin(&mut self, earliest: Time, tag: u64, steps: &[Step]) -> Result<(), TimedError> {
+    pub fn begin<'s>(
+        &mut self,
+        earliest: Time,
+        tag: u64,
+        chains: impl IntoIterator<Item = &'s [Step]>,
+    ) -> Result<(), TimedError> {
         self.run_to(earliest.max(self.now))?;
         self.wait_for_room()?;
+        let (now, left) = (self.now, 1);
+        let waiting = Waiting {
+            tag,
+            began: now,
+            left,
+        };
+        let request = put(&mut self.requests, &mut self.free_requests, waiting);
+        self.outstanding += 1;
+        // The one that is left is this call, so that no chain answers for those that have not begun.
+        for steps in chains {
+            self.requests[request as usize].left += 1;
+            self.begin_chain(request, steps)?;
+        }
+        self.come_to_answer(request);
+        Ok(())
+    }
+
+    fn begin_chain(&mut self, request: u32, steps: &[Step]) -> Result<(), TimedError> {
         let number = self.free.pop().unwrap_or_else(|| {
             self.chains.push(Chain::default());
             self.chains.len() as u32 - 1
@@ -139,9 +177,7 @@ impl<F: Device, S: Device> Engine<F, S> {
         let chain = &mut self.chains[number as usize];
         chain.steps.clear();
         chain.steps.extend_from_slice(steps);
-        (chain.next, chain.tag, chain.began) = (0, tag, self.now);
-        chain.is_answered = false;
-        self.outstanding += 1;
+        (chain.next, chain.request, chain.is_answered) = (0, request, false);
         self.play(number)
     }
 
@@ -174,8 +210,8 @@ impl<F: Device, S: Device> Engine<F, S> {
     fn step(&mut self, at: Time) -> Result<(), TimedError> {
         self.now = self.now.max(at);
         let mut completions = std::mem::take(&mut self.completions);
-        self.fast.advance(self.now, &mut completions);
-        self.slow.advance(self.now, &mut completions);
+        self.fast.advance(self.now, &mut completions)?;
+        self.slow.advance(self.now, &mut completions)?;
         let ended = completions.len();
         for completion in completions.drain(..) {
             self.play(completion.id as u32)?;
@@ -228,24 +264,50 @@ impl<F: Device, S: Device> Engine<F, S> {
         self.works.push(Reverse(work));
     }
 
-    /// The host has its answer; what is left of the chain goes on behind it.
+    /// The host has what it wants of this chain; what is left of it goes on behind the answer.
     fn answer(&mut self, number: u32) {
         let chain = &mut self.chains[number as usize];
         if std::mem::replace(&mut chain.is_answered, true) {
             return;
         }
-        self.outstanding -= 1;
+        let request = chain.request;
         self.background += 1;
+        self.come_to_answer(request);
+    }
+
+    /// One chain less to wait for.
+    fn come_to_answer(&mut self, request: u32) {
+        let waiting = &mut self.requests[request as usize];
+        waiting.left -= 1;
+        if waiting.left > 0 {
+            return;
+        }
         self.ended.push(Ended {
-            tag: chain.tag,
-            began: chain.began,
+            tag: waiting.tag,
+            began: waiting.began,
             at: self.now,
         });
+        self.outstanding -= 1;
+        self.free_requests.push(request);
     }
 
     fn end(&mut self, number: u32) {
         self.answer(number);
         self.background -= 1;
         self.free.push(number);
+    }
+}
+
+/// Puts an entry where one is free; its number.
+fn put<T>(entries: &mut Vec<T>, free: &mut Vec<u32>, entry: T) -> u32 {
+    match free.pop() {
+        Some(number) => {
+            entries[number as usize] = entry;
+            number
+        }
+        None => {
+            entries.push(entry);
+            entries.len() as u32 - 1
+        }
     }
 }

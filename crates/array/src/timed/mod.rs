@@ -33,7 +33,10 @@ pub trait Device {
     fn next_event(&self) -> Option<Time>;
 
     /// Lets time pass to `until` and appends what has ended by then to `done`, in order of time.
-    fn advance(&mut self, until: Time, done: &mut Vec<Completion>);
+    ///
+    /// # Errors
+    /// It cannot go on with what is under way.
+    fn advance(&mut self, until: Time, done: &mut Vec<Completion>) -> Result<(), TimedError>;
 }
 
 /// Why an operation cannot be simulated.
@@ -42,6 +45,9 @@ pub enum TimedError {
     /// A disk refused it.
     #[error("an operation on the slow medium: {0}")]
     Disk(#[from] RequestError),
+    /// Any other device refused it, or cannot go on.
+    #[error("{0}")]
+    Refused(String),
     /// A device knows nothing of an operation that has not ended.
     #[error("a device has forgotten an operation")]
     Lost,
@@ -91,8 +97,13 @@ macro_rules! disks {
                 <$disk>::next_event(self)
             }
 
-            fn advance(&mut self, until: Time, done: &mut Vec<Completion>) {
+            fn advance(
+                &mut self,
+                until: Time,
+                done: &mut Vec<Completion>,
+            ) -> Result<(), TimedError> {
                 <$disk>::advance(self, until, done);
+                Ok(())
             }
         }
     )*};

@@ -271,3 +271,26 @@ fn sizes_that_cannot_work_are_refused() {
         "an array cannot have 0 virtual machines, expected 1 to 256"
     );
 }
+
+#[test]
+fn what_is_laid_in_is_read_from_home_and_no_cache_knows_it() {
+    for sort in SORTS {
+        let (mut rival, _) = listened(sort, 6, &on_demand(3, 1));
+        let mut pages = (0..4).map(|block| (block, page(block as u32 + 1)));
+        rival.lay_in(&mut pages).unwrap();
+        rival.check().unwrap();
+        let before = rival.statistics();
+        assert_eq!((before.reads, before.writes), (0, 0));
+        for block in 0..4 {
+            read(&mut rival, block, block as u32 + 1);
+        }
+        let after = rival.statistics();
+        let home = match sort {
+            Sort::PureSsd => after.fast.reads - before.fast.reads,
+            Sort::Raid0 | Sort::Lru | Sort::Dedup => after.slow.reads - before.slow.reads,
+        };
+        assert_eq!(home, 4, "{sort:?}");
+        let again = rival.lay_in(&mut [(3, page(3))].into_iter());
+        assert!(matches!(again, Err(ArrayError::Occupied { block: 3 })));
+    }
+}

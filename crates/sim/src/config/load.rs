@@ -303,6 +303,7 @@ impl Checked for SystemConfig {
         }
         check_queue(self)?;
         check_encoding(self)?;
+        self.array.check()?;
         let off = &dedup.switch_off;
         let counts = [
             ("dedup.switch_off.window", off.window.0),

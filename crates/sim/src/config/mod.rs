@@ -1,6 +1,7 @@
 //! Devices, systems and hosts as layered TOML: preset, file, `--set`.
 
 mod apply;
+mod array;
 mod device;
 mod error;
 mod geometry;
@@ -16,6 +17,7 @@ mod settings;
 mod system;
 mod template;
 
+pub use array::{ArrayConfig, ArrayKind, Finder, Order, Place};
 pub use device::{
     Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, Concurrency, DeviceConfig, Energy, Gc,
     GcCheck, GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Placement, Pool,

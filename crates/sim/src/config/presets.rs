@@ -56,6 +56,12 @@ const SYSTEMS: &[Preset] = presets!("systems":
     "trap" => "TRAP (ISCA 2006) on flash: superseded pages kept as compressed parities, BVSSD's rival",
     "combined" => "deduplication, differences, compression and history at once",
     "compress" => "every page compressed by itself: the control beside differences",
+    "i-cash" => "I-CASH (HPCA 2011): an SSD of reference blocks beside a disk with a log of differences",
+    "pure-ssd" => "I-CASH's rival: all blocks on the SSD",
+    "raid0" => "I-CASH's rival: all blocks on four disks, striped",
+    "lru-cache" => "I-CASH's rival: the SSD is a write-back cache of a disk",
+    "dedup-cache" => "I-CASH's rival: the same, with one copy of each content in the SSD",
+    "i-cash-compression" => "I-CASH's control: blocks compressed by themselves, no similarity",
     "caftl" => "CAFTL (FAST 2011): a sample of each write is hashed at once, the rest in idle time",
 );
 

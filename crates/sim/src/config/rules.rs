@@ -202,9 +202,77 @@ fn conditions(kind: Kind) -> Vec<Condition> {
                 queue("queue.ack"),
                 queue("queue.period"),
             ]
+            .into_iter()
+            .chain(array_conditions())
+            .collect()
         }
         Kind::Part => vec![],
     }
+}
+
+/// Which keys of an array which kinds of array use.
+fn array_conditions() -> impl Iterator<Item = Condition> {
+    const ALL: &[&str] = &["i-cash", "pure-ssd", "raid0", "lru-cache", "dedup-cache"];
+    const WITH_SSD: &[&str] = &["i-cash", "pure-ssd", "lru-cache", "dedup-cache"];
+    const WITH_DISKS: &[&str] = &["i-cash", "raid0", "lru-cache", "dedup-cache"];
+    const WITH_POOL: &[&str] = &["i-cash", "lru-cache", "dedup-cache"];
+    const CACHES: &[&str] = &["lru-cache", "dedup-cache"];
+    const CODED: &[&str] = &["i-cash"];
+    const HASHED: &[&str] = &["dedup-cache"];
+    let keys: [(&[&str], &[&'static str]); 7] = [
+        (ALL, &["array.background", "array.machine_pages"]),
+        (WITH_SSD, &["array.read_uj", "array.write_uj"]),
+        (
+            WITH_DISKS,
+            &[
+                "array.drive",
+                "array.disks",
+                "array.stripe",
+                "array.scheduler",
+                "array.write_cache",
+                "array.disk_watts",
+            ],
+        ),
+        (WITH_POOL, &["array.fast", "array.write_back"]),
+        (CACHES, &["array.clean_ahead"]),
+        (
+            CODED,
+            &[
+                "array.clones",
+                "array.delta_ram",
+                "array.virtual_blocks",
+                "array.log",
+                "array.scan_every",
+                "array.scan_blocks",
+                "array.positions",
+                "array.delta_limit",
+                "array.flush_blocks",
+                "array.too_big",
+                "array.similarity",
+                "array.compression",
+                "array.halve_heatmap",
+                "array.unpack_all",
+                "array.ordered",
+                "array.algorithm",
+                "array.encode_time",
+                "array.decode_time",
+                "array.signature_time",
+            ],
+        ),
+        (HASHED, &["array.fingerprint_time"]),
+    ];
+    let conditions = keys.map(|(kinds, keys)| {
+        let needs: Vec<Value> = kinds.iter().map(|kind| json!(kind)).collect();
+        let condition = move |&key: &&'static str| Condition {
+            key,
+            control: "array.kind",
+            needs: needs.clone(),
+            reason: "",
+            strict: false,
+        };
+        keys.iter().map(condition).collect::<Vec<_>>()
+    });
+    conditions.into_iter().flatten()
 }
 
 /// Whether `key` is used, given the other values: what is not is not printed.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
 
+use super::array::ArrayConfig;
 use super::retention::Retention;
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
@@ -34,6 +35,8 @@ pub struct SystemConfig {
     pub history: HistoryConfig,
     /// The sorting write queue. Its other values are the defaults when it is not enabled.
     pub queue: QueueConfig,
+    /// An array of which the device is a part: the rest of the system is that of its SSD.
+    pub array: ArrayConfig,
 }
 
 /// Deduplication.
