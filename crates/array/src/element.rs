@@ -93,6 +93,18 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// What was asked since traffic that was counted earlier.
+    #[must_use]
+    pub fn since(&self, earlier: &Traffic) -> Traffic {
+        Traffic {
+            reads: self.reads - earlier.reads,
+            read_bytes: self.read_bytes - earlier.read_bytes,
+            writes: self.writes - earlier.writes,
+            written_bytes: self.written_bytes - earlier.written_bytes,
+            syncs: self.syncs - earlier.syncs,
+        }
+    }
+
     /// Counts an operation.
     pub fn add(&mut self, operation: &DeviceOperation) {
         match operation.kind {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use flashlore_array::ArrayError;
 use flashlore_characterize::CharacterizeError;
 use flashlore_papers::PaperError;
 use flashlore_sim::config::ConfigError;
@@ -125,8 +126,16 @@ impl CliError {
                 | RunError::AllWarmup { .. }
                 | RunError::OutOfBand { .. }
                 | RunError::MapOfParities { .. }
+                | RunError::Array(ArrayError::Shape(_))
+                | RunError::Disks(_)
+                | RunError::SmallSsd { .. }
+                | RunError::ThinkTime { .. }
                 | RunError::CountsApart { .. } => 2,
                 RunError::Trace(_)
+                | RunError::Array(_)
+                | RunError::OfArray { .. }
+                | RunError::Timed(_)
+                | RunError::WrongContent { .. }
                 | RunError::Log { .. }
                 | RunError::Prepare { .. }
                 | RunError::Recovery { .. }

@@ -20,6 +20,8 @@ pub struct Input {
     requests: Requests,
     /// The bytes of its pages; none where nobody asked for them.
     bytes: Option<Bytes>,
+    /// Pages of each virtual machine, if it has several.
+    machine_pages: Option<u32>,
 }
 
 enum Requests {
@@ -66,6 +68,17 @@ fn open_profile(spec: &str, read: &ReadOptions) -> Result<TraceReader, CliError>
     }
 }
 
+/// Pages of each virtual machine of a profile that has several. Where holes are closed their images do not lie
+/// beside each other any more.
+fn machine_pages(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Option<u32>, CliError> {
+    let spec = match paths {
+        [path] if !options.compact => profile(path),
+        _ => None,
+    };
+    let Some(spec) = spec else { return Ok(None) };
+    Ok(Source::parse(spec)?.image_pages())
+}
+
 /// Whether two paths name one file that exists.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
@@ -87,6 +100,7 @@ impl Input {
         Ok(Self {
             requests: Requests::load(paths, options)?,
             bytes: needs_bytes.then(|| Bytes::of(paths, options)).transpose()?,
+            machine_pages: machine_pages(paths, options)?,
         })
     }
 
@@ -99,6 +113,7 @@ impl Input {
         Ok(Self {
             requests: Requests::Memory(workload),
             bytes: None,
+            machine_pages: None,
         })
     }
 
@@ -121,6 +136,11 @@ impl Input {
                 Ok(Box::new(NativeSource::open(path, &summary.options)?))
             }
         }
+    }
+
+    /// Pages of each virtual machine whose image it is laid out on, if there are several.
+    pub fn machine_pages(&self) -> Option<u32> {
+        self.machine_pages
     }
 
     /// The bytes of its pages, if they were asked for and are known.

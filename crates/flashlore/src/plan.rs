@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use flashlore_sim::config::{
-    DeviceConfig, HostConfig, Loaded, RunConfig, Settings, SystemConfig, auto_device, load_device,
-    load_host, load_system,
+    DeviceConfig, HostConfig, Loaded, RunConfig, Settings, SystemConfig, load_device, load_host,
+    load_system,
 };
 use flashlore_trace::Summary;
 
@@ -119,32 +119,33 @@ impl Plan {
         self.columns.iter().any(|c| c.system.needs_ratios())
     }
 
-    /// Whether a device is sized from the trace, so that holes in the address space must go.
+    /// Whether a device is sized from the trace and holds all of it, so that holes in the address space must go.
     pub fn has_template(&self) -> bool {
-        self.columns.iter().any(|c| c.device.auto.is_some())
+        let holds_all = |c: &Column| c.device.auto.is_some() && !c.system.array.is_some();
+        self.columns.iter().any(holds_all)
     }
 
-    /// The configurations for a workload: for each system, for each seed.
+    /// The configurations for a workload, whose machines have `machine_pages` each if it has several: for each
+    /// system, for each seed.
     ///
     /// # Errors
     /// A template that cannot be made large enough.
-    pub fn configurations(&self, summary: &Summary) -> Result<Vec<RunConfig>, CliError> {
+    pub fn configurations(
+        &self,
+        summary: &Summary,
+        machine_pages: Option<u32>,
+    ) -> Result<Vec<RunConfig>, CliError> {
         let mut configurations = Vec::new();
         for column in &self.columns {
-            let device = match column.device.auto {
-                Some(_) => auto_device(&column.device, summary.footprint_units)?,
-                None => column.device.clone(),
+            let mut config = RunConfig {
+                device: column.device.clone(),
+                system: column.system.clone(),
+                host: self.host.clone(),
             };
+            config.fit(summary.footprint_units, summary.lpn_count, machine_pages)?;
             for number in 0..self.seeds {
-                let seed = self.host.seed + number;
-                configurations.push(RunConfig {
-                    device: device.clone(),
-                    system: column.system.clone(),
-                    host: HostConfig {
-                        seed,
-                        ..self.host.clone()
-                    },
-                });
+                config.host.seed = self.host.seed + number;
+                configurations.push(config.clone());
             }
         }
         Ok(configurations)

@@ -65,7 +65,7 @@ impl Job<'_> {
             && let Some(why) = self.input.why_no_pages()
         {
             return Err(CliError::Usage(format!(
-                "{} on system {}: codec.ratio = \"codec\" encodes the bytes of pages, and {why}",
+                "{} on system {}, which needs the bytes of pages: {why}",
                 self.input.name(),
                 self.config.system.name
             )));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use flashlore_sim::config::{RunConfig, auto_device, config_hash};
+use flashlore_sim::config::{RunConfig, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
 use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
 use flashlore_trace::{
@@ -123,6 +123,16 @@ impl Group {
         Ok(found)
     }
 
+    /// Pages of each virtual machine of the profile, if it has several.
+    fn machine_pages(&self) -> Result<Option<u32>, PaperError> {
+        match &self.workload.requests {
+            Requests::Profile(name) => {
+                Ok(Source::new(name, options(&self.workload, self.seed))?.image_pages())
+            }
+            Requests::Capture(_) | Requests::Given(_) => Ok(None),
+        }
+    }
+
     fn capture(&self, name: &str) -> Result<Capture, PaperError> {
         match &self.captures {
             Some(directory) => Ok(Capture::of(directory, name)),
@@ -171,7 +181,7 @@ impl Group {
     ) -> Result<(), PaperError> {
         // A device that is sized from the workload has no room for holes.
         let content = WorkloadOptions {
-            compact: self.any(|config| config.device.auto.is_some())?,
+            compact: self.any(|c| c.device.auto.is_some() && !c.system.array.is_some())?,
             ..content.clone()
         };
         let mut made = flashlore_trace::Workload::from_readers(readers, &content)?;
@@ -194,9 +204,12 @@ impl Group {
         found: &mut Found,
     ) -> Result<(), PaperError> {
         let mut config = config.clone();
-        if config.device.auto.is_some() {
-            config.device = auto_device(&config.device, made.summary().footprint_units)?;
-        }
+        let summary = made.summary();
+        let machine_pages = match summary.options.compact {
+            true => None,
+            false => self.machine_pages()?,
+        };
+        config.fit(summary.footprint_units, summary.lpn_count, machine_pages)?;
         let history = config.system.history.enabled;
         let run = RunOptions {
             measure: MeasureOptions::default(),

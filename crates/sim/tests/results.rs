@@ -7,7 +7,7 @@ use flashlore_sim::config::{
     RunConfig, Settings, config_hash, load_device, load_host, load_system,
 };
 use flashlore_sim::results::{
-    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
+    Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
     LatencyByKind, MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile, RunOutput,
     RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table, differences,
     write_directory,
@@ -42,6 +42,7 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
     let mut timeline = Timeline::new(1_000_000_000);
     timeline.at(1_500_000_000).requests += 101;
     let result = RunResult {
+        array: Array::default(),
         system: system.to_string(),
         device: device.to_string(),
         trace: "mail".to_string(),

@@ -14,7 +14,7 @@ use crate::fit::Fit;
 use crate::generate::SynthOptions;
 use crate::presets::load;
 use crate::profile::profile_hash;
-use crate::similarity::{Recipes, recipes};
+use crate::similarity::{Recipes, image_pages, recipes};
 
 /// What the name of a profile begins with wherever a trace or a content model may stand.
 pub const PREFIX: &str = "profile:";
@@ -96,6 +96,12 @@ impl Source {
     /// `[similarity]`. Makes the whole workload once.
     pub fn recipes(&self) -> Option<Recipes> {
         recipes(self.definition.profile()?, &self.options)
+    }
+
+    /// Pages of each virtual machine whose image the records touch; absent when the profile has no
+    /// `similarity.images`.
+    pub fn image_pages(&self) -> Option<u32> {
+        image_pages(self.definition.profile()?, &self.options)
     }
 
     /// The records, which are made while they are read.

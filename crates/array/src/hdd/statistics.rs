@@ -14,6 +14,16 @@ macro_rules! statistics {
             $($(#[$doc])* pub $field: $type,)*
         }
 
+        impl Statistics {
+            /// What was done since statistics that were taken earlier.
+            #[must_use]
+            pub fn since(&self, earlier: &Statistics) -> Statistics {
+                Statistics {
+                    $($field: self.$field - earlier.$field,)*
+                }
+            }
+        }
+
         impl AddAssign for Statistics {
             fn add_assign(&mut self, other: Self) {
                 $(self.$field += other.$field;)*

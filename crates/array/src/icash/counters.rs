@@ -1,80 +1,100 @@
 //! What I-CASH did, in numbers.
 
-/// Counts since the element was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+macro_rules! counters {
+    ($($(#[$doc:meta])* $field:ident,)*) => {
+        /// Counts since the element was opened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Counters {
+            $($(#[$doc])* pub $field: u64,)*
+        }
+
+        impl Counters {
+            /// What was counted since counts that were taken earlier.
+            #[must_use]
+            pub fn since(&self, earlier: &Counters) -> Counters {
+                Counters {
+                    $($field: self.$field - earlier.$field,)*
+                }
+            }
+        }
+    };
+}
+
+counters! {
     /// Accesses to a block that was an independent in RAM.
-    pub hits_independent: u64,
+    hits_independent,
     /// Accesses to an associate in RAM.
-    pub hits_associate: u64,
+    hits_associate,
     /// Accesses to a reference in RAM.
-    pub hits_reference: u64,
+    hits_reference,
     /// Accesses to blocks without a virtual block.
-    pub misses: u64,
+    misses,
     /// Contents stored as differences from a reference.
-    pub deltas: u64,
+    deltas,
     /// Bytes of them.
-    pub delta_bytes: u64,
+    delta_bytes,
     /// Contents of references stored as differences from their own frozen content.
-    pub own_deltas: u64,
+    own_deltas,
     /// Contents compressed by themselves.
-    pub alone: u64,
+    alone,
+    /// Bytes of them.
+    alone_bytes,
     /// Writes that had a reference and no short difference from it.
-    pub too_big: u64,
+    too_big,
     /// Of these, writes to a reference: it keeps its frozen content and loses its address.
-    pub detached: u64,
+    detached,
     /// Contents written whole to the fast medium.
-    pub slot_writes: u64,
+    slot_writes,
     /// Contents kept whole for the log.
-    pub whole: u64,
+    whole,
     /// Contents copied to the fast medium because they were read from the slow one.
-    pub fills: u64,
+    fills,
     /// Differences unpacked because another one of their log block was read.
-    pub unpacked: u64,
+    unpacked,
     /// Blocks that became associates of a block with the same address in another machine.
-    pub same_address: u64,
+    same_address,
     /// Scans.
-    pub scans: u64,
+    scans,
     /// References a scan chose that found an associate.
-    pub scan_references: u64,
+    scan_references,
     /// Associates a scan made.
-    pub scan_associates: u64,
+    scan_associates,
     /// References that lost their last associate.
-    pub demotions: u64,
+    demotions,
     /// Virtual blocks replaced (replacement 1).
-    pub virtual_replaced: u64,
+    virtual_replaced,
     /// Data blocks replaced (replacement 2).
-    pub data_replaced: u64,
+    data_replaced,
     /// References whose associates were all written home so that their data block could be replaced.
-    pub references_released: u64,
+    references_released,
     /// Differences replaced with their virtual block (replacement 3).
-    pub deltas_replaced: u64,
+    deltas_replaced,
     /// Differences of references that left RAM because there was no other.
-    pub own_deltas_dropped: u64,
+    own_deltas_dropped,
     /// Blocks written home.
-    pub written_home: u64,
+    written_home,
     /// Groups of the log.
-    pub groups: u64,
+    groups,
     /// Of these, groups because enough was not durable.
-    pub own_flushes: u64,
+    own_flushes,
     /// Records in them.
-    pub records: u64,
+    records,
     /// Of these, differences and compressed contents.
-    pub encoded_records: u64,
+    encoded_records,
     /// Blocks of the log they took.
-    pub log_blocks: u64,
+    log_blocks,
     /// Checkpoints.
-    pub checkpoints: u64,
+    checkpoints,
     /// Segments of the log that were cleaned.
-    pub cleaned: u64,
+    cleaned,
     /// Records that cleaning moved to the head of the log.
-    pub moved: u64,
+    moved,
     /// Blocks that cleaning wrote home.
-    pub cleaned_home: u64,
+    cleaned_home,
     /// Batches of ordered write-back.
-    pub batches: u64,
+    batches,
     /// Work in the background that failed. What it was for is tried again.
-    pub background_failures: u64,
+    background_failures,
 }
 
 /// How many virtual blocks are in each state.

@@ -84,6 +84,11 @@ impl ICash {
         &self.shape
     }
 
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// What it did since it was opened.
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -211,7 +211,10 @@ impl ICash {
                 self.counters.deltas += 1;
                 self.counters.delta_bytes += bytes.len() as u64;
             }
-            Some((Form::Alone, _)) => self.counters.alone += 1,
+            Some((Form::Alone, bytes)) => {
+                self.counters.alone += 1;
+                self.counters.alone_bytes += bytes.len() as u64;
+            }
             _ => {}
         }
     }

@@ -113,6 +113,11 @@ impl<F: Device, S: Device> Engine<F, S> {
         (&self.fast, &self.slow)
     }
 
+    /// The devices. Nothing may be submitted to them.
+    pub fn devices_mut(&mut self) -> (&mut F, &mut S) {
+        (&mut self.fast, &mut self.slow)
+    }
+
     /// How long the processor has worked or is going to with what it has taken on.
     pub fn processor_busy(&self) -> Time {
         self.processor_busy

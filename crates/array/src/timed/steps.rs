@@ -69,11 +69,7 @@ impl Listener {
 
 impl Observer for Listener {
     fn device(&mut self, operation: DeviceOperation) {
-        let mut steps = self.steps();
-        match steps.last_mut() {
-            Some(Step::Device(last)) if goes_on(last, &operation) => last.bytes += operation.bytes,
-            _ => steps.push(Step::Device(operation)),
-        }
+        push(&mut self.steps(), Step::Device(operation));
     }
 
     fn work(&mut self, work: Work, _bytes: usize) {
@@ -82,6 +78,16 @@ impl Observer for Listener {
 
     fn begin_background(&mut self) {
         self.steps().push(Step::Background);
+    }
+}
+
+/// Appends a step; a read or write that goes on where the last step ended becomes one operation with it.
+pub fn push(steps: &mut Vec<Step>, step: Step) {
+    match (steps.last_mut(), step) {
+        (Some(Step::Device(last)), Step::Device(next)) if goes_on(last, &next) => {
+            last.bytes += next.bytes;
+        }
+        _ => steps.push(step),
     }
 }
 

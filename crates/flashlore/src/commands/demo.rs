@@ -41,7 +41,7 @@ pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
     drop(reading);
     let mut jobs = Vec::new();
     for input in &inputs {
-        for config in plan.configurations(input.summary())? {
+        for config in plan.configurations(input.summary(), input.machine_pages())? {
             jobs.push(Job { input, config });
         }
     }

@@ -92,7 +92,7 @@ fn replay(
     drop(reading);
     let mut jobs = Vec::new();
     for input in &inputs {
-        for config in plan.configurations(input.summary())? {
+        for config in plan.configurations(input.summary(), input.machine_pages())? {
             jobs.push(Job { input, config });
         }
     }

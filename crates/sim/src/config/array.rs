@@ -6,12 +6,16 @@
 use flashlore_array::hdd::{Scheduler, drives};
 use flashlore_array::icash::parameters::DELTA_LIMIT;
 use flashlore_array::icash::{Compression, Options, Similarity, TooBig};
+use flashlore_array::timed::Costs;
 use flashlore_delta::Codec;
 use flashlore_units::{Count, Entries, Nanos, Share};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Fault, check_durations};
 use super::system::Algorithm;
+
+/// Blocks of the fast medium of I-CASH before its data blocks.
+const SUPERBLOCKS: u64 = 2;
 
 /// An array around the device. Its other values are the defaults when there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,11 +154,6 @@ impl From<Order> for Scheduler {
 }
 
 impl ArrayKind {
-    /// Whether its SSD holds less than the data set.
-    pub fn has_pool(self) -> bool {
-        matches!(self, Self::ICash | Self::LruCache | Self::DedupCache)
-    }
-
     /// Whether it has disks.
     pub fn has_disks(self) -> bool {
         !matches!(self, Self::None | Self::PureSsd)
@@ -175,6 +174,21 @@ impl ArrayConfig {
     /// Data blocks of the SSD for a data set of so many pages.
     pub fn slots(&self, data_set: u64) -> u32 {
         share_of(self.fast, data_set, 64)
+    }
+
+    /// Pages of 4 KiB that the SSD needs for a data set of so many pages below `pages`.
+    pub fn ssd_units(&self, data_set: u64, pages: u64) -> u64 {
+        match self.kind {
+            ArrayKind::None | ArrayKind::Raid0 => 1,
+            // The last machine may have more pages than the trace touches.
+            ArrayKind::PureSsd => match self.machine_pages {
+                Entries::Limited(machine) if machine > 0 => pages.next_multiple_of(machine),
+                Entries::Limited(_) | Entries::Unlimited => pages,
+            },
+            ArrayKind::ICash | ArrayKind::LruCache | ArrayKind::DedupCache => {
+                u64::from(self.slots(data_set)) + SUPERBLOCKS
+            }
+        }
     }
 
     /// The options of I-CASH for a data set of so many pages, of which the machines have `blocks`.
@@ -216,6 +230,16 @@ impl ArrayConfig {
                 Algorithm::Lz4 => Codec::Lz4,
             },
             ..Options::new(virtual_blocks, segments)
+        }
+    }
+
+    /// What the processor's work takes.
+    pub fn costs(&self) -> Costs {
+        Costs {
+            encode: self.encode_time.0,
+            decode: self.decode_time.0,
+            signature: self.signature_time.0,
+            fingerprint: self.fingerprint_time.0,
         }
     }
 

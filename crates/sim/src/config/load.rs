@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::apply::{Tree, merge, nest};
 use super::device::{BufferPolicy, CacheKey, DeviceConfig};
 use super::error::ConfigError;
+use super::geometry::auto_device;
 use super::host::HostConfig;
 use super::layer::Origin;
 use super::presets::Kind;
@@ -56,6 +57,33 @@ impl RunConfig {
         self.check_buffer().map_err(unplaced(Kind::System))?;
         self.check_read_cache().map_err(unplaced(Kind::Device))?;
         self.device.shape().map(|_| ())
+    }
+
+    /// Gives a device that is a template its size, and an array its machines: for a workload that touches `footprint`
+    /// distinct pages below `pages`, and whose machines have `machine_pages` each if it has several.
+    ///
+    /// # Errors
+    /// A template that cannot be made large enough.
+    pub fn fit(
+        &mut self,
+        footprint: u64,
+        pages: u64,
+        machine_pages: Option<u32>,
+    ) -> Result<(), ConfigError> {
+        let array = &mut self.system.array;
+        if array.is_some() && array.machine_pages == Entries::Limited(0) {
+            array.machine_pages = machine_pages.map_or(Entries::Unlimited, |pages| {
+                Entries::Limited(pages.into())
+            });
+        }
+        if self.device.auto.is_some() {
+            let units = match array.is_some() {
+                true => array.ssd_units(footprint, pages),
+                false => footprint,
+            };
+            self.device = auto_device(&self.device, units)?;
+        }
+        Ok(())
     }
 
     /// Only deduplication knows values.
@@ -304,6 +332,10 @@ impl Checked for SystemConfig {
         check_queue(self)?;
         check_encoding(self)?;
         self.array.check()?;
+        if self.array.is_some() && (self.encodes_bytes() || self.needs_ratios()) {
+            let message = "expected \"drawn\": what the SSD of an array is written are no pages of the trace";
+            return Err(Fault::new("codec.ratio", message));
+        }
         let off = &dedup.switch_off;
         let counts = [
             ("dedup.switch_off.window", off.window.0),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
 
-use super::array::ArrayConfig;
+use super::array::{ArrayConfig, ArrayKind};
 use super::retention::Retention;
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
@@ -306,8 +306,13 @@ impl SystemConfig {
         self.history.enabled && self.history.form == Form::Parities
     }
 
-    /// Whether it encodes the bytes of pages.
+    /// Whether the bytes of pages have to be known.
     pub fn needs_bytes(&self) -> bool {
+        self.array.kind == ArrayKind::ICash || self.encodes_bytes()
+    }
+
+    /// Whether its translation layer encodes the bytes of pages.
+    pub fn encodes_bytes(&self) -> bool {
         let encodes = self.encodes() || self.keeps_parities();
         encodes && self.codec.ratio == RatioFrom::Codec
     }

@@ -89,16 +89,58 @@ pub enum RunError {
     },
     /// The system encodes bytes that nobody knows.
     #[error(
-        "system {system} encodes the bytes of pages (codec.ratio = \"codec\"), and those of the trace \
-         are not known; use a trace with a file of pages, or codec.ratio = \"drawn\""
+        "system {system} needs the bytes of pages, and those of the trace are not known; use a profile with \
+         [similarity], a trace with a file of pages, or, if it encodes them, codec.ratio = \"drawn\""
     )]
     NoBytes {
         /// The system.
         system: String,
     },
+    /// The array cannot be made, or an operation on it fails.
+    #[error("array: {0}")]
+    Array(#[from] flashlore_array::ArrayError),
+    /// Its devices cannot take what it asks.
+    #[error("array: {0}")]
+    Timed(#[from] flashlore_array::timed::TimedError),
+    /// Its disks cannot be made.
+    #[error("array.drive: {0}")]
+    Disks(String),
+    /// Its SSD is too small.
+    #[error(
+        "device {device} exports {has} bytes, but the array's SSD holds {needed}; use a larger device, or \
+         `--device auto`"
+    )]
+    SmallSsd {
+        /// The device.
+        device: String,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes there are.
+        has: u64,
+    },
+    /// A host that pauses is not modelled with an array.
+    #[error("system {system} is an array, of which requests follow each other; expected host.think_time = 0")]
+    ThinkTime {
+        /// The system.
+        system: String,
+    },
+    /// A request of a run of an array fails.
+    #[error("request {request}: {source}")]
+    OfArray {
+        /// Number of the request in the trace, from 1.
+        request: u64,
+        /// Why.
+        source: Box<RunError>,
+    },
+    /// An array returned what nobody wrote: a fault of Flashlore.
+    #[error("page {lpn} does not hold what was written; this is a fault of Flashlore, please report it")]
+    WrongContent {
+        /// The page.
+        lpn: u32,
+    },
     /// Some of what is written has no content, and so no bytes.
     #[error(
-        "system {system} encodes the bytes of pages (codec.ratio = \"codec\"), and the trace has no \
+        "system {system} needs the content of pages, and the trace has no \
          content for {missing} of {writes} page writes"
     )]
     WritesWithoutContent {
@@ -111,7 +153,7 @@ pub enum RunError {
     },
     /// The bytes of some values are not in the file of pages.
     #[error(
-        "system {system} encodes the bytes of pages (codec.ratio = \"codec\"), and those of value \
+        "system {system} needs the bytes of pages, and those of value \
          {value} are not known: the values of units that are written in part are in no file of pages; \
          expected requests of whole 4 KiB"
     )]

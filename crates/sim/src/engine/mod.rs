@@ -2,6 +2,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | `array` | runs of an array of an SSD and disks |
 //! | [`build`] | from a configuration to a device of the core |
 //! | [`devices`] | which device a configuration asks for |
 //! | [`system`] | what the host model asks of a device, and which devices answer |
@@ -20,6 +21,7 @@
 //! | [`trap`] | the system that keeps old versions as parities |
 //! | [`error`] | what can go wrong |
 
+mod array;
 pub mod build;
 pub mod devices;
 pub mod driver;

@@ -15,7 +15,7 @@ use super::measure::Measured;
 use super::system::{EncodingTotals, HistoryTotals, System};
 use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
-    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
+    Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
     Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunResult,
     RunSpeed, Similar, TraceFile, Utilization,
 };
@@ -182,6 +182,7 @@ pub fn report<S: System>(
         compress: system
             .delta()
             .map_or(Compress::default(), |totals| compress_of(&totals)),
+        array: Array::default(),
         response_us: ResponseByKind::of(&measured.response),
         service_us: ResponseByKind::of(&measured.service),
         erases: EraseSpread::of(erases.map(|(now, &before)| u64::from(now.erases - before))),

@@ -7,6 +7,7 @@ use std::time::Instant;
 use flashlore_ftl::FtlError;
 use flashlore_trace::{PageSource, RequestBlock, RequestSource, Summary};
 
+use super::array;
 use super::build;
 use super::devices::{UseDevice, with_device};
 use super::driver::{DriveError, Driver, Host};
@@ -52,6 +53,9 @@ pub fn simulate(
     source: &mut dyn RequestSource,
     options: RunOptions<'_>,
 ) -> Result<RunOutput, RunError> {
+    if config.system.array.is_some() {
+        return array::simulate(config, source, options);
+    }
     check(config, source.summary(), options.pages)?;
     let pages = options.pages;
     let replay = Replay {
@@ -71,6 +75,9 @@ pub fn check(
     summary: &Summary,
     pages: Option<&dyn PageSource>,
 ) -> Result<(), RunError> {
+    if config.system.array.is_some() {
+        return array::check(config, summary, pages.is_some());
+    }
     config.check()?;
     let device = &config.device;
     let exported = device.shape()?.exported_units;
@@ -81,13 +88,7 @@ pub fn check(
             last: summary.lpn_count - 1,
         });
     }
-    let (total, warmup) = lengths(config, summary);
-    if warmup == total {
-        return Err(RunError::AllWarmup {
-            share: config.host.warmup,
-            requests: total,
-        });
-    }
+    check_warmup(config, summary)?;
     let writes = summary.counts.writes.pages > 0;
     check_model_of_map(config)?;
     check_lengths(config, summary, pages)?;
@@ -100,6 +101,17 @@ pub fn check(
         });
     }
     check_out_of_band(config)
+}
+
+/// Refuses a warm-up that takes every request.
+pub(super) fn check_warmup(config: &RunConfig, summary: &Summary) -> Result<(), RunError> {
+    match lengths(config, summary) {
+        (total, warmup) if warmup == total => Err(RunError::AllWarmup {
+            share: config.host.warmup,
+            requests: total,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a device and a system that no requests could be sent to.
@@ -178,7 +190,7 @@ fn check_lengths(
 }
 
 /// How many requests are replayed, and how many of them warm up.
-fn lengths(config: &RunConfig, summary: &Summary) -> (u64, u64) {
+pub(super) fn lengths(config: &RunConfig, summary: &Summary) -> (u64, u64) {
     let total = summary.requests.min(config.host.limit.unwrap_or(u64::MAX));
     let warmup = (total as f64 * config.host.warmup.get()).round() as u64;
     (total, warmup)

@@ -1,6 +1,7 @@
 //! What a run reports: records with documented names, latencies, timelines, and the tables and
 //! files made of them.
 
+mod array;
 mod compare;
 mod equality;
 mod frame;
@@ -13,6 +14,7 @@ mod process;
 mod record;
 mod timeline;
 
+pub use array::Array;
 pub use compare::{TableStyle, compare_table};
 pub use equality::{Difference, differences};
 pub use frame::{Column, Frame, FrameError};

@@ -9,6 +9,7 @@ use flashlore_trace::workload::InputSummary;
 use flashlore_trace::{Format, WorkloadOptions};
 use serde::{Deserialize, Serialize};
 
+use super::array::Array;
 use super::latency::{LatencyByKind, LatencyStats};
 use crate::config::RunConfig;
 
@@ -61,6 +62,9 @@ pub struct RunResult {
     pub delta: Delta,
     /// Values compressed by themselves; zeros on a system without them.
     pub compress: Compress,
+    /// The array that the device is a part of; zeros on a system that is none. Host and responses are then those of
+    /// the array, all other figures those of its SSD.
+    pub array: Array,
     /// From arrival to completion, queueing included.
     pub response_us: ResponseByKind,
     /// From the start of service to completion.

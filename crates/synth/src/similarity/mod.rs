@@ -20,4 +20,4 @@ pub mod recipes;
 pub use materialise::materialise;
 pub use model::Similarity;
 pub use recipe::{Kind, Recipe, Relation};
-pub use recipes::{Recipes, recipes, write_pages};
+pub use recipes::{Recipes, image_pages, recipes, write_pages};

@@ -58,7 +58,7 @@ impl Recipes {
         Recipes {
             model: model.clone(),
             seed,
-            image_pages: pages.div_ceil(images).max(1),
+            image_pages: pages_of_image(images, pages),
             group_pages: group,
             families: 0,
             zero_exists: false,
@@ -232,6 +232,16 @@ pub fn recipes(profile: &Profile, options: &SynthOptions) -> Option<Recipes> {
     let mut batch = Batch::default();
     while generator.next_batch(&mut batch) {}
     generator.into_recipes()
+}
+
+fn pages_of_image(images: u32, pages: u32) -> u32 {
+    pages.div_ceil(images).max(1)
+}
+
+/// Pages of each image of a profile, if it has several.
+pub fn image_pages(profile: &Profile, options: &SynthOptions) -> Option<u32> {
+    let images = profile.similarity.as_ref()?.images.as_ref()?;
+    Some(pages_of_image(images.count, options.scaled(profile).pages as u32))
 }
 
 /// Writes the pages of all values as a file of pages; their number.

@@ -1,0 +1,199 @@
+//! What pages hold: the bytes of values, and the numbers of bytes on the SSD.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flashlore_array::element::{Device, Kind};
+use flashlore_array::timed::Step;
+use flashlore_delta::Page;
+use flashlore_medium::Medium;
+use flashlore_trace::PageSource;
+use rustc_hash::FxHashMap;
+
+use crate::config::UNIT_BYTES;
+use crate::engine::error::RunError;
+
+/// What a page holds, as a run knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Zeros: it was never written, or trimmed.
+    Nothing,
+    /// A value of the trace.
+    Value(u32),
+    /// Something that the trace does not tell. It is equal to nothing else.
+    Unknown,
+}
+
+/// The bytes of values.
+pub struct Contents<'a> {
+    system: &'a str,
+    pages: Option<&'a dyn PageSource>,
+    /// Whether made-up bytes will not do.
+    needs_bytes: bool,
+}
+
+impl<'a> Contents<'a> {
+    /// Those of the pages of a trace; made up for a system that does not need them where they are not known.
+    pub fn new(system: &'a str, pages: Option<&'a dyn PageSource>, needs_bytes: bool) -> Self {
+        Contents {
+            system,
+            pages,
+            needs_bytes,
+        }
+    }
+
+    /// Fills a page with what the page at `lpn` holds.
+    ///
+    /// # Errors
+    /// The bytes of the value are needed and not known.
+    pub fn fill(&self, lpn: u32, held: Held, page: &mut Page) -> Result<(), RunError> {
+        match held {
+            Held::Nothing => page.fill(0),
+            Held::Unknown => noise(0, lpn, page),
+            Held::Value(value) => match self.pages {
+                Some(pages) if pages.fill(value, page) => {}
+                _ if self.needs_bytes => {
+                    let system = self.system.to_owned();
+                    return Err(RunError::UnknownBytes { system, value });
+                }
+                _ => noise(1, value, page),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that nothing compresses and that are equal for equal numbers alone.
+fn noise(kind: u8, number: u32, page: &mut Page) {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[kind]);
+    hasher.update(&number.to_le_bytes());
+    hasher.finalize_xof().fill(page);
+}
+
+/// Numbers of the contents that were written to the SSD, for systems there that ask which are equal.
+///
+/// A write is heard when the element makes it and reaches the SSD later. Its numbers wait for it here, by mapping
+/// unit, in order.
+#[derive(Clone)]
+pub struct Numbers {
+    medium: Arc<dyn Medium>,
+    state: Rc<RefCell<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    of_content: FxHashMap<[u8; 16], u32>,
+    waiting: FxHashMap<u64, VecDeque<u32>>,
+}
+
+impl Numbers {
+    /// None so far, of writes to this medium.
+    pub fn new(medium: Arc<dyn Medium>) -> Self {
+        let state = Rc::default();
+        Numbers { medium, state }
+    }
+
+    /// The number of a content.
+    pub fn number(&self, page: &[u8]) -> u32 {
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&blake3::hash(page).as_bytes()[..16]);
+        let of_content = &mut self.state.borrow_mut().of_content;
+        let next = of_content.len() as u32;
+        *of_content.entry(digest).or_insert(next)
+    }
+
+    /// Numbers what was written by these steps, which the element has just made.
+    ///
+    /// # Errors
+    /// The medium cannot be read.
+    pub fn hear(&self, steps: &[Step]) -> Result<(), RunError> {
+        for step in steps {
+            let Step::Device(operation) = step else {
+                continue;
+            };
+            if (operation.device, operation.kind) != (Device::Fast, Kind::Write) {
+                continue;
+            }
+            let end = operation.offset + operation.bytes;
+            for unit in operation.offset / UNIT_BYTES..end.div_ceil(UNIT_BYTES) {
+                let mut page = [0; UNIT_BYTES as usize];
+                let read = self.medium.read(unit * UNIT_BYTES, &mut page);
+                read.map_err(|error| RunError::Array(error.into()))?;
+                let number = self.number(&page);
+                let waiting = &mut self.state.borrow_mut().waiting;
+                waiting.entry(unit).or_default().push_back(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of a write of so many units, which reaches the SSD now.
+    pub fn take(&self, unit: u64, units: u64, numbers: &mut Vec<u32>) {
+        numbers.clear();
+        let waiting = &mut self.state.borrow_mut().waiting;
+        for unit in unit..unit + units {
+            let number = waiting.get_mut(&unit).and_then(VecDeque::pop_front);
+            // Every write was heard before.
+            numbers.push(number.unwrap_or(0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashlore_array::element::DeviceOperation;
+    use flashlore_medium::MemoryMedium;
+
+    use super::*;
+
+    #[test]
+    fn made_up_bytes_are_equal_for_equal_values_alone() {
+        let contents = Contents::new("raid0", None, false);
+        let page = |lpn, held| {
+            let mut page = [0; 4096];
+            contents.fill(lpn, held, &mut page).unwrap();
+            page
+        };
+        assert!(page(1, Held::Value(7)) == page(2, Held::Value(7)));
+        assert!(page(1, Held::Value(7)) != page(1, Held::Value(8)));
+        assert!(page(7, Held::Unknown) != page(7, Held::Value(7)));
+        assert!(page(1, Held::Unknown) != page(2, Held::Unknown));
+        assert!(page(1, Held::Nothing) == [0; 4096]);
+        let needed = Contents::new("i-cash", None, true);
+        let refused = needed.fill(1, Held::Value(3), &mut [0; 4096]);
+        assert!(matches!(
+            refused,
+            Err(RunError::UnknownBytes { value: 3, .. })
+        ));
+    }
+
+    #[test]
+    fn numbers_wait_for_their_writes_in_order() {
+        let medium = Arc::new(MemoryMedium::new(8 * 4096));
+        let numbers = Numbers::new(medium.clone());
+        let write = |unit: u64, byte: u8| {
+            medium.write(unit * 4096, &[byte; 4096]).unwrap();
+            let operation = DeviceOperation {
+                device: Device::Fast,
+                kind: Kind::Write,
+                offset: unit * 4096,
+                bytes: 4096,
+            };
+            numbers.hear(&[Step::Device(operation)]).unwrap();
+        };
+        for (unit, byte) in [(2, 5), (3, 6), (2, 6), (2, 5)] {
+            write(unit, byte);
+        }
+        let take = |unit, units| {
+            let mut taken = Vec::new();
+            numbers.take(unit, units, &mut taken);
+            taken
+        };
+        assert_eq!(take(2, 2), [0, 1]);
+        assert_eq!(take(2, 1), [1]);
+        assert_eq!(take(2, 1), [0]);
+    }
+}

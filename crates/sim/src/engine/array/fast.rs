@@ -1,0 +1,85 @@
+//! A simulated SSD as the fast device of an array.
+
+use flashlore_array::element::{DeviceOperation, Kind};
+use flashlore_array::hdd::Completion;
+use flashlore_array::timed::{Device, TimedError};
+use flashlore_flash::Time;
+use flashlore_trace::Op;
+
+use super::contents::Numbers;
+use crate::config::UNIT_BYTES;
+use crate::engine::driver::Response;
+use crate::engine::ssd::{Ssd, SsdRequest};
+
+/// An SSD that takes operations of an element.
+pub struct FastDevice<'a> {
+    /// The SSD.
+    pub ssd: Ssd<'a>,
+    /// The numbers of what it is written, if its system asks for them.
+    numbers: Option<Numbers>,
+    taken: Vec<u32>,
+    heard: Vec<Response>,
+    /// Operations so far, syncs aside.
+    pub operations: u64,
+}
+
+impl<'a> FastDevice<'a> {
+    /// An SSD, with the numbers of what it is going to be written if its system asks for them.
+    pub fn new(ssd: Ssd<'a>, numbers: Option<Numbers>) -> Self {
+        FastDevice {
+            ssd,
+            numbers,
+            taken: Vec::new(),
+            heard: Vec::new(),
+            operations: 0,
+        }
+    }
+}
+
+impl Device for FastDevice<'_> {
+    fn submit(
+        &mut self,
+        time: Time,
+        id: u64,
+        operation: &DeviceOperation,
+    ) -> Result<(), TimedError> {
+        let &DeviceOperation { offset, bytes, .. } = operation;
+        let refused = |error: crate::engine::SsdError| {
+            TimedError::Refused(format!("the SSD of the array: {error}"))
+        };
+        let op = match operation.kind {
+            Kind::Read => Op::Read,
+            Kind::Write => Op::Write,
+            Kind::Sync => Op::Flush,
+        };
+        let mut request = SsdRequest::of_bytes(op, offset, bytes).map_err(refused)?;
+        if op != Op::Flush {
+            self.operations += 1;
+        }
+        if let (Op::Write, Some(numbers)) = (op, &self.numbers) {
+            numbers.take(
+                offset / UNIT_BYTES,
+                u64::from(request.units),
+                &mut self.taken,
+            );
+            request = request.with_values(&self.taken);
+        }
+        self.ssd.submit(time, id, request).map_err(refused)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.ssd.next_event()
+    }
+
+    fn advance(&mut self, until: Time, done: &mut Vec<Completion>) -> Result<(), TimedError> {
+        self.heard.clear();
+        let advanced = self.ssd.advance(until, &mut self.heard);
+        advanced.map_err(|error| TimedError::Refused(format!("the SSD of the array: {error}")))?;
+        done.extend(
+            self.heard
+                .iter()
+                .map(|&Response { id, at }| Completion { id, at }),
+        );
+        Ok(())
+    }
+}
