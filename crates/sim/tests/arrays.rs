@@ -171,7 +171,11 @@ fn what_is_counted_adds_up_on_every_array() {
     let mut made = made("sysbench,scale=0.02");
     let whole = made.workload.summary().counts;
     for system in ARRAYS {
-        let found = run(&mut made, system, &["host.mode=closed", "host.queue_depth=16"]);
+        let found = run(
+            &mut made,
+            system,
+            &["host.mode=closed", "host.queue_depth=16"],
+        );
         let array = &found.array;
         assert_eq!(found.host.read_pages, whole.reads.pages, "{system}");
         assert_eq!(found.host.write_pages, whole.writes.pages, "{system}");
@@ -197,7 +201,10 @@ fn what_is_counted_adds_up_on_every_array() {
         };
         assert!((array.hdd_energy_j - joules).abs() <= 1e-9 * joules);
         if system.starts_with("i-cash") {
-            assert_eq!(array.hits + array.misses, whole.reads.pages + whole.writes.pages);
+            assert_eq!(
+                array.hits + array.misses,
+                whole.reads.pages + whole.writes.pages
+            );
             assert!(array.scans > 0);
         }
         assert_eq!(array.associates > 0, system == "i-cash", "{system}");
@@ -237,7 +244,11 @@ fn images_of_several_machines_are_stored_as_differences() {
     assert!(made.machine_pages.is_some());
     let peak = |found: &RunResult| (found.array.associates, found.array.same_address);
     let clones = run(&mut made, "i-cash", &DEEP);
-    let apart = run(&mut made, "i-cash", &[&DEEP[..], &["array.clones=false"]].concat());
+    let apart = run(
+        &mut made,
+        "i-cash",
+        &[&DEEP[..], &["array.clones=false"]].concat(),
+    );
     let one = [&DEEP[..], &["array.machine_pages=unlimited"]].concat();
     let one = run(&mut made, "i-cash", &one);
     assert!(peak(&clones).0 > 0);

@@ -182,7 +182,9 @@ const ROWS: &[Row] = &[
     cost("  operations of the disks", Unit::Count, |run| {
         array(run).map(|array| array.hdd_ops as f64)
     }),
-    fact("  host pages for each", Unit::Ratio, |run| array(run)?.ios_per_hdd_op),
+    fact("  host pages for each", Unit::Ratio, |run| {
+        array(run)?.ios_per_hdd_op
+    }),
     fact("references", Unit::Count, |run| {
         coded(run).map(|array| array.references as f64)
     }),
@@ -208,7 +210,11 @@ const ROWS: &[Row] = &[
 
 /// The array of a run, if it has one.
 fn array(run: &RunResult) -> Option<&Array> {
-    run.configuration.system.array.is_some().then_some(&run.array)
+    run.configuration
+        .system
+        .array
+        .is_some()
+        .then_some(&run.array)
 }
 
 /// The array of a run, if it encodes.
