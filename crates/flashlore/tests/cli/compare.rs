@@ -23,7 +23,9 @@ const NAMES: &str = "system device trace seed config_hash host.requests host.rea
     erases.mean erases.max erases.std utilization.die energy_uj run.wall_s run.requests_per_s \
     run.simulated_s run.peak_rss_bytes workload.compact workload.content workload.read.lenient \
     delta.candidates delta.bypassed delta.encoded delta.mean_rc delta.similar.asked delta.similar.found delta.similar.taken delta.similar.mean_rc delta.reads delta.double_reads delta.merges.read_hot delta.merges.write_cold delta.merges.gc delta.merges.room delta.merges.shared delta.log_pages delta.repacked \
-    delta.values_end delta.packs_end delta.pinned_bytes compress.encoded compress.mean_ratio history.entries history.window_s history.historical_units history.copied_live history.copied_historical history.recorded history.dropped history.paper_bytes history.capacity_bytes history.estimated_window_s history.kept_instants_s history.table_programs history.tables_end history.longest_return.pages history.longest_return.reads history.longest_return.decodes history.longest_return.programs history.encoded history.raw history.mean_rc gc.log_victims";
+    delta.values_end delta.packs_end delta.pinned_bytes compress.encoded compress.mean_ratio history.entries history.window_s history.historical_units history.copied_live history.copied_historical history.recorded history.dropped history.paper_bytes history.capacity_bytes history.estimated_window_s history.kept_instants_s history.table_programs history.tables_end history.longest_return.pages history.longest_return.reads history.longest_return.decodes history.longest_return.programs history.encoded history.raw history.mean_rc gc.log_victims \
+    array.references array.associates array.independents array.hdd_ops array.ios_per_hdd_op array.ssd_writes \
+    array.delta_ram_peak array.mean_delta_bytes array.too_big array.ssd_energy_j array.hdd_energy_j array.verified";
 
 #[test]
 fn json_has_the_promised_names() {
@@ -394,9 +396,57 @@ fn every_preset_takes_a_trace_of_one_write() {
         "t.fiu",
         "0 1 p 0 8 W 8 1 00000000000000000000000000000007\n",
     );
-    let names: Vec<&str> = system_presets().iter().map(|preset| preset.name).collect();
+    let names = system_presets().iter().map(|preset| preset.name);
+    let (with_bytes, names): (Vec<&str>, Vec<&str>) =
+        names.partition(|name| ["i-cash", "i-cash-compression"].contains(name));
+    for name in with_bytes {
+        place.run(&["simulate", "t.fiu", "--system", name]).fails(2);
+    }
     let results = place.run(&["compare", "t.fiu", "--json", "--systems", &names.join(",")]);
     for run in results.json()["runs"].as_array().unwrap() {
         assert_eq!(run["host"]["write_pages"], 1, "{}", run["system"]);
     }
+}
+
+#[test]
+fn arrays_stand_beside_other_systems() {
+    let place = Place::new();
+    let systems = "plain,pure-ssd,raid0,lru-cache,dedup-cache,i-cash,i-cash-compression";
+    let common = ["--device", "ca-ssd-4g", "--set", "host.mode=closed"];
+    let args = |rest: &[&'static str]| {
+        let compare = ["compare", "profile:sysbench,scale=0.02", "--systems"];
+        [&compare[..], &[systems], &common, rest].concat()
+    };
+    let results = place.run(&args(&["--json"])).json();
+    let runs = results["runs"].as_array().unwrap();
+    let count = |at: usize, name: &str| runs[at]["array"][name].as_u64().unwrap();
+    assert_eq!(runs.len(), 7);
+    // The SSD alone is the same with an array around it.
+    assert_eq!(runs[0]["response_us"], runs[1]["response_us"]);
+    assert_eq!(
+        count(1, "ssd_writes"),
+        runs[1]["host"]["write_pages"].as_u64().unwrap()
+    );
+    assert_eq!((count(2, "ssd_writes"), count(1, "hdd_ops")), (0, 0));
+    assert!(count(5, "associates") > 0 && count(5, "ssd_writes") < count(1, "ssd_writes"));
+    let table = place.run(&args(&[])).ok();
+    for row in [
+        "pages a second",
+        "written to the SSD",
+        "associates",
+        "bytes of a difference",
+    ] {
+        assert!(table.contains(row), "{row} is missing:\n{table}");
+    }
+}
+
+#[test]
+fn an_array_that_needs_bytes_refuses_a_trace_without_them() {
+    let place = Place::new();
+    place.write("t.fiu", &fiu());
+    let refused = place
+        .run(&["simulate", "--system", "i-cash", "t.fiu"])
+        .fails(2);
+    assert!(refused.contains("needs the bytes of pages"), "{refused}");
+    place.run(&["simulate", "--system", "raid0", "t.fiu"]).ok();
 }
