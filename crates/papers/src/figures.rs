@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use flashlore_sim::config::UNIT_BYTES;
 use flashlore_sim::results::{RunOutput, RunResult};
 use serde::Serialize;
 
 use crate::search::SETTING;
 
 /// Names of the figures of a run on a device or of an array. A definition that names another is refused.
-pub const RUN_FIGURES: [&str; 83] = [
+pub const RUN_FIGURES: [&str; 84] = [
     "requests",
     "host_reads",
     "host_writes",
@@ -68,6 +69,7 @@ pub const RUN_FIGURES: [&str; 83] = [
     "hdd_ops",
     "hdd_reads",
     "hdd_writes",
+    "hdd_read_pages",
     "hdd_mb",
     "ios_per_hdd_op",
     "references_percent",
@@ -255,6 +257,7 @@ fn of_array(run: &RunResult) -> Pairs {
         ("hdd_ops", count(a.hdd_ops)),
         ("hdd_reads", count(a.hdd_reads)),
         ("hdd_writes", count(a.hdd_writes)),
+        ("hdd_read_pages", count(a.hdd_read_bytes / UNIT_BYTES)),
         ("hdd_mb", mb(a.hdd_read_bytes + a.hdd_written_bytes)),
         ("ios_per_hdd_op", a.ios_per_hdd_op),
         ("references_percent", percent(a.references, states)),
