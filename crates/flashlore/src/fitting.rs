@@ -202,7 +202,10 @@ fn of_seeds(
 fn replays(inputs: &[Input], target: &Target<'_>) -> Result<Vec<Shown>, CliError> {
     let mut jobs = Vec::new();
     for input in inputs {
-        for config in target.plan.configurations(input.summary(), input.machine_pages())? {
+        for config in target
+            .plan
+            .configurations(input.summary(), input.machine_pages())?
+        {
             jobs.push(Job { input, config });
         }
     }

@@ -7,10 +7,10 @@ use flashlore_sim::config::{
     RunConfig, Settings, config_hash, load_device, load_host, load_system,
 };
 use flashlore_sim::results::{
-    Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
-    LatencyByKind, MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile, RunOutput,
-    RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table, differences,
-    write_directory,
+    Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
+    Host, LatencyByKind, MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile,
+    RunOutput, RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table,
+    differences, write_directory,
 };
 use flashlore_trace::{ContentModel, Format, WorkloadOptions};
 use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -72,9 +72,8 @@ impl RunConfig {
     ) -> Result<(), ConfigError> {
         let array = &mut self.system.array;
         if array.is_some() && array.machine_pages == Entries::Limited(0) {
-            array.machine_pages = machine_pages.map_or(Entries::Unlimited, |pages| {
-                Entries::Limited(pages.into())
-            });
+            array.machine_pages =
+                machine_pages.map_or(Entries::Unlimited, |pages| Entries::Limited(pages.into()));
         }
         if self.device.auto.is_some() {
             let units = match array.is_some() {
@@ -333,7 +332,8 @@ impl Checked for SystemConfig {
         check_encoding(self)?;
         self.array.check()?;
         if self.array.is_some() && (self.encodes_bytes() || self.needs_ratios()) {
-            let message = "expected \"drawn\": what the SSD of an array is written are no pages of the trace";
+            let message =
+                "expected \"drawn\": what the SSD of an array is written are no pages of the trace";
             return Err(Fault::new("codec.ratio", message));
         }
         let off = &dedup.switch_off;

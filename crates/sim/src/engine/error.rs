@@ -119,7 +119,9 @@ pub enum RunError {
         has: u64,
     },
     /// A host that pauses is not modelled with an array.
-    #[error("system {system} is an array, of which requests follow each other; expected host.think_time = 0")]
+    #[error(
+        "system {system} is an array, of which requests follow each other; expected host.think_time = 0"
+    )]
     ThinkTime {
         /// The system.
         system: String,
@@ -133,7 +135,9 @@ pub enum RunError {
         source: Box<RunError>,
     },
     /// An array returned what nobody wrote: a fault of Flashlore.
-    #[error("page {lpn} does not hold what was written; this is a fault of Flashlore, please report it")]
+    #[error(
+        "page {lpn} does not hold what was written; this is a fault of Flashlore, please report it"
+    )]
     WrongContent {
         /// The page.
         lpn: u32,

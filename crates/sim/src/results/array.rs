@@ -14,7 +14,7 @@ pub struct Array {
     pub associates: u64,
     /// Virtual blocks that are independent, at the end.
     pub independents: u64,
-    /// Reads and writes that the disks were asked for, pieces of one operation of the array together.
+    /// Reads and writes that the disks were asked for; neighbours are one, and so are the parts of a stripe.
     pub hdd_ops: u64,
     /// Of these, reads.
     pub hdd_reads: u64,
@@ -30,7 +30,7 @@ pub struct Array {
     pub ssd_reads: u64,
     /// Pages of 4 KiB written to the SSD.
     pub ssd_writes: u64,
-    /// Reads and writes that the SSD was asked for.
+    /// Reads and writes that the SSD was asked for; neighbours are one.
     pub ssd_ops: u64,
     /// Most bytes of RAM that differences took, in segments of 64 bytes, preparing included.
     pub delta_ram_peak: u64,

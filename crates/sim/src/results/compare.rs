@@ -5,9 +5,11 @@ use std::ffi::OsString;
 
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, presets};
 
+use super::array::Array;
 use super::interval::{Estimate, estimate, group_by_configuration, workload_key};
 use super::notes::workload_notes;
 use super::record::RunResult;
+use crate::config::ArrayKind;
 
 /// How a table may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +172,55 @@ const ROWS: &[Row] = &[
     cost("energy", Unit::Joules, |run| {
         (run.energy_uj > 0.0).then_some(run.energy_uj / 1e6)
     }),
+    fact("pages a second (4 KiB)", Unit::Count, |run| {
+        let pages = run.host.read_pages + run.host.write_pages;
+        array(run).map(|_| pages as f64 / run.run.simulated_s)
+    }),
+    cost("  written to the SSD", Unit::Count, |run| {
+        array(run).map(|array| array.ssd_writes as f64)
+    }),
+    cost("  operations of the disks", Unit::Count, |run| {
+        array(run).map(|array| array.hdd_ops as f64)
+    }),
+    fact("  host pages for each", Unit::Ratio, |run| {
+        array(run)?.ios_per_hdd_op
+    }),
+    fact("references", Unit::Count, |run| {
+        coded(run).map(|array| array.references as f64)
+    }),
+    fact("  associates", Unit::Count, |run| {
+        coded(run).map(|array| array.associates as f64)
+    }),
+    fact("  independents", Unit::Count, |run| {
+        coded(run).map(|array| array.independents as f64)
+    }),
+    fact("bytes of a difference", Unit::Count, |run| {
+        coded(run)?.mean_delta_bytes
+    }),
+    fact("  too long", Unit::Count, |run| {
+        coded(run).map(|array| array.too_big as f64)
+    }),
+    fact("  RAM for them, at most (KiB)", Unit::Count, |run| {
+        coded(run).map(|array| array.delta_ram_peak as f64 / 1024.0)
+    }),
+    cost("energy of SSD and disks", Unit::Joules, |run| {
+        array(run).map(Array::energy_j)
+    }),
 ];
+
+/// The array of a run, if it has one.
+fn array(run: &RunResult) -> Option<&Array> {
+    run.configuration
+        .system
+        .array
+        .is_some()
+        .then_some(&run.array)
+}
+
+/// The array of a run, if it encodes.
+fn coded(run: &RunResult) -> Option<&Array> {
+    array(run).filter(|_| run.configuration.system.array.kind == ArrayKind::ICash)
+}
 
 /// The runs as tables, one for each trace: a column for each configuration, in order, with the mean
 /// over its seeds and the 95 % interval if there are several. The baseline is the system `plain`,

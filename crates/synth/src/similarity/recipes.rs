@@ -241,7 +241,10 @@ fn pages_of_image(images: u32, pages: u32) -> u32 {
 /// Pages of each image of a profile, if it has several.
 pub fn image_pages(profile: &Profile, options: &SynthOptions) -> Option<u32> {
     let images = profile.similarity.as_ref()?.images.as_ref()?;
-    Some(pages_of_image(images.count, options.scaled(profile).pages as u32))
+    Some(pages_of_image(
+        images.count,
+        options.scaled(profile).pages as u32,
+    ))
 }
 
 /// Writes the pages of all values as a file of pages; their number.

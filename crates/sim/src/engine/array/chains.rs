@@ -75,7 +75,8 @@ impl Chains {
             return;
         };
         if !last.front.is_empty() {
-            let ([Step::Device(_)], &[step @ Step::Device(_)]) = (&before.front[..], &last.front[..])
+            let ([Step::Device(_)], &[step @ Step::Device(_)]) =
+                (&before.front[..], &last.front[..])
             else {
                 return;
             };
@@ -142,11 +143,7 @@ mod tests {
         let slot = |block| operation(Device::Fast, Kind::Read, block, 1);
         let decode = Step::Work(Work::Decode);
         let found = chains(&[&[slot(1), decode], &[slot(2), decode], &[slot(3)], &[]]);
-        let expected = [
-            vec![slot(1), decode],
-            vec![slot(2), decode],
-            vec![slot(3)],
-        ];
+        let expected = [vec![slot(1), decode], vec![slot(2), decode], vec![slot(3)]];
         assert_eq!(found, expected);
         assert_eq!(chains(&[&[]]), [vec![]]);
         assert_eq!(chains(&[]), Vec::<Vec<Step>>::new());

@@ -6,7 +6,7 @@
 //! | `setup.rs` | the element with what it holds before the run, and its devices |
 //! | `chains.rs` | a request becomes chains of steps |
 //! | `contents.rs` | what pages hold |
-//! | `fast.rs` | a simulated SSD as the fast device |
+//! | `devices.rs` | a simulated SSD and disks as the devices |
 //! | `report.rs` | the figures of a run |
 //!
 //! The element does at once what a request asks for, with real bytes on media in memory; what it asked of its
@@ -16,7 +16,7 @@
 
 mod chains;
 mod contents;
-mod fast;
+mod devices;
 mod report;
 mod run;
 mod setup;

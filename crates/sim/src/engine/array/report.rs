@@ -7,6 +7,7 @@ use flashlore_array::rivals;
 use flashlore_flash::Time;
 use flashlore_trace::Summary;
 
+use super::devices::SlowDevice;
 use super::run::Pages;
 use super::setup::{Made, Setup};
 use crate::config::{RunConfig, UNIT_BYTES, config_hash};
@@ -19,7 +20,9 @@ pub struct Base {
     pub time: Time,
     fast: Traffic,
     slow: Traffic,
-    operations: u64,
+    ssd_operations: u64,
+    /// Reads and writes.
+    disk_operations: (u64, u64),
     counted: Counted,
     disks: hdd::Statistics,
     joules: Option<f64>,
@@ -36,12 +39,20 @@ impl Base {
     /// The present.
     pub fn of(setup: &mut Setup<'_>) -> Base {
         let statistics = setup.made.element().statistics();
-        let (ssd, disks) = setup.engine.devices();
+        let (
+            ssd,
+            SlowDevice {
+                disks,
+                reads,
+                writes,
+            },
+        ) = setup.engine.devices();
         Base {
             time: setup.engine.now(),
             fast: statistics.fast,
             slow: statistics.slow,
-            operations: ssd.operations,
+            ssd_operations: ssd.operations,
+            disk_operations: (*reads, *writes),
             counted: match &setup.made {
                 Made::ICash(element) => Counted::ICash(*element.counters()),
                 Made::Rival(element) => Counted::Rival(element.counters()),
@@ -95,6 +106,8 @@ fn array_of(
 ) -> Array {
     let array = &config.system.array;
     let (fast, slow) = (now.fast.since(&base.fast), now.slow.since(&base.slow));
+    let reads = now.disk_operations.0 - base.disk_operations.0;
+    let writes = now.disk_operations.1 - base.disk_operations.1;
     let seconds = span as f64 / 1e9;
     let units = |bytes: u64| bytes / UNIT_BYTES;
     let of_span = |busy: Time| busy as f64 / (span.max(1)) as f64;
@@ -105,15 +118,15 @@ fn array_of(
     };
     let moved = now.disks.since(&base.disks);
     let figures = Array {
-        hdd_ops: slow.reads + slow.writes,
-        hdd_reads: slow.reads,
-        hdd_writes: slow.writes,
+        hdd_ops: reads + writes,
+        hdd_reads: reads,
+        hdd_writes: writes,
         hdd_read_bytes: slow.read_bytes,
         hdd_written_bytes: slow.written_bytes,
-        ios_per_hdd_op: ratio(pages.read + pages.written, slow.reads + slow.writes),
+        ios_per_hdd_op: ratio(pages.read + pages.written, reads + writes),
         ssd_reads: units(fast.read_bytes),
         ssd_writes: units(fast.written_bytes),
-        ssd_ops: now.operations - base.operations,
+        ssd_ops: now.ssd_operations - base.ssd_operations,
         processor_busy: of_span(now.processor - base.processor),
         hdd_busy: of_span(moved.busy) / f64::from(array.disks),
         ssd_energy_j: (array.read_uj * units(fast.read_bytes) as f64
@@ -137,11 +150,7 @@ fn array_of(
     }
 }
 
-fn of_icash(
-    figures: Array,
-    element: &icash::ICash,
-    counted: &icash::Counters,
-) -> Array {
+fn of_icash(figures: Array, element: &icash::ICash, counted: &icash::Counters) -> Array {
     let states = element.states();
     let (segments, most) = (element.options().segments, element.segments_used().1);
     Array {

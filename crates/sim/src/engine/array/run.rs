@@ -117,7 +117,15 @@ pub fn simulate(
         .finish()
         .map_err(|source| RunError::Log { source })?;
     let counted = (&measured, &run.pages);
-    let result = report(config, source.summary(), &mut run.setup, counted, &base, span, speed);
+    let result = report(
+        config,
+        source.summary(),
+        &mut run.setup,
+        counted,
+        &base,
+        span,
+        speed,
+    );
     Ok(RunOutput {
         result,
         response: measured.response,

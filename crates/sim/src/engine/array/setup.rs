@@ -14,7 +14,7 @@ use flashlore_trace::Summary;
 use flashlore_units::Entries;
 
 use super::contents::{Contents, Held, Numbers};
-use super::fast::FastDevice;
+use super::devices::{FastDevice, SlowDevice};
 use crate::config::{ArrayConfig, ArrayKind, Load, RunConfig, UNIT_BYTES};
 use crate::engine::error::RunError;
 use crate::engine::ssd::Ssd;
@@ -95,7 +95,7 @@ pub struct Setup<'a> {
     /// Where pages of the trace are.
     pub machines: Machines,
     /// Its devices.
-    pub engine: Engine<FastDevice<'a>, Raid0>,
+    pub engine: Engine<FastDevice<'a>, SlowDevice>,
     /// Numbers of what the SSD is written, if its system asks for them.
     pub numbers: Option<Numbers>,
     /// What each page of the trace holds.
@@ -165,12 +165,15 @@ pub fn set_up<'a>(
         depth,
         background: array.background as usize,
     };
-    let fast = FastDevice::new(ssd, numbers.clone());
+    let (fast, slow) = (
+        FastDevice::new(ssd, numbers.clone()),
+        SlowDevice::new(disks),
+    );
     Ok(Setup {
         made,
         listener,
         machines,
-        engine: Engine::new(fast, disks, array.costs(), limits),
+        engine: Engine::new(fast, slow, array.costs(), limits),
         numbers,
         held,
     })
@@ -236,7 +239,12 @@ fn icash(
     };
     let (fast, slow) = bytes_needed(&shape)?;
     let media = Media::new(fast, slow);
-    create(media.fast.clone(), media.slow.clone(), *b"flashlore's run.", &shape)?;
+    create(
+        media.fast.clone(),
+        media.slow.clone(),
+        *b"flashlore's run.",
+        &shape,
+    )?;
     let element = ICash::open(media.fast.clone(), media.slow.clone(), options)?;
     Ok((Made::ICash(Box::new(element)), media))
 }

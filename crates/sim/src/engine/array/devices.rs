@@ -1,7 +1,9 @@
-//! A simulated SSD as the fast device of an array.
+//! The devices of an array: a simulated SSD, and disks.
+//!
+//! Both count the operations they are asked for. These are fewer than the element's, for neighbours are one.
 
 use flashlore_array::element::{DeviceOperation, Kind};
-use flashlore_array::hdd::Completion;
+use flashlore_array::hdd::{Completion, Raid0};
 use flashlore_array::timed::{Device, TimedError};
 use flashlore_flash::Time;
 use flashlore_trace::Op;
@@ -81,5 +83,50 @@ impl Device for FastDevice<'_> {
                 .map(|&Response { id, at }| Completion { id, at }),
         );
         Ok(())
+    }
+}
+
+/// Disks that take operations of an element.
+pub struct SlowDevice {
+    /// The disks.
+    pub disks: Raid0,
+    /// Reads so far.
+    pub reads: u64,
+    /// Writes so far.
+    pub writes: u64,
+}
+
+impl SlowDevice {
+    /// Disks that were asked for nothing.
+    pub fn new(disks: Raid0) -> Self {
+        SlowDevice {
+            disks,
+            reads: 0,
+            writes: 0,
+        }
+    }
+}
+
+impl Device for SlowDevice {
+    fn submit(
+        &mut self,
+        time: Time,
+        id: u64,
+        operation: &DeviceOperation,
+    ) -> Result<(), TimedError> {
+        match operation.kind {
+            Kind::Read => self.reads += 1,
+            Kind::Write => self.writes += 1,
+            Kind::Sync => {}
+        }
+        Device::submit(&mut self.disks, time, id, operation)
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.disks.next_event()
+    }
+
+    fn advance(&mut self, until: Time, done: &mut Vec<Completion>) -> Result<(), TimedError> {
+        Device::advance(&mut self.disks, until, done)
     }
 }
