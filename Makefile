@@ -39,10 +39,12 @@ planted:
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size
-# against what was published of it, and the evaluations of CA-SSD, DeltaFTL, BVSSD and of all together.
+# against what was published of it, and the evaluations of CA-SSD, DeltaFTL, BVSSD, I-CASH and of all
+# together.
 paper-check:
 	$(CARGO) test --release --workspace -- --ignored
 	$(CARGO) run --release --package flashlore -- reproduce ca-ssd
 	$(CARGO) run --release --package flashlore -- reproduce delta-ftl
 	$(CARGO) run --release --package flashlore -- reproduce bvssd
 	$(CARGO) run --release --package flashlore -- reproduce combined --figure profiles
+	$(CARGO) run --release --package flashlore -- reproduce i-cash

@@ -5,6 +5,7 @@
 //! page writes that become differences; `rc`, their mean size as a share of a page; `pow`, share of
 //! differences that are overwritten later.
 
+use flashlore_array::icash::heatmap::Heatmap;
 use flashlore_content::history::{PAPER_ENTRY_BYTES, protection_window};
 use flashlore_sim::config::{Settings, SystemConfig, load_device, load_system};
 use flashlore_sim::engine::build::viability_bound;
@@ -41,7 +42,14 @@ pub enum Formula {
     Window,
     /// `history_mb(entries)`: millions of bytes that BVSSD's entries take.
     HistoryMb,
+    /// `popularity(lba)`: of the block at 1 to 4 after the accesses of I-CASH's Table 1.
+    Popularity,
+    /// `space(lba)`: blocks that the four of I-CASH's Table 2 take if that one is the reference.
+    Space,
 }
+
+/// The blocks of I-CASH's Tables 1 and 2, AB, CD, AD and BD, by what their halves hold.
+const TABLE_1: [[u8; 2]; 4] = [[0, 1], [2, 3], [0, 3], [1, 3]];
 
 impl Formula {
     /// The one of that name, with the number of its arguments.
@@ -57,6 +65,8 @@ impl Formula {
             "saved_pages" => (Self::SavedPages, 2),
             "window" => (Self::Window, 4),
             "history_mb" => (Self::HistoryMb, 1),
+            "popularity" => (Self::Popularity, 1),
+            "space" => (Self::Space, 1),
             _ => return None,
         })
     }
@@ -86,6 +96,8 @@ impl Formula {
                 window.map_or(f64::NAN, |window| window as f64)
             }
             (Self::HistoryMb, [entries]) => entries * PAPER_ENTRY_BYTES as f64 / 1e6,
+            (Self::Popularity, [lba]) => of_table_1(*lba).map_or(f64::NAN, popularity),
+            (Self::Space, [lba]) => of_table_1(*lba).map_or(f64::NAN, space),
             _ => f64::NAN,
         }
     }
@@ -100,6 +112,31 @@ fn delta_ftl(mhz: f64) -> Option<SystemConfig> {
 fn viable(mhz: f64) -> Option<f64> {
     let device = load_device(DEVICE, &Settings::default()).ok()?;
     Some(viability_bound(&delta_ftl(mhz)?, &device.config))
+}
+
+fn of_table_1(lba: f64) -> Option<[u8; 2]> {
+    let position = TABLE_1.iter().zip(1u8..);
+    let mut found = position.filter(|(_, number)| f64::from(*number) == lba);
+    found.next().map(|(block, _)| *block)
+}
+
+/// As the heatmap of the array counts it.
+fn popularity(block: [u8; 2]) -> f64 {
+    let mut heatmap = Heatmap::new(2, 4);
+    TABLE_1.iter().for_each(|block| heatmap.record(block));
+    heatmap.popularity(&block) as f64
+}
+
+/// A half is stored unless the reference has it at the same place.
+fn space(reference: [u8; 2]) -> f64 {
+    let stored = TABLE_1.iter().map(|block| {
+        let differing = block.iter().zip(reference).filter(|&(a, b)| *a != b);
+        match *block == reference {
+            true => 1.0,
+            false => differing.count() as f64 / 2.0,
+        }
+    });
+    stored.sum()
 }
 
 #[cfg(test)]
@@ -163,6 +200,12 @@ mod tests {
         assert!((value("viable_rc", &[304.0]) - 0.5524).abs() < 1e-3);
         assert_eq!(value("window", &[60.0, 0.0, 15.0, 12.0]), 48.0);
         near(value("history_mb", &[3_932_160.0]), 94.371_84);
+        let tables = [(3.0, 3.5), (4.0, 3.0), (5.0, 2.5), (4.0, 3.0)];
+        for (lba, (popularity, space)) in (1..=4).map(f64::from).zip(tables) {
+            near(value("popularity", &[lba]), popularity);
+            near(value("space", &[lba]), space);
+        }
+        assert!(value("space", &[5.0]).is_nan());
         assert!(value("encode_us", &[-1.0]).is_nan());
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use flashlore_sim::config::UNIT_BYTES;
 use flashlore_sim::results::{RunOutput, RunResult};
 use serde::Serialize;
 
 use crate::search::SETTING;
 
-/// Names of the figures of a run on a device. A definition that names another is refused.
-pub const RUN_FIGURES: [&str; 53] = [
+/// Names of the figures of a run on a device or of an array. A definition that names another is refused.
+pub const RUN_FIGURES: [&str; 84] = [
     "requests",
     "host_reads",
     "host_writes",
@@ -61,6 +62,37 @@ pub const RUN_FIGURES: [&str; 53] = [
     "write_p99_us",
     "write_max_us",
     "die_busy",
+    "iops",
+    "seconds",
+    "ssd_reads",
+    "ssd_writes",
+    "hdd_ops",
+    "hdd_reads",
+    "hdd_writes",
+    "hdd_read_pages",
+    "hdd_mb",
+    "ios_per_hdd_op",
+    "references_percent",
+    "associates_percent",
+    "independents_percent",
+    "mean_delta_bytes",
+    "mean_alone_bytes",
+    "array_deltas",
+    "array_alone",
+    "deltas_per_log_block",
+    "delta_ram_peak_mb",
+    "delta_ram_mb",
+    "too_big",
+    "fills",
+    "shared",
+    "written_home",
+    "hit_percent",
+    "processor_percent",
+    "hdd_percent",
+    "energy_j",
+    "ssd_energy_j",
+    "hdd_energy_j",
+    "hdd_model_j",
     SETTING,
 ];
 
@@ -105,6 +137,10 @@ pub fn of_run(output: &RunOutput) -> Vec<(&'static str, f64)> {
     let mut all = work(run);
     all.extend(content(run));
     all.extend(times(run));
+    if run.configuration.system.array.is_some() {
+        all.extend(of_array(run));
+        all.extend(energy(run));
+    }
     let recovered = output.recovered.map(|r| f64::from(r.instants));
     all.push(("recovered_instants", recovered));
     let known = all.into_iter();
@@ -202,5 +238,55 @@ fn times(run: &RunResult) -> Pairs {
         ("write_p50_us", response.write.p50),
         ("write_p99_us", response.write.p99),
         ("write_max_us", response.write.max),
+    ]
+}
+
+/// What an array of an SSD and disks did; shares in per cent.
+fn of_array(run: &RunResult) -> Pairs {
+    let a = &run.array;
+    let seconds = run.run.simulated_s;
+    let percent = |part: u64, whole: u64| (whole > 0).then(|| 100.0 * part as f64 / whole as f64);
+    let states = a.references + a.associates + a.independents;
+    let mb = |bytes: u64| Some(bytes as f64 / 1e6);
+    let pages = run.host.read_pages + run.host.write_pages;
+    vec![
+        ("iops", Some(pages as f64 / seconds)),
+        ("seconds", Some(seconds)),
+        ("ssd_reads", count(a.ssd_reads)),
+        ("ssd_writes", count(a.ssd_writes)),
+        ("hdd_ops", count(a.hdd_ops)),
+        ("hdd_reads", count(a.hdd_reads)),
+        ("hdd_writes", count(a.hdd_writes)),
+        ("hdd_read_pages", count(a.hdd_read_bytes / UNIT_BYTES)),
+        ("hdd_mb", mb(a.hdd_read_bytes + a.hdd_written_bytes)),
+        ("ios_per_hdd_op", a.ios_per_hdd_op),
+        ("references_percent", percent(a.references, states)),
+        ("associates_percent", percent(a.associates, states)),
+        ("independents_percent", percent(a.independents, states)),
+        ("mean_delta_bytes", a.mean_delta_bytes),
+        ("mean_alone_bytes", a.mean_alone_bytes),
+        ("array_deltas", count(a.deltas)),
+        ("array_alone", count(a.alone)),
+        ("deltas_per_log_block", a.deltas_per_log_block),
+        ("delta_ram_peak_mb", mb(a.delta_ram_peak)),
+        ("delta_ram_mb", mb(a.delta_ram)),
+        ("too_big", count(a.too_big)),
+        ("fills", count(a.fills)),
+        ("shared", count(a.shared)),
+        ("written_home", count(a.written_home)),
+        ("hit_percent", percent(a.hits, a.hits + a.misses)),
+    ]
+}
+
+/// How busy processor and disks of an array were, and what its devices used.
+fn energy(run: &RunResult) -> Pairs {
+    let a = &run.array;
+    vec![
+        ("processor_percent", Some(100.0 * a.processor_busy)),
+        ("hdd_percent", Some(100.0 * a.hdd_busy)),
+        ("energy_j", Some(a.energy_j())),
+        ("ssd_energy_j", Some(a.ssd_energy_j)),
+        ("hdd_energy_j", Some(a.hdd_energy_j)),
+        ("hdd_model_j", a.hdd_model_j),
     ]
 }

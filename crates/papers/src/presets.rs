@@ -21,6 +21,14 @@ pub const PAPERS: &[(&str, &str)] = &[
         "combined",
         include_str!("../../../papers/combined/experiment.toml"),
     ),
+    (
+        "i-cash",
+        include_str!("../../../papers/i-cash/experiment.toml"),
+    ),
+    (
+        "i-cash-control",
+        include_str!("../../../papers/i-cash/control.toml"),
+    ),
 ];
 
 /// The paper of that name, or the one that a file describes, whose name ends with `.toml`.
@@ -64,7 +72,8 @@ mod tests {
         let error = load("ca-sdd").unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no experiment 'ca-sdd'; expected one of ca-ssd, delta-ftl, bvssd, combined"
+            "there is no experiment 'ca-sdd'; expected one of ca-ssd, delta-ftl, bvssd, combined, \
+             i-cash, i-cash-control"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! What the configuration of a run is made of.
 
 use flashlore_sim::config::{RunConfig, Settings, UNIT_BYTES, load_device, load_host, load_system};
-use flashlore_units::{Entries, Nanos, Size};
+use flashlore_units::{Count, Entries, Nanos, Size};
 
 use crate::error::PaperError;
 
@@ -42,7 +42,8 @@ impl Recipe {
     }
 
     /// Scales blocks, exported size and write buffer of the device; the index, the pages whose accesses are
-    /// counted, the time between two scans and the least window of the system.
+    /// counted, the time between two scans and the least window of the system; the accesses between two scans of
+    /// an array and the blocks that a scan looks at.
     fn scale(&self, config: &mut RunConfig) {
         let scaled = |n: f64| (n * self.scale).round().max(1.0);
         let limited = |entries: &mut Entries| {
@@ -62,6 +63,10 @@ impl Recipe {
         }
         limited(&mut config.system.dedup.index_entries);
         limited(&mut config.system.delta.counted_pages);
+        let array = &mut config.system.array;
+        for Count(blocks) in [&mut array.scan_every, &mut array.scan_blocks] {
+            *blocks = scaled(*blocks as f64) as u64;
+        }
         for time in [
             &mut config.system.delta.scan_period,
             &mut config.system.history.min_window,
@@ -97,6 +102,8 @@ mod tests {
         assert_eq!(config.device.geometry.blocks_per_plane, Some(2048));
         assert_eq!(config.device.buffer.size, Size(32 << 20));
         assert_eq!(config.system.delta.counted_pages, Entries::Limited(1000));
+        assert_eq!(config.system.array.scan_every, Count(1000));
+        assert_eq!(config.system.array.scan_blocks, Count(2000));
         assert_eq!(config.system.delta.scan_period, Nanos(30_000_000_000));
         assert_eq!(config.system.history.min_window, Nanos(5_000_000_000));
         assert_eq!((config.system.name.as_str(), config.host.seed), ("half", 7));

@@ -9,7 +9,8 @@ use clap::Args;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReproduceArgs {
-    /// The paper: ca-ssd, delta-ftl, bvssd; combined, our own experiment; or a TOML file like theirs
+    /// The paper: ca-ssd, delta-ftl, bvssd, i-cash; combined and i-cash-control, our own experiments; or a TOML file
+    /// like theirs
     pub paper: String,
     /// Only the checks of one figure or table, with the runs they need
     #[arg(long, value_name = "FIGURE")]
@@ -40,4 +41,5 @@ Examples:
   flashlore reproduce ca-ssd --scale 0.05
   flashlore reproduce delta-ftl
   flashlore reproduce combined --captures captures
+  flashlore reproduce i-cash --figure table6
   flashlore reproduce ca-ssd --json > ca-ssd.json";

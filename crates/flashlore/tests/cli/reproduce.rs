@@ -196,10 +196,11 @@ item = [
 
 #[test]
 fn what_does_not_exist_is_refused_with_what_does() {
-    let paper = run(&["reproduce", "i-cash"]).fails(2);
+    let paper = run(&["reproduce", "i-cache"]).fails(2);
     assert_eq!(
         paper,
-        "there is no experiment 'i-cash'; expected one of ca-ssd, delta-ftl, bvssd, combined"
+        "there is no experiment 'i-cache'; expected one of ca-ssd, delta-ftl, bvssd, combined, i-cash, \
+         i-cash-control"
     );
     let figure = run(&["reproduce", "ca-ssd", "--figure", "9"]).fails(2);
     assert!(
@@ -251,6 +252,34 @@ fn the_combined_system_programs_no_more_than_the_best_of_its_parts() {
     for (name, verdict) in found {
         assert_eq!(verdict, "holds", "{name}: {report}");
     }
+}
+
+#[test]
+fn i_cash_finds_sysbenchs_shares_and_writes_least_on_a_small_array() {
+    let exact = run(&["reproduce", "i-cash", "--figure", "tables", "--json"]).json();
+    let found = verdicts(&exact, "I12");
+    assert_eq!(found.len(), 8);
+    assert!(found.iter().all(|(_, verdict)| verdict == "holds"));
+    let small = [
+        "reproduce",
+        "i-cash",
+        "--scale",
+        "0.01",
+        "--json",
+        "--figure",
+    ];
+    let report = run(&[&small[..], &["sysbench"]].concat()).json();
+    let figure = |system: &str, name: &str| {
+        report["runs"][format!("sysbench/{system}")][name]
+            .as_f64()
+            .unwrap()
+    };
+    assert!((75.0..90.0).contains(&figure("i-cash", "associates_percent")));
+    let writes = ["lru-cache", "dedup-cache", "pure-ssd", "i-cash"];
+    let writes = writes.map(|system| figure(system, "ssd_writes"));
+    assert!(writes.is_sorted_by(|a, b| a > b), "{writes:?}");
+    assert!(figure("i-cash", "iops") > figure("lru-cache", "iops"));
+    assert_eq!(figure("raid0", "ssd_writes"), 0.0);
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub struct ArrayConfig {
     pub machine_pages: Entries,
     /// Whether the images of all machines but the first are stored as its clones before the run.
     pub clones: bool,
+    /// Whether what the workload finds was written through the array before the run.
+    pub loaded: bool,
     /// RAM for differences, as a share of the data set.
     pub delta_ram: Share,
     /// Virtual blocks; unlimited = one for each block there is.

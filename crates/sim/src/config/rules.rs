@@ -220,7 +220,10 @@ fn array_conditions() -> impl Iterator<Item = Condition> {
     const CODED: &[&str] = &["i-cash"];
     const HASHED: &[&str] = &["dedup-cache"];
     let keys: [(&[&str], &[&'static str]); 7] = [
-        (ALL, &["array.background", "array.machine_pages"]),
+        (
+            ALL,
+            &["array.background", "array.loaded", "array.machine_pages"],
+        ),
         (WITH_SSD, &["array.read_uj", "array.write_uj"]),
         (
             WITH_DISKS,

@@ -143,7 +143,7 @@ pub fn set_up<'a>(
         .dedup
         .enabled
         .then(|| Numbers::new(media.fast.clone()));
-    let found = on_the_ssd(array, &held, contents, numbers.as_ref())?;
+    let found = on_the_ssd(array, &media.fast, &held, numbers.as_ref())?;
     let ssd = Ssd::new(&inner, found.into_iter(), None)?;
     let needed = media.fast.len();
     let has = u64::from(ssd.units()) * UNIT_BYTES;
@@ -288,7 +288,10 @@ fn lay_in(
             let address = lba(machine.number, (lpn - first).into());
             failed.is_none().then_some((address, page))
         });
-        let laid_in = made.element().lay_in(&mut pages);
+        let laid_in = match array.loaded {
+            true => write_all(made.element(), &mut pages),
+            false => made.element().lay_in(&mut pages),
+        };
         failed.map_or(Ok(()), Err)?;
         laid_in?;
     }
@@ -296,27 +299,39 @@ fn lay_in(
     Ok(())
 }
 
-/// What a pure SSD holds before the run.
+fn write_all(
+    element: &mut dyn Element,
+    pages: &mut dyn Iterator<Item = (u64, Page)>,
+) -> Result<(), ArrayError> {
+    for (address, page) in pages {
+        element.write(address, &page)?;
+    }
+    Ok(())
+}
+
+/// What the SSD holds before the run: of a pure one what the trace finds. Any other one holds what the element put
+/// there, all of it when data was written through the element.
 fn on_the_ssd(
     array: &ArrayConfig,
+    fast: &MemoryMedium,
     held: &[Held],
-    contents: &Contents<'_>,
     numbers: Option<&Numbers>,
 ) -> Result<Vec<(u32, Option<u32>)>, RunError> {
-    if array.kind != ArrayKind::PureSsd {
-        return Ok(Vec::new());
+    let mut found = Vec::new();
+    let mut page = [0; UNIT_BYTES as usize];
+    for unit in 0..fast.len() / UNIT_BYTES {
+        let read = fast.read(unit * UNIT_BYTES, &mut page);
+        read.map_err(|error| RunError::Array(error.into()))?;
+        let is_there = match array.kind {
+            ArrayKind::PureSsd => held[unit as usize] != Held::Nothing,
+            _ => array.loaded || page.iter().any(|&byte| byte != 0),
+        };
+        if is_there {
+            let number = numbers.map(|numbers| numbers.number(&page));
+            found.push((unit as u32, number));
+        }
     }
-    let found = (0..).zip(held).filter(|(_, held)| **held != Held::Nothing);
-    found
-        .map(|(lpn, &held)| {
-            let number = numbers.map(|numbers| {
-                let mut page = [0; UNIT_BYTES as usize];
-                contents.fill(lpn, held, &mut page)?;
-                Ok::<u32, RunError>(numbers.number(&page))
-            });
-            Ok((lpn, number.transpose()?))
-        })
-        .collect()
+    Ok(found)
 }
 
 fn disks(array: &ArrayConfig, needed: u64) -> Result<Raid0, RunError> {
