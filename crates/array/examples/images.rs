@@ -323,7 +323,10 @@ fn new_array(
 
 fn read_runs(element: &mut ICash, files: &[File]) -> Result<()> {
     for (file, machine) in files.iter().zip(0..=255).skip(1) {
-        for address in file.used().filter(|address| address / RUN % 8 == 0) {
+        for address in file
+            .used()
+            .filter(|address| (address / RUN).is_multiple_of(8))
+        {
             expect(element, machine, address, &file.pages[address as usize])?;
         }
     }
