@@ -13,6 +13,8 @@
 //!    writes. What is written is what the block holds, with 16 random bytes at three random places. Every hundredth
 //!    request is followed by a flush.
 //!
+//! With `--requests 0` it ends after the second step.
+//!
 //! Every read is compared with what the block must hold. RAM for differences is an eighth of the native image, there
 //! is a virtual block for each data block and for each four blocks of the largest image, and the log is as long as all
 //! images, so that its cleaning decides nothing.
@@ -257,7 +259,9 @@ impl Outcome {
         let stored = machines
             .map(|machine| element.how_stored(machine))
             .collect::<std::result::Result<_, _>>()?;
-        read_runs(&mut element, files)?;
+        if requests > 0 {
+            read_runs(&mut element, files)?;
+        }
         let read = element.statistics();
         use_clones(&mut element, files, requests)?;
         let used = element.statistics();
@@ -433,7 +437,10 @@ fn print_accesses(share: f64, outcomes: &[Outcome]) {
         "| phase | way | SSD reads | SSD writes | HDD reads | HDD KiB read | HDD writes | HDD KiB written | differences in RAM, most KiB | similar at the end |"
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|");
-    for (number, phase) in ["made", "read", "used"].into_iter().enumerate() {
+    let phases = ["made", "read", "used"].into_iter().enumerate();
+    for (number, phase) in
+        phases.filter(|(number, _)| *number == 0 || outcomes[0].phases[*number].reads > 0)
+    {
         for outcome in outcomes {
             let statistics = &outcome.phases[number];
             let made = outcome
