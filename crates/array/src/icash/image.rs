@@ -2,8 +2,9 @@
 //! address of a native machine, and only the difference is stored.
 //!
 //! The native block, or its reference, has to be in the pool as the base of the difference. Blocks are loaded for
-//! that while they displace no other reference; what finds no base goes home as it is. With ordered write-back it
-//! is written like any other block, for only whole batches go home.
+//! that while they displace no other reference, and one that turned out to be no base leaves again. What finds no
+//! base is compressed, if blocks are, or goes home as it is. With ordered write-back it is written like any other
+//! block, for only whole batches go home.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use flashlore_delta::Page;
 
 use crate::error::ArrayError;
 use crate::icash::content::ZEROS;
-use crate::icash::parameters::SPARE_SLOTS;
+use crate::icash::parameters::{SPARE_SLOTS, Similarity};
 use crate::icash::place::Place;
 use crate::icash::state::ICash;
 
@@ -27,13 +28,17 @@ pub struct Image {
     pub differences: u64,
     /// Bytes of them.
     pub difference_bytes: u64,
+    /// Compressed by themselves.
+    pub compressed: u64,
+    /// Bytes of them.
+    pub compressed_bytes: u64,
     /// Whole.
     pub whole: u64,
 }
 
 impl ICash {
-    /// Fills a machine with an image, compared with a native machine. `read` fills a page with the content of an
-    /// address of the image.
+    /// Fills a machine with an image, compared with a native machine unless similarity is not looked for. `read`
+    /// fills a page with the content of an address of the image.
     ///
     /// # Errors
     /// There is no such machine, `read` failed, no room, or a medium failed. Then some blocks have the content of
@@ -116,18 +121,7 @@ impl ICash {
                 image.zeros += 1;
                 continue;
             }
-            let twin = self
-                .addresses
-                .twin_in(block, native)
-                .filter(|&twin| twin != block);
-            let base = match twin {
-                Some(twin) => self.native_base(twin)?,
-                None => None,
-            };
-            let bytes = self.counters.delta_bytes;
-            if base.is_some_and(|base| self.write_as_difference(block, &page, base)) {
-                image.differences += 1;
-                image.difference_bytes += self.counters.delta_bytes - bytes;
+            if self.write_compared(native, block, &page, &mut image)? {
                 continue;
             }
             image.whole += 1;
@@ -145,16 +139,57 @@ impl ICash {
         Ok(image)
     }
 
-    /// The data block that a native block is in or is a difference from. It is loaded if no other reference has to
-    /// go for it.
-    fn native_base(&mut self, twin: u32) -> Result<Option<u32>, ArrayError> {
-        if self.blocks.find(twin).is_none() && self.may_load() {
-            self.read_block(twin, &mut ZEROS.clone())?;
-            self.make_ready()?;
+    /// Stores a block of an image as a difference from the native one, or compressed, and counts it; false if
+    /// neither is short.
+    fn write_compared(
+        &mut self,
+        native: u8,
+        block: u32,
+        page: &Page,
+        image: &mut Image,
+    ) -> Result<bool, ArrayError> {
+        let compares = self.options.similarity != Similarity::Nothing;
+        let twin = self.addresses.twin_in(block, native);
+        let twin = twin.filter(|&twin| compares && twin != block);
+        let loaded = match twin {
+            Some(twin) => self.load_native(twin)?.then_some(twin),
+            None => None,
+        };
+        let base = twin.and_then(|twin| self.native_base(twin));
+        let before = self.counters;
+        let is_encoded = self.write_encoded(block, page, base);
+        if is_encoded {
+            let done = self.counters.since(&before);
+            image.differences += done.deltas;
+            image.difference_bytes += done.delta_bytes;
+            image.compressed += done.alone;
+            image.compressed_bytes += done.alone_bytes;
         }
-        let id = self.blocks.find(twin);
-        let slot = id.and_then(|id| self.base_of(id).or(self.blocks.get(id).slot));
-        Ok(slot.filter(|&slot| self.pool.users(slot).holder.is_some()))
+        if let Some(id) = loaded.and_then(|twin| self.blocks.find(twin))
+            && !self.is_reference(id)
+            && self.is_droppable(id)
+        {
+            self.drop_virtual(id);
+        }
+        Ok(is_encoded)
+    }
+
+    /// Brings a native block to the pool, if it is not there and no other reference has to go for it. True if it
+    /// was brought.
+    fn load_native(&mut self, twin: u32) -> Result<bool, ArrayError> {
+        if self.blocks.find(twin).is_some() || !self.may_load() {
+            return Ok(false);
+        }
+        self.read_block(twin, &mut ZEROS.clone())?;
+        self.make_ready()?;
+        Ok(true)
+    }
+
+    /// The data block that a native block is in or is a difference from.
+    fn native_base(&self, twin: u32) -> Option<u32> {
+        let id = self.blocks.find(twin)?;
+        let slot = self.base_of(id).or(self.blocks.get(id).slot);
+        slot.filter(|&slot| self.pool.users(slot).holder.is_some())
     }
 
     fn may_load(&self) -> bool {

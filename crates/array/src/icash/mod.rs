@@ -18,6 +18,7 @@
 //! | `replacement.rs` | the three replacements |
 //! | `write_back.rs` | blocks go home |
 //! | `image.rs` | the image of a new virtual machine, as differences from another's |
+//! | `stored.rs` | how the durable content of a machine is stored |
 //! | `ordered.rs` | blocks go home in batches that are one state |
 //! | `slow_alone.rs` | what the slow medium alone holds after that |
 //! | `commit.rs` | groups of the log: what makes a state durable |
@@ -40,6 +41,7 @@ pub mod segments;
 pub mod signature;
 pub mod slow_alone;
 pub mod state;
+pub mod stored;
 
 mod blocks;
 mod check;
@@ -65,3 +67,4 @@ pub use open::{bytes_needed, create};
 pub use parameters::{Compression, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;
 pub use state::ICash;
+pub use stored::Stored;

@@ -34,9 +34,9 @@ impl ICash {
         Ok(())
     }
 
-    /// Gives a block content as a difference from a data block, if that is short.
-    pub(super) fn write_as_difference(&mut self, block: u32, page: &Page, base: u32) -> bool {
-        let Some((form, bytes)) = self.encode(page, Some(base)) else {
+    /// Gives a block content as a difference from a data block, or compressed, if that is short.
+    pub(super) fn write_encoded(&mut self, block: u32, page: &Page, base: Option<u32>) -> bool {
+        let Some((form, bytes)) = self.encode(page, base) else {
             return false;
         };
         let Some(chain) = self.segments.store(&bytes) else {

@@ -1,0 +1,54 @@
+//! How the durable content of a virtual machine is stored.
+
+use crate::error::ArrayError;
+use crate::icash::place::Place;
+use crate::icash::state::ICash;
+
+/// Blocks of a virtual machine by the place of their durable content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// Zeros, stored as nothing.
+    pub zeros: u64,
+    /// At their native place on the slow medium.
+    pub home: u64,
+    /// Whole in a data block of the fast medium.
+    pub slot: u64,
+    /// Differences, from another block's data block or their own.
+    pub differences: u64,
+    /// Bytes of them in the log, without the heads of their records.
+    pub difference_bytes: u64,
+    /// Compressed by themselves.
+    pub compressed: u64,
+    /// Bytes of them in the log, without the heads of their records.
+    pub compressed_bytes: u64,
+    /// Whole in the log.
+    pub whole: u64,
+}
+
+impl ICash {
+    /// How the durable content of a machine is stored, as the last flush left it or whatever made it durable later.
+    /// Looks at each of its blocks.
+    ///
+    /// # Errors
+    /// There is no such machine.
+    pub fn how_stored(&self, machine: u8) -> Result<Stored, ArrayError> {
+        let mut stored = Stored::default();
+        for block in self.addresses.blocks_of(machine)? {
+            match self.table.get(block).place {
+                Place::Zero => stored.zeros += 1,
+                Place::Home => stored.home += 1,
+                Place::Slot(_) => stored.slot += 1,
+                Place::Own { at, .. } | Place::Delta { at, .. } => {
+                    stored.differences += 1;
+                    stored.difference_bytes += u64::from(at.bytes);
+                }
+                Place::Alone(at) => {
+                    stored.compressed += 1;
+                    stored.compressed_bytes += u64::from(at.bytes);
+                }
+                Place::Whole(_) => stored.whole += 1,
+            }
+        }
+        Ok(stored)
+    }
+}
