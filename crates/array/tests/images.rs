@@ -183,6 +183,29 @@ fn in_a_small_pool_the_rest_of_an_image_goes_home() {
     }
 }
 
+/// Blocks of the machine that is made anew were references: they keep what differences are based on, without an
+/// address. They became associates that were references too.
+#[test]
+fn references_of_a_machine_that_is_made_anew_lose_their_addresses() {
+    let mut setup = setup(100, 0);
+    setup.options.scan_every = 20;
+    let mut pair = Pair::new(setup);
+    let old = |address: u32| page(7 << 16 | (1 + address % 2));
+    for address in 0..BLOCKS / 2 {
+        let content = old(address);
+        pair.element.write(lba(2, address.into()), &content).unwrap();
+        pair.element.write(lba(1, address.into()), &content).unwrap();
+    }
+    assert!(pair.element.counters().scan_references > 0);
+    pair.element.clone_machine(0, 2).unwrap();
+    assert!(pair.element.states().detached > 0);
+    for _ in 0..2 {
+        pair.holds(1, BLOCKS / 2, old);
+        pair.holds(2, BLOCKS / 2, |address| page(native_value(address)));
+        pair.reopen();
+    }
+}
+
 #[test]
 fn machines_that_do_not_exist_are_refused() {
     let mut pair = Pair::new(setup(20, 0));

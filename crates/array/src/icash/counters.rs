@@ -21,7 +21,7 @@ pub struct Counters {
     pub alone: u64,
     /// Writes that had a reference and no short difference from it.
     pub too_big: u64,
-    /// Of these, writes to a reference: it keeps its frozen content and loses its address.
+    /// Contents of references that went elsewhere: a reference keeps its frozen content and loses its address.
     pub detached: u64,
     /// Contents written whole to the fast medium.
     pub slot_writes: u64,
