@@ -21,13 +21,14 @@ test:
 bench:
 	$(CARGO) bench --workspace
 
-# Arbitrary bytes through the trace formats, as profiles, over a volume, as encoded pages, and as
-# both sides of NBD. Needs `cargo install cargo-fuzz`;
+# Arbitrary bytes through the trace formats, as profiles, over a volume, over both media of an array, as encoded
+# pages, and as both sides of NBD. Needs `cargo install cargo-fuzz`;
 # the variable lets a stable compiler build the sanitizers.
 fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run detect -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run profile -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run volume -- -max_total_time=$(FUZZ_SECONDS)
+	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run array -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run delta -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run nbd -- -max_total_time=$(FUZZ_SECONDS)
 

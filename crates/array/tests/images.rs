@@ -193,8 +193,12 @@ fn references_of_a_machine_that_is_made_anew_lose_their_addresses() {
     let old = |address: u32| page(7 << 16 | (1 + address % 2));
     for address in 0..BLOCKS / 2 {
         let content = old(address);
-        pair.element.write(lba(2, address.into()), &content).unwrap();
-        pair.element.write(lba(1, address.into()), &content).unwrap();
+        pair.element
+            .write(lba(2, address.into()), &content)
+            .unwrap();
+        pair.element
+            .write(lba(1, address.into()), &content)
+            .unwrap();
     }
     assert!(pair.element.counters().scan_references > 0);
     pair.element.clone_machine(0, 2).unwrap();
