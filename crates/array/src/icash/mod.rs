@@ -26,6 +26,7 @@
 //! | `open.rs` | making and recovering an array |
 //! | `check.rs` | every invariant recounted |
 //! | `counters.rs` | what it did, in numbers |
+//! | `rules` | tests of the paper's rules, one by one |
 //! | [`mod@format`] | the bytes |
 //! | `log` | the segments of the log, packing and replaying |
 
@@ -52,6 +53,8 @@ mod ordered;
 mod pool;
 mod read;
 mod replacement;
+#[cfg(test)]
+mod rules;
 mod scan;
 mod table;
 mod write;

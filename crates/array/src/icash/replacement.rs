@@ -53,7 +53,7 @@ impl ICash {
     }
 
     /// Replacement 1: the oldest virtual block that is no reference.
-    fn replace_virtual_block(&mut self) -> Result<(), ArrayError> {
+    pub(super) fn replace_virtual_block(&mut self) -> Result<(), ArrayError> {
         let victim = self.oldest(|id, found| !found.is_stuck && !self.is_reference(id));
         let id = victim.ok_or(ArrayError::NoRoom(
             "every virtual block is a reference or unreadable",
@@ -66,7 +66,7 @@ impl ICash {
     }
 
     /// Replacement 2: the oldest data block, even a reference's. False if there is none that can go.
-    fn replace_data_block(&mut self) -> Result<bool, ArrayError> {
+    pub(super) fn replace_data_block(&mut self) -> Result<bool, ArrayError> {
         let Some(id) = self.oldest(|_, found| !found.is_stuck && found.slot.is_some()) else {
             return Ok(false);
         };
@@ -83,7 +83,7 @@ impl ICash {
 
     /// Replacement 3: the oldest difference of a block that is no reference, with its virtual block. If there is
     /// none, the oldest of a reference, which stays and finds it in the log.
-    fn replace_delta(&mut self) -> Result<(), ArrayError> {
+    pub(super) fn replace_delta(&mut self) -> Result<(), ArrayError> {
         let is_held = |found: &Virtual| matches!(found.content, Content::Held(..));
         let can_go = |found: &Virtual| !found.is_stuck || found.slot.is_none();
         let victim =
