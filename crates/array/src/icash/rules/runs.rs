@@ -98,6 +98,18 @@ fn a_trimmed_reference_loses_its_address_and_not_its_frozen_content() {
     assert_eq!(element.pool.free(), 60);
 }
 
+/// A trimmed block has no reference: new content is compared with nothing.
+#[test]
+fn a_block_written_after_a_trim_is_independent() {
+    let mut element = run(options());
+    element.trim(4).unwrap();
+    element.write_page(4, content(4));
+    assert_eq!(element.state_of(4), State::Independent);
+    // Without a trim it would be an associate, though only the log has its difference.
+    element.write_page(5, content(5));
+    assert_eq!(element.state_of(5), State::AssociateOf(Some(50)));
+}
+
 /// What is too big goes whole to a data block of its own; a reference leaves its frozen content behind.
 #[test]
 fn too_big_makes_associates_independent_and_references_leave_their_frozen_content() {

@@ -2,10 +2,10 @@
 
 use super::{State, element, options, page};
 use crate::element::Element;
-use crate::icash::Options;
 use crate::icash::blocks::Content;
 use crate::icash::parameters::{SUB_BLOCK_BYTES, TooBig};
 use crate::icash::state::ICash;
+use crate::icash::{Compression, Options};
 
 /// A block of table 2: each half is one of four contents, which differ in 600 bytes.
 fn halves(first: u8, second: u8) -> flashlore_delta::Page {
@@ -185,6 +185,29 @@ fn an_associate_is_made_only_with_a_short_difference() {
     element.scan_now();
     assert_eq!(element.state_of(0), State::Independent);
     assert_eq!(element.state_of(1), State::Independent);
+}
+
+#[test]
+fn a_block_is_compressed_only_where_that_is_shorter_than_its_difference() {
+    let mut element = element(Options {
+        compression: Compression::IfShorter,
+        ..options()
+    });
+    let compressible = |value| {
+        let mut content = page(1, [value; 8]);
+        content[600..4096].fill(3);
+        content
+    };
+    element.write_page(0, compressible(1));
+    assert_eq!(element.counters().alone, 1);
+    element.write_page(1, compressible(1));
+    element.scan_now();
+    assert_eq!(element.state_of(0), State::AssociateOf(Some(1)));
+    let alone = element.counters().alone;
+    element.write_page(0, compressible(2));
+    assert_eq!(element.counters().alone, alone);
+    assert_eq!(element.state_of(0), State::AssociateOf(Some(1)));
+    element.holds(0, compressible(2));
 }
 
 /// A reference that was written loses its last associate: it is none any more, and the next scan gives it a data
