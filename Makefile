@@ -32,11 +32,15 @@ fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run delta -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run nbd -- -max_total_time=$(FUZZ_SECONDS)
 
-# Bugs planted in the volume, and in what only simulation has, one after the other: each must be found by a test.
+# Bugs planted in the volume, in what only simulation has, and in the array, one after the other: each must be found
+# by a test.
 planted:
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/ftl/planted \
 	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_differences ftl/map_cache" \
+	crates/volume/planted/run.sh
+	PLANTED_PATCHES=crates/array/planted \
+	PLANTED_TESTS="array/lib array/options array/images array/model array/arbitrary array/faults array/damage array/crash_search" \
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size
