@@ -40,7 +40,7 @@ planted:
 	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_differences ftl/map_cache" \
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/array/planted \
-	PLANTED_TESTS="array/lib array/options array/images array/model array/arbitrary array/faults array/damage array/crash_search" \
+	PLANTED_TESTS="array/lib array/images array/model array/crash_search array/faults array/damage array/arbitrary array/options" \
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size

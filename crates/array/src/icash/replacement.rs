@@ -3,6 +3,13 @@
 //! Each looks from the tail of the LRU list: for a virtual block that is no reference, for a data block, or for a
 //! difference of a block that is no reference. Nothing is dropped before it is durable elsewhere. A step does one
 //! thing and ends, for it may change whatever was looked at.
+//!
+//! The loops that repeat steps end. Nothing in them makes a virtual block, puts content into RAM or leaves something
+//! unrecorded. A step that finds a victim ends it, or makes everything recorded, or brings the victim's content home
+//! or, if that cannot be, marks it as stuck, and what is stuck is no victim again; of a reference it brings home some
+//! of the blocks that depend on it. None of that can be done twice for the same block, so that there are at most
+//! three steps for each virtual block and one for each batch of dependents. A step that cannot do what it must fails,
+//! and that ends the loop too.
 
 use std::collections::BTreeSet;
 
