@@ -10,7 +10,7 @@ const FAMILIES: u64 = 150;
 /// Of so many blocks one resembles no other.
 const LONERS: u64 = 7;
 
-/// Words of eight bytes that the compressible part of a block is made of.
+/// Words of eight bytes that the compressible part of a block is made of, four of one at a time.
 const WORDS: u64 = 32;
 
 /// A seeded stream of numbers.
@@ -28,12 +28,12 @@ pub fn compressible(seed: u64) -> Page {
     let mut numbers = numbers(seed);
     let words: Vec<u64> = (0..WORDS).map(|_| numbers.next_u64()).collect();
     let mut page = [0; 4096];
-    for (number, bytes) in page.chunks_exact_mut(8).enumerate() {
-        let word = match number / 32 % 4 {
-            0 => numbers.next_u64(),
-            _ => words[below(&mut numbers, WORDS) as usize],
-        };
-        bytes.copy_from_slice(&word.to_le_bytes());
+    for (number, bytes) in page.chunks_exact_mut(32).enumerate() {
+        let word = words[below(&mut numbers, WORDS) as usize].to_le_bytes();
+        match number % 4 {
+            0 => numbers.fill_bytes(bytes),
+            _ => bytes.copy_from_slice(&word.repeat(4)),
+        }
     }
     page
 }

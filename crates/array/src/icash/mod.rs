@@ -14,6 +14,7 @@
 //! | `state.rs` | the element and the changes of its state that all others are made of |
 //! | `content.rs` | contents read from wherever they are |
 //! | `read.rs`, `write.rs` | requests |
+//! | `alike.rs` | signatures searched for those that share the most |
 //! | `scan.rs` | which blocks become references and associates |
 //! | `replacement.rs` | the three replacements |
 //! | `write_back.rs` | blocks go home |
@@ -42,6 +43,7 @@ pub mod signature;
 pub mod slow_alone;
 pub mod state;
 
+mod alike;
 mod blocks;
 mod check;
 mod checkpoint;
