@@ -21,21 +21,26 @@ test:
 bench:
 	$(CARGO) bench --workspace
 
-# Arbitrary bytes through the trace formats, as profiles, over a volume, as encoded pages, and as
-# both sides of NBD. Needs `cargo install cargo-fuzz`;
+# Arbitrary bytes through the trace formats, as profiles, over a volume, over both media of an array, as encoded
+# pages, and as both sides of NBD. Needs `cargo install cargo-fuzz`;
 # the variable lets a stable compiler build the sanitizers.
 fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run detect -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run profile -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run volume -- -max_total_time=$(FUZZ_SECONDS)
+	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run array -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run delta -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run nbd -- -max_total_time=$(FUZZ_SECONDS)
 
-# Bugs planted in the volume, and in what only simulation has, one after the other: each must be found by a test.
+# Bugs planted in the volume, in what only simulation has, and in the array, one after the other: each must be found
+# by a test.
 planted:
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/ftl/planted \
 	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_differences ftl/map_cache" \
+	crates/volume/planted/run.sh
+	PLANTED_PATCHES=crates/array/planted \
+	PLANTED_TESTS="array/lib array/images array/model array/crash_search array/faults array/damage array/arbitrary array/options" \
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size

@@ -18,6 +18,7 @@ pub mod icash;
 pub mod rivals;
 pub mod timed;
 
+mod by_age;
 mod lru;
 mod media;
 

@@ -130,7 +130,8 @@ impl Lru {
         Ok(())
     }
 
-    fn stamp_of(&self, number: u32) -> u64 {
+    /// The stamp of a number: it grows each time that one is touched, and is 0 if it is not in the list.
+    pub fn stamp_of(&self, number: u32) -> u64 {
         self.nodes.get(number as usize).map_or(0, |node| node.stamp)
     }
 

@@ -183,6 +183,33 @@ fn in_a_small_pool_the_rest_of_an_image_goes_home() {
     }
 }
 
+/// Blocks of the machine that is made anew were references: they keep what differences are based on, without an
+/// address. They became associates that were references too.
+#[test]
+fn references_of_a_machine_that_is_made_anew_lose_their_addresses() {
+    let mut setup = setup(100, 0);
+    setup.options.scan_every = 20;
+    let mut pair = Pair::new(setup);
+    let old = |address: u32| page(7 << 16 | (1 + address % 2));
+    for address in 0..BLOCKS / 2 {
+        let content = old(address);
+        pair.element
+            .write(lba(2, address.into()), &content)
+            .unwrap();
+        pair.element
+            .write(lba(1, address.into()), &content)
+            .unwrap();
+    }
+    assert!(pair.element.counters().scan_references > 0);
+    pair.element.clone_machine(0, 2).unwrap();
+    assert!(pair.element.states().detached > 0);
+    for _ in 0..2 {
+        pair.holds(1, BLOCKS / 2, old);
+        pair.holds(2, BLOCKS / 2, |address| page(native_value(address)));
+        pair.reopen();
+    }
+}
+
 #[test]
 fn machines_that_do_not_exist_are_refused() {
     let mut pair = Pair::new(setup(20, 0));
@@ -223,27 +250,11 @@ fn a_cut_while_an_image_is_made_leaves_whole_blocks() {
     for cut in 1..=calm.calls() {
         let (power, is_made) = make(Trouble::CutBoth(cut));
         assert!(!is_made);
-        let (fast, slow) = power.survivors(&mut draw);
-        let medium = |bytes| Arc::new(MemoryMedium::from_bytes(bytes));
-        let mut element = setup.open(medium(fast), medium(slow)).unwrap();
-        element.check().unwrap();
-        let mut copied = 0;
-        for address in 0..BLOCKS {
-            let expected = page(native_value(address));
-            let mut found = [1; 4096];
-            element.read(lba(0, address.into()), &mut found).unwrap();
-            assert!(
-                found == expected,
-                "native block {address} after a cut at {cut}"
-            );
-            element.read(lba(1, address.into()), &mut found).unwrap();
-            assert!(
-                found == expected || found == page(0),
-                "block {address} after a cut at {cut}"
-            );
-            copied += u32::from(found == expected && expected != page(0));
+        for _ in 0..6 {
+            let images = power.survivors(&mut draw);
+            let copied = copied_after(&setup, images, cut);
+            partial += u32::from(copied > 0 && copied < 54);
         }
-        partial += u32::from(copied > 0 && copied < 54);
     }
     assert!(partial >= 5, "{partial} clones were partial");
 }
@@ -280,4 +291,28 @@ fn what_is_laid_in_is_at_home_and_can_be_read_after_a_reopening() {
         assert!(why.contains("holds something"), "{why}");
         element.check().unwrap();
     }
+}
+
+/// Opens what a cut left; answers how many blocks of the clone are there.
+fn copied_after(setup: &Setup, (fast, slow): (Vec<u8>, Vec<u8>), cut: u64) -> u32 {
+    let medium = |bytes| Arc::new(MemoryMedium::from_bytes(bytes));
+    let mut element = setup.open(medium(fast), medium(slow)).unwrap();
+    element.check().unwrap();
+    let mut copied = 0;
+    for address in 0..BLOCKS {
+        let expected = page(native_value(address));
+        let mut found = [1; 4096];
+        element.read(lba(0, address.into()), &mut found).unwrap();
+        assert!(
+            found == expected,
+            "native block {address} after a cut at {cut}"
+        );
+        element.read(lba(1, address.into()), &mut found).unwrap();
+        assert!(
+            found == expected || found == page(0),
+            "block {address} after a cut at {cut}"
+        );
+        copied += u32::from(found == expected && expected != page(0));
+    }
+    copied
 }

@@ -74,6 +74,22 @@ impl Pair {
         }
     }
 
+    /// A machine becomes a copy of another, or of itself.
+    fn clone_machine(&mut self, native: usize, machine: usize) {
+        let machines = self.setup.shape.machines.clone();
+        let range = |position: usize| {
+            let before = machines[..position].iter();
+            let first: u32 = before.map(|machine| machine.blocks).sum();
+            first as usize..(first + machines[position].blocks) as usize
+        };
+        let mut copied = self.model[range(native)].to_vec();
+        copied.resize(range(machine).len(), 0);
+        self.model[range(machine)].copy_from_slice(&copied);
+        let (native, machine) = (machines[native].number, machines[machine].number);
+        self.element().clone_machine(native, machine).unwrap();
+        self.all_is_as_it_should_be();
+    }
+
     fn reads(&mut self, block: usize) {
         let lba = self.setup.lba(block);
         let mut found = [1; 4096];
@@ -118,6 +134,11 @@ fn run(seed: u64, count: usize) -> Vec<Counters> {
                 pair.reopen();
             }
             1 => pair.all_is_as_it_should_be(),
+            2 => {
+                let machines = pair.setup.shape.machines.len() as u64;
+                let (native, machine) = (draw.below(machines), draw.below(machines));
+                pair.clone_machine(native as usize, machine as usize);
+            }
             _ => {}
         }
     }

@@ -1,12 +1,15 @@
 //! Virtual blocks: what is known in RAM of the blocks in use, in the order of their last access.
 //!
 //! Invariants: a block has at most one virtual block; the LRU list holds each of them once; no more exist than the
-//! budget allows.
+//! budget allows. What replacements look for is found without a walk over the whole list: every virtual block that is
+//! no reference is in `replaceable`; exactly those with a data block are in `with_slot`; every one with content in
+//! RAM that is no reference is in `held`, and none without.
 
 use std::collections::HashMap;
 
 use flashlore_content::Sketch;
 
+use crate::by_age::{ByAge, Verdict};
 use crate::icash::segments::Chain;
 use crate::icash::signature::Signature;
 use crate::lru::Lru;
@@ -68,6 +71,20 @@ pub struct VirtualBlocks {
     of_block: HashMap<u32, Id>,
     order: Lru,
     budget: u32,
+    replaceable: ByAge,
+    with_slot: ByAge,
+    held: ByAge,
+}
+
+/// What a replacement looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Virtual blocks that are no references.
+    Replaceable,
+    /// Those with a data block.
+    WithSlot,
+    /// Those with content in RAM that are no references.
+    Held,
 }
 
 impl VirtualBlocks {
@@ -79,6 +96,9 @@ impl VirtualBlocks {
             of_block: HashMap::new(),
             order: Lru::new(),
             budget,
+            replaceable: ByAge::default(),
+            with_slot: ByAge::default(),
+            held: ByAge::default(),
         }
     }
 
@@ -102,7 +122,8 @@ impl VirtualBlocks {
         self.all[id.0 as usize].as_ref().expect("it exists")
     }
 
-    /// A virtual block that exists. Its block is changed by [`VirtualBlocks::detach`] alone.
+    /// A virtual block that exists. Its block is changed by [`VirtualBlocks::detach`] alone, its data block by
+    /// [`VirtualBlocks::set_slot`], its content by [`VirtualBlocks::set_content`].
     pub fn get_mut(&mut self, id: Id) -> &mut Virtual {
         self.all[id.0 as usize].as_mut().expect("it exists")
     }
@@ -130,12 +151,71 @@ impl VirtualBlocks {
             debug_assert!(former.is_none());
         }
         self.order.touch(number);
+        self.replaceable.insert(number, self.order.stamp_of(number));
         id
+    }
+
+    /// Gives one a data block or takes it; answers the one it had.
+    pub fn set_slot(&mut self, id: Id, slot: Option<u32>) -> Option<u32> {
+        match slot {
+            Some(_) => self.with_slot.insert(id.0, self.order.stamp_of(id.0)),
+            None => self.with_slot.remove(id.0),
+        }
+        std::mem::replace(&mut self.get_mut(id).slot, slot)
+    }
+
+    /// Gives one other content; answers what it had.
+    pub fn set_content(&mut self, id: Id, content: Content) -> Content {
+        match content {
+            Content::Held(..) => self.held.insert(id.0, self.order.stamp_of(id.0)),
+            _ => self.held.remove(id.0),
+        }
+        std::mem::replace(&mut self.get_mut(id).content, content)
+    }
+
+    /// Notes that one is no reference any more.
+    pub fn is_no_reference(&mut self, id: Id) {
+        let stamp = self.order.stamp_of(id.0);
+        self.replaceable.insert(id.0, stamp);
+        if matches!(self.get(id).content, Content::Held(..)) {
+            self.held.insert(id.0, stamp);
+        }
+    }
+
+    /// The oldest of a class that are wanted, at most so many, the oldest first.
+    pub fn oldest(
+        &mut self,
+        class: Class,
+        most: usize,
+        is_reference: impl Fn(&Virtual) -> bool,
+        wanted: impl Fn(Id, &Virtual) -> bool,
+    ) -> Vec<Id> {
+        let (all, order) = (&self.all, &self.order);
+        let members = match class {
+            Class::Replaceable => &mut self.replaceable,
+            Class::WithSlot => &mut self.with_slot,
+            Class::Held => &mut self.held,
+        };
+        let verdict = |number: u32| {
+            let found = all[number as usize].as_ref().expect("it exists");
+            if class != Class::WithSlot && is_reference(found) {
+                Verdict::Drop
+            } else if wanted(Id(number), found) {
+                Verdict::Take
+            } else {
+                Verdict::Pass
+            }
+        };
+        let oldest = members.oldest(most, |number| order.stamp_of(number), verdict);
+        oldest.into_iter().map(Id).collect()
     }
 
     /// Ends one.
     pub fn remove(&mut self, id: Id) {
         self.order.remove(id.0);
+        for members in [&mut self.replaceable, &mut self.with_slot, &mut self.held] {
+            members.remove(id.0);
+        }
         if let Some(block) = self.get(id).block {
             self.of_block.remove(&block);
         }
@@ -175,15 +255,34 @@ impl VirtualBlocks {
         self.all.capacity() * size_of::<Option<Virtual>>()
             + self.free.capacity() * size_of::<u32>()
             + self.order.heap_bytes()
+            + self.replaceable.heap_bytes()
+            + self.with_slot.heap_bytes()
+            + self.held.heap_bytes()
             + self.of_block.capacity() * (size_of::<(u32, Id)>() + 1)
     }
 
-    /// Recounts list and map.
+    /// Recounts list, map and classes.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, is_reference: impl Fn(&Virtual) -> bool) -> Result<(), String> {
         self.order.check()?;
+        for members in [&self.replaceable, &self.with_slot, &self.held] {
+            members.check(|number| self.order.stamp_of(number))?;
+        }
+        for (Id(number), found) in self.newest_first() {
+            let may_go = !is_reference(found);
+            let is_held = matches!(found.content, Content::Held(..));
+            let holds = (!may_go || self.replaceable.holds(number))
+                && self.with_slot.holds(number) == found.slot.is_some()
+                && (!may_go || !is_held || self.held.holds(number))
+                && (is_held || !self.held.holds(number));
+            if !holds {
+                return Err(format!(
+                    "replacements look for a virtual block in the wrong place: {found:?}"
+                ));
+            }
+        }
         let mut addressed = 0;
         for (id, found) in self.newest_first() {
             if let Some(block) = found.block {

@@ -16,7 +16,7 @@ impl ICash {
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
-        self.blocks.check()?;
+        self.blocks.check(|found| self.pool.is_base(found.slot))?;
         self.heatmap.check()?;
         let chains = self
             .blocks

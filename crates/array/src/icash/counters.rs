@@ -41,7 +41,7 @@ counters! {
     alone_bytes,
     /// Writes that had a reference and no short difference from it.
     too_big,
-    /// Of these, writes to a reference: it keeps its frozen content and loses its address.
+    /// Contents of references that went elsewhere: a reference keeps its frozen content and loses its address.
     detached,
     /// Contents written whole to the fast medium.
     slot_writes,

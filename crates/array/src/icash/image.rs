@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use flashlore_delta::Page;
 
 use crate::error::ArrayError;
+use crate::icash::blocks::Class;
 use crate::icash::content::ZEROS;
 use crate::icash::parameters::{SPARE_SLOTS, Similarity};
 use crate::icash::place::Place;
@@ -192,12 +193,9 @@ impl ICash {
         slot.filter(|&slot| self.pool.users(slot).holder.is_some())
     }
 
-    fn may_load(&self) -> bool {
-        let mut oldest = self
-            .blocks
-            .oldest_first()
-            .filter(|(_, found)| found.slot.is_some());
-        let displaces_reference = oldest.next().is_some_and(|(id, _)| self.is_reference(id));
+    fn may_load(&mut self) -> bool {
+        let oldest = self.oldest(Class::WithSlot, |_| true);
+        let displaces_reference = oldest.is_some_and(|id| self.is_reference(id));
         self.pool.free() > SPARE_SLOTS || !displaces_reference
     }
 

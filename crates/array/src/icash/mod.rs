@@ -14,6 +14,7 @@
 //! | `state.rs` | the element and the changes of its state that all others are made of |
 //! | `content.rs` | contents read from wherever they are |
 //! | `read.rs`, `write.rs` | requests |
+//! | `alike.rs` | signatures searched for those that share the most |
 //! | `scan.rs` | which blocks become references and associates |
 //! | `replacement.rs` | the three replacements |
 //! | `write_back.rs` | blocks go home |
@@ -27,6 +28,7 @@
 //! | `open.rs` | making and recovering an array |
 //! | `check.rs` | every invariant recounted |
 //! | `counters.rs` | what it did, in numbers |
+//! | `rules` | tests of the paper's rules, one by one |
 //! | [`mod@format`] | the bytes |
 //! | `log` | the segments of the log, packing and replaying |
 
@@ -43,6 +45,7 @@ pub mod slow_alone;
 pub mod state;
 pub mod stored;
 
+mod alike;
 mod blocks;
 mod check;
 mod checkpoint;
@@ -54,6 +57,8 @@ mod ordered;
 mod pool;
 mod read;
 mod replacement;
+#[cfg(test)]
+mod rules;
 mod scan;
 mod table;
 mod write;

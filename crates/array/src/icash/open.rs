@@ -1,5 +1,6 @@
 //! Making an array, and opening one: the newest root, the table it names, the groups of the log behind it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_delta::Encoder;
@@ -274,7 +275,8 @@ impl Recovered {
     fn check_places(&self) -> Result<(), ArrayError> {
         let shape = &self.superblock.shape;
         let log_blocks = shape.log_segments * shape.segment_blocks;
-        let mut owners = vec![false; shape.slots as usize];
+        // How many data blocks there are is not proved yet by the size of a medium.
+        let mut owned = HashSet::new();
         for block in 0..self.table.len() {
             let place = self.table.get(block).place;
             let damaged = |what: String| {
@@ -294,7 +296,7 @@ impl Recovered {
                 ));
             }
             if let Some(slot) = place.own_slot()
-                && std::mem::replace(&mut owners[slot as usize], true)
+                && !owned.insert(slot)
             {
                 return damaged(format!("names data block {slot}, which another's does too"));
             }

@@ -71,6 +71,11 @@ impl Pool {
         &self.users[slot as usize]
     }
 
+    /// Whether differences of others are based on a data block, if there is one.
+    pub fn is_base(&self, slot: Option<u32>) -> bool {
+        slot.is_some_and(|slot| self.users(slot).is_base())
+    }
+
     /// Who uses a data block. [`Pool::release`] must be called when a user went.
     pub fn users_mut(&mut self, slot: u32) -> &mut Users {
         &mut self.users[slot as usize]

@@ -4,7 +4,7 @@ use flashlore_content::Sketch;
 use flashlore_delta::Page;
 
 use crate::error::{ArrayError, ContentError};
-use crate::icash::blocks::{Content, Form, Id};
+use crate::icash::blocks::{Class, Content, Form, Id};
 use crate::icash::content::{ZEROS, crc_of, in_log_block};
 use crate::icash::format::{Block, RecordKind};
 use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_VIRTUAL_BLOCKS};
@@ -214,11 +214,12 @@ impl ICash {
             if !needs_virtual && !needs_segments {
                 return true;
             }
-            let is_victim = |(id, found): &(Id, &super::blocks::Virtual)| {
-                !self.is_reference(*id)
-                    && (needs_virtual || matches!(found.content, Content::Held(..)))
+            let class = if needs_virtual {
+                Class::Replaceable
+            } else {
+                Class::Held
             };
-            let victim = self.blocks.oldest_first().find(is_victim).map(|(id, _)| id);
+            let victim = self.oldest(class, |_| true);
             match victim {
                 Some(id) if self.is_droppable(id) => self.drop_virtual(id),
                 _ => return false,

@@ -3,13 +3,22 @@
 //! Each looks from the tail of the LRU list: for a virtual block that is no reference, for a data block, or for a
 //! difference of a block that is no reference. Nothing is dropped before it is durable elsewhere. A step does one
 //! thing and ends, for it may change whatever was looked at.
+//!
+//! The loops that repeat steps end. Nothing in them makes a virtual block, puts content into RAM or leaves something
+//! unrecorded. A step that finds a victim ends it, or makes everything recorded, or brings the victim's content home
+//! or, if that cannot be, marks it as stuck, and what is stuck is no victim again; of a reference it brings home some
+//! of the blocks that depend on it. None of that can be done twice for the same block, so that there are at most
+//! three steps for each virtual block and one for each batch of dependents. A step that cannot do what it must fails,
+//! and that ends the loop too.
 
 use std::collections::BTreeSet;
 
 use crate::error::ArrayError;
-use crate::icash::blocks::{Content, Form, Id, Virtual};
+use crate::icash::blocks::{Class, Content, Form, Id, Virtual};
 use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_SLOTS, SPARE_VIRTUAL_BLOCKS};
+use crate::icash::place::Place;
 use crate::icash::state::ICash;
+use crate::icash::table::Table;
 
 impl ICash {
     /// Makes what a request may need: room in the log, virtual blocks, data blocks, segments.
@@ -53,8 +62,8 @@ impl ICash {
     }
 
     /// Replacement 1: the oldest virtual block that is no reference.
-    fn replace_virtual_block(&mut self) -> Result<(), ArrayError> {
-        let victim = self.oldest(|id, found| !found.is_stuck && !self.is_reference(id));
+    pub(super) fn replace_virtual_block(&mut self) -> Result<(), ArrayError> {
+        let victim = self.oldest(Class::Replaceable, |found| !found.is_stuck);
         let id = victim.ok_or(ArrayError::NoRoom(
             "every virtual block is a reference or unreadable",
         ))?;
@@ -66,8 +75,8 @@ impl ICash {
     }
 
     /// Replacement 2: the oldest data block, even a reference's. False if there is none that can go.
-    fn replace_data_block(&mut self) -> Result<bool, ArrayError> {
-        let Some(id) = self.oldest(|_, found| !found.is_stuck && found.slot.is_some()) else {
+    pub(super) fn replace_data_block(&mut self) -> Result<bool, ArrayError> {
+        let Some(id) = self.oldest(Class::WithSlot, |found| !found.is_stuck) else {
             return Ok(false);
         };
         if let Some(slot) = self.blocks.get(id).slot.filter(|_| self.is_reference(id)) {
@@ -83,11 +92,9 @@ impl ICash {
 
     /// Replacement 3: the oldest difference of a block that is no reference, with its virtual block. If there is
     /// none, the oldest of a reference, which stays and finds it in the log.
-    fn replace_delta(&mut self) -> Result<(), ArrayError> {
-        let is_held = |found: &Virtual| matches!(found.content, Content::Held(..));
+    pub(super) fn replace_delta(&mut self) -> Result<(), ArrayError> {
         let can_go = |found: &Virtual| !found.is_stuck || found.slot.is_none();
-        let victim =
-            self.oldest(|id, found| is_held(found) && can_go(found) && !self.is_reference(id));
+        let victim = self.oldest(Class::Held, can_go);
         if let Some(id) = victim {
             if self.make_droppable(id)? {
                 self.drop_virtual(id);
@@ -95,7 +102,9 @@ impl ICash {
             }
             return Ok(());
         }
-        let own = self.oldest(|_, found| is_held(found));
+        let is_held = |found: &Virtual| matches!(found.content, Content::Held(..));
+        let own = self.blocks.oldest_first();
+        let own = { own }.find_map(|(id, found)| is_held(found).then_some(id));
         let id = own.ok_or(ArrayError::NoRoom("no difference can leave RAM"))?;
         if self.blocks.get(id).unrecorded > 0 {
             return self.commit();
@@ -109,19 +118,7 @@ impl ICash {
     /// its data block.
     pub(super) fn is_droppable(&self, id: Id) -> bool {
         let found = self.blocks.get(id);
-        found.unrecorded == 0 && !self.needs_home(id)
-    }
-
-    /// Whether the content of a virtual block, durable or present, needs its data block.
-    fn needs_home(&self, id: Id) -> bool {
-        let found = self.blocks.get(id);
-        let names_own = found.slot.is_some() && self.place_of(id).own_slot() == found.slot;
-        let is_own = match found.content {
-            Content::Slot => true,
-            Content::Held(Form::Delta(base), _) => found.slot == Some(base),
-            _ => false,
-        };
-        names_own || found.unrecorded > 0 && is_own
+        found.unrecorded == 0 && !needs_home(&self.table, found)
     }
 
     /// Does what lets a virtual block that is no reference end. True if nothing had to be done.
@@ -129,7 +126,7 @@ impl ICash {
         if self.is_droppable(id) {
             return Ok(true);
         }
-        if self.needs_home(id) {
+        if needs_home(&self.table, self.blocks.get(id)) {
             let batch = self.oldest_to_write_home(id);
             self.write_back(&batch)?;
         } else {
@@ -139,15 +136,17 @@ impl ICash {
     }
 
     /// The blocks of a virtual block and of the oldest others that are only in their data blocks.
-    fn oldest_to_write_home(&self, id: Id) -> BTreeSet<u32> {
-        let with_it = self.blocks.get(id).block.into_iter();
-        let others = self.blocks.oldest_first().filter(|(other, found)| {
-            !found.is_stuck && !self.is_reference(*other) && self.needs_home(*other)
-        });
-        let others = others.filter_map(|(_, found)| found.block);
-        with_it
-            .chain(others.take(self.options.write_back_batch))
-            .collect()
+    fn oldest_to_write_home(&mut self, id: Id) -> BTreeSet<u32> {
+        let (pool, table) = (&self.pool, &self.table);
+        let goes_too = |_, found: &Virtual| {
+            !found.is_stuck && !pool.is_base(found.slot) && needs_home(table, found)
+        };
+        let most = self.options.write_back_batch;
+        let others = self
+            .blocks
+            .oldest(Class::WithSlot, most, |_| false, goes_too);
+        let all = std::iter::once(id).chain(others);
+        all.filter_map(|id| self.blocks.get(id).block).collect()
     }
 
     /// Writes blocks home that are differences from a data block; when none is left, their virtual blocks end.
@@ -175,12 +174,14 @@ impl ICash {
         self.write_back(&dependents)
     }
 
-    /// The virtual block nearest to the tail that is as wanted.
-    fn oldest(&self, wanted: impl Fn(Id, &Virtual) -> bool) -> Option<Id> {
-        let mut oldest = self.blocks.oldest_first();
-        oldest
-            .find(|(id, found)| wanted(*id, found))
-            .map(|(id, _)| id)
+    /// The one of a class nearest to the tail that is as wanted.
+    pub(super) fn oldest(&mut self, class: Class, wanted: impl Fn(&Virtual) -> bool) -> Option<Id> {
+        let pool = &self.pool;
+        let is_reference = |found: &Virtual| pool.is_base(found.slot);
+        let oldest = self
+            .blocks
+            .oldest(class, 1, is_reference, |_, found| wanted(found));
+        oldest.first().copied()
     }
 
     /// Whether so much is not durable that the element flushes by itself.
@@ -188,4 +189,18 @@ impl ICash {
         let room = crate::icash::format::block::ROOM as u64;
         self.unrecorded_bytes >= u64::from(self.options.flush_blocks) * room
     }
+}
+
+/// Whether the content of a virtual block, durable or present, needs its data block.
+fn needs_home(table: &Table, found: &Virtual) -> bool {
+    let place = found
+        .block
+        .map_or(Place::Zero, |block| table.get(block).place);
+    let names_own = found.slot.is_some() && place.own_slot() == found.slot;
+    let is_own = match found.content {
+        Content::Slot => true,
+        Content::Held(Form::Delta(base), _) => found.slot == Some(base),
+        _ => false,
+    };
+    names_own || found.unrecorded > 0 && is_own
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use flashlore_content::{SimilarIndex, Sketch};
 
 use crate::error::ArrayError;
+use crate::icash::alike::Alike;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::crc_of;
 use crate::icash::parameters::Similarity;
@@ -28,9 +29,10 @@ struct Candidate {
 
 /// The references of a scan.
 struct References {
-    signatures: Vec<(Signature, u32)>,
+    /// The data block of each number in `signatures`.
+    slots: Vec<u32>,
+    signatures: Alike,
     index: Option<SimilarIndex>,
-    least_shared: u32,
 }
 
 impl References {
@@ -38,25 +40,22 @@ impl References {
         match (&mut self.index, candidate.sketch) {
             (Some(index), Some(sketch)) if !index.holds(slot) => index.insert(slot, sketch),
             (Some(_), _) => {}
-            (None, _) => self.signatures.push((candidate.signature, slot)),
+            (None, _) => {
+                self.slots.push(slot);
+                self.signatures.push(candidate.signature);
+            }
         }
     }
 
     /// The one that a block resembles most; of equals the most popular.
-    fn best(&self, candidate: &Candidate) -> Option<u32> {
+    fn best(&mut self, candidate: &Candidate) -> Option<u32> {
         if let Some(index) = &self.index {
             return candidate
                 .sketch
                 .and_then(|sketch| index.find(&sketch, |_| true));
         }
-        let mut best = None;
-        for (signature, slot) in &self.signatures {
-            let shared = signature.shared(&candidate.signature);
-            if shared >= self.least_shared && best.is_none_or(|(most, _)| shared > most) {
-                best = Some((shared, *slot));
-            }
-        }
-        best.map(|(_, slot)| slot)
+        let best = self.signatures.best(&candidate.signature, 0);
+        best.map(|number| self.slots[number])
     }
 }
 
@@ -87,7 +86,7 @@ impl ICash {
             {
                 continue;
             }
-            if others.has_one_like(candidate, &independents[rank + 1..])
+            if others.has_one_like(candidate, rank)
                 && let Some(slot) = self.become_base(block)?
             {
                 references.add(candidate, slot);
@@ -127,9 +126,9 @@ impl ICash {
             .uses_sketches()
             .then(|| SimilarIndex::new(self.pool.len()));
         let mut references = References {
-            signatures: Vec::new(),
+            slots: Vec::new(),
+            signatures: Alike::new(self.options.similar_positions),
             index,
-            least_shared: self.options.similar_positions,
         };
         let mut independents = Vec::new();
         for (candidate, is_reference) in found {
@@ -263,15 +262,17 @@ impl ICash {
     }
 }
 
-/// Whether another independent of a scan resembles one.
+/// Whether a later independent of a scan resembles one.
 struct Others {
     /// With sketches: how many of those not passed yet have a super-feature, by its position and value.
     features: Option<HashMap<(usize, u32), u32>>,
-    least_shared: u32,
+    /// Without: the signatures by rank.
+    signatures: Alike,
 }
 
 impl Others {
     fn of(independents: &[Candidate], uses_sketches: bool, least_shared: u32) -> Self {
+        let mut signatures = Alike::new(least_shared);
         let features = uses_sketches.then(|| {
             let mut features = HashMap::new();
             for sketch in independents.iter().filter_map(|candidate| candidate.sketch) {
@@ -281,9 +282,14 @@ impl Others {
             }
             features
         });
+        if !uses_sketches {
+            for candidate in independents {
+                signatures.push(candidate.signature);
+            }
+        }
         Others {
             features,
-            least_shared,
+            signatures,
         }
     }
 
@@ -296,16 +302,14 @@ impl Others {
         }
     }
 
-    fn has_one_like(&self, candidate: &Candidate, later: &[Candidate]) -> bool {
+    fn has_one_like(&mut self, candidate: &Candidate, rank: usize) -> bool {
         match (&self.features, candidate.sketch) {
             (Some(features), Some(sketch)) => {
                 let mut own = sketch.0.into_iter().enumerate();
                 own.any(|feature| features.get(&feature).is_some_and(|&count| count > 0))
             }
             (Some(_), None) => false,
-            (None, _) => later
-                .iter()
-                .any(|other| other.signature.shared(&candidate.signature) >= self.least_shared),
+            (None, _) => self.signatures.has_any(&candidate.signature, rank + 1),
         }
     }
 }

@@ -144,8 +144,7 @@ impl ICash {
 
     /// Whether differences of others are based on its data block.
     pub(super) fn is_reference(&self, id: Id) -> bool {
-        let slot = self.blocks.get(id).slot;
-        slot.is_some_and(|slot| self.pool.users(slot).is_base())
+        self.pool.is_base(self.blocks.get(id).slot)
     }
 
     /// The data block of the reference it is an associate of.
@@ -166,8 +165,8 @@ impl ICash {
     /// Gives a virtual block other present content; chain and base of the one before are given up.
     pub(super) fn set_content(&mut self, id: Id, content: Content, crc: u32) {
         let old_base = self.base_of(id);
+        let old = self.blocks.set_content(id, content);
         let found = self.blocks.get_mut(id);
-        let old = std::mem::replace(&mut found.content, content);
         found.crc = crc;
         found.is_stuck = false;
         if let Content::Held(_, chain) = old {
@@ -189,12 +188,12 @@ impl ICash {
     /// Makes a data block that nobody holds that of a virtual block that has none.
     pub(super) fn hold_slot(&mut self, id: Id, slot: u32) {
         self.pool.users_mut(slot).holder = Some(id);
-        self.blocks.get_mut(id).slot = Some(slot);
+        self.blocks.set_slot(id, Some(slot));
     }
 
     /// Takes the data block from a virtual block that is no reference and does not need it.
     pub(super) fn give_up_slot(&mut self, id: Id) {
-        if let Some(slot) = self.blocks.get_mut(id).slot.take() {
+        if let Some(slot) = self.blocks.set_slot(id, None) {
             self.pool.users_mut(slot).holder = None;
             self.pool.release(slot);
         }
@@ -216,6 +215,7 @@ impl ICash {
             && let Some(holder) = users.holder
         {
             self.counters.demotions += 1;
+            self.blocks.is_no_reference(holder);
             let found = self.blocks.get_mut(holder);
             found.is_stuck = false;
             if found.block.is_none() {

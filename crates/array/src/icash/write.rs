@@ -232,12 +232,17 @@ impl ICash {
         Ok(Some(slot))
     }
 
-    /// The virtual block that gets new content. A reference whose content goes to a data block of its own leaves
-    /// its frozen one behind.
+    /// The virtual block that gets new content. A reference whose content goes to a data block of its own, or
+    /// becomes a difference from another reference, leaves its frozen one behind.
     fn virtual_for(&mut self, block: u32, id: Option<Id>, new: &New) -> Id {
         self.set_trimmed(block, false);
+        let leaves_slot = |id: Id| match *new {
+            New::Slot(_) => true,
+            New::Held(Form::Delta(base), _) => self.blocks.get(id).slot != Some(base),
+            New::Held(..) => false,
+        };
         match id {
-            Some(id) if matches!(new, New::Slot(_)) && self.is_reference(id) => {
+            Some(id) if leaves_slot(id) && self.is_reference(id) => {
                 self.counters.detached += 1;
                 self.detach(id);
                 self.blocks.insert(Some(block))

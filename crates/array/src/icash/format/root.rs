@@ -7,6 +7,9 @@ use crate::icash::parameters::BLOCK_BYTES;
 const MAGIC: &[u8; 4] = b"FLAR";
 const COPIES_AT: usize = 64;
 
+/// Numbers of checkpoints are below this: no array takes so many, and counting on from there never overflows.
+const CHECKPOINTS: u64 = 1 << 62;
+
 /// Pages whose copies a byte tells.
 const PAGES_IN_BYTE: usize = 4;
 
@@ -83,11 +86,12 @@ impl Root {
             bytes[COPIES_AT + page / PAGES_IN_BYTE] >> (2 * (page % PAGES_IN_BYTE)) & 3
         };
         let copies: Vec<u8> = (0..pages).map(copy).collect();
-        if copies.contains(&3) {
+        let checkpoint = get_u64(bytes, 16);
+        if copies.contains(&3) || checkpoint >= CHECKPOINTS {
             return None;
         }
         Some(Root {
-            checkpoint: get_u64(bytes, 16),
+            checkpoint,
             group: get_u64(bytes, 24),
             epoch: get_u32(bytes, 32),
             head: Head {

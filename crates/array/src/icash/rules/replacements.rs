@@ -1,0 +1,147 @@
+//! What is replaced first.
+
+use super::{State, element, options, page};
+use crate::icash::blocks::Content;
+use crate::icash::state::ICash;
+
+/// From the oldest on: reference 1 with associate 0, independents 2 to 5, reference 7 with associate 6. Nothing is
+/// unrecorded.
+fn several() -> ICash {
+    let mut element = element(options());
+    for block in [0, 1] {
+        element.write_page(block, page(1, [1; 8]));
+    }
+    for block in [6, 7] {
+        element.write_page(block, page(2, [2; 8]));
+    }
+    element.scan_now();
+    element.holds(0, page(1, [1; 8]));
+    for block in 2..6 {
+        element.write_page(block, page(10 + block, [10 + block as u8; 8]));
+    }
+    element.holds(6, page(2, [2; 8]));
+    element.flush_all();
+    assert_eq!(element.state_of(1), State::Reference);
+    assert_eq!(element.state_of(7), State::Reference);
+    let expected = [7, 6, 5, 4, 3, 2, 1, 0].map(Some);
+    assert_eq!(element.newest_blocks(8), expected);
+    element
+}
+
+impl ICash {
+    fn flush_all(&mut self) {
+        crate::element::Element::flush(self).unwrap();
+        self.check().unwrap();
+    }
+
+    /// Replaces with steps of `replace` until something of those `is_gone`.
+    fn replace_until(
+        &mut self,
+        mut replace: impl FnMut(&mut ICash),
+        is_gone: impl Fn(&ICash) -> bool,
+    ) {
+        for _ in 0..10 {
+            replace(self);
+            self.check().unwrap();
+            if is_gone(self) {
+                return;
+            }
+        }
+        panic!("nothing was replaced");
+    }
+
+    fn present_blocks(&self) -> Vec<u32> {
+        (0..8).filter(|&b| self.blocks.find(b).is_some()).collect()
+    }
+
+    fn all_hold(&mut self) {
+        self.verify().unwrap();
+        for block in [0, 1] {
+            self.holds(block, page(1, [1; 8]));
+        }
+        for block in 2..6 {
+            self.holds(block, page(10 + block, [10 + block as u8; 8]));
+        }
+        for block in [6, 7] {
+            self.holds(block, page(2, [2; 8]));
+        }
+    }
+}
+
+#[test]
+fn replacement_1_takes_the_oldest_virtual_block_that_is_no_reference() {
+    let mut element = several();
+    let mut expected = vec![0, 1, 2, 3, 4, 5, 6, 7];
+    for victim in [0, 2, 3] {
+        expected.retain(|&block| block != victim);
+        let count = expected.len();
+        element.replace_until(
+            |element| element.replace_virtual_block().unwrap(),
+            |element| element.present_blocks().len() <= count,
+        );
+        assert_eq!(element.present_blocks(), expected);
+    }
+    element.all_hold();
+}
+
+#[test]
+fn replacement_2_takes_the_oldest_data_block_even_a_references() {
+    let mut element = several();
+    let with_slots = |element: &ICash| -> Vec<u32> {
+        let has_slot = |&block: &u32| {
+            let id = element.blocks.find(block);
+            id.is_some_and(|id| element.blocks.get(id).slot.is_some())
+        };
+        (0..8).filter(has_slot).collect()
+    };
+    let mut expected = vec![1, 2, 3, 4, 5, 7];
+    for victim in [1, 2, 3] {
+        expected.retain(|&block| block != victim);
+        let count = expected.len();
+        element.replace_until(
+            |element| assert!(element.replace_data_block().unwrap()),
+            |element| with_slots(element).len() <= count,
+        );
+        assert_eq!(with_slots(&element), expected);
+    }
+    // The data are replaced, the blocks are not forgotten; the associate of a reference is.
+    assert_eq!(element.present_blocks(), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(element.counters().references_released, 1);
+    element.all_hold();
+}
+
+#[test]
+fn replacement_3_takes_the_oldest_difference_that_is_no_references() {
+    let mut element = several();
+    // The reference has a difference now, and is the oldest of all with one.
+    element.write_page(1, page(1, [4; 8]));
+    for block in [0, 2, 3, 4, 5, 6] {
+        let id = element.id(block);
+        element.blocks.touch(id);
+        element.touch_reference(id);
+    }
+    let reference = element.id(1);
+    assert!(element.blocks.oldest_first().next().is_some());
+    for (victim, left) in [(0, 7), (6, 6)] {
+        element.replace_until(
+            |element| element.replace_delta().unwrap(),
+            |element| element.present_blocks().len() <= left,
+        );
+        assert_eq!(element.state_of(victim), State::Absent);
+        assert!(matches!(
+            element.blocks.get(reference).content,
+            Content::Held(..)
+        ));
+    }
+    assert_eq!(element.counters().deltas_replaced, 2);
+    // There is no other left: the reference's own leaves RAM, and the reference stays.
+    element.replace_until(
+        |element| element.replace_delta().unwrap(),
+        |element| element.blocks.get(reference).content == Content::Stored,
+    );
+    assert_eq!(element.state_of(1), State::Reference);
+    element.holds(1, page(1, [4; 8]));
+    element.holds(0, page(1, [1; 8]));
+    element.holds(6, page(2, [2; 8]));
+    element.verify().unwrap();
+}
