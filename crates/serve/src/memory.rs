@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use flashlore_volume::{Identity, memory_needed};
-
 use crate::error::ServeError;
 
 /// Bytes of memory that the system says could be used without swapping; nothing if it does not say.
@@ -18,8 +16,7 @@ fn kibibytes(told: &str, field: &str) -> Option<u64> {
 }
 
 /// Refuses a volume that may need more memory than there is, rather than that the system ends the process one day.
-pub(crate) fn refuse_more_than(available: Option<u64>, id: &Identity) -> Result<(), ServeError> {
-    let need = memory_needed(id);
+pub(crate) fn refuse_more_than(available: Option<u64>, need: u64) -> Result<(), ServeError> {
     match available {
         Some(available) if need > available => Err(ServeError::Refused(format!(
             "open it takes up to {} MiB of memory, and {} MiB are available; serve or mount it with --memory, which \

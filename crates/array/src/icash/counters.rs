@@ -77,6 +77,57 @@ pub struct Counters {
     pub background_failures: u64,
 }
 
+impl Counters {
+    /// All of them, each by its name.
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        /// A field that is forgotten here does not compile.
+        macro_rules! list {
+            ($($name:ident),* $(,)?) => {{
+                let Counters { $($name),* } = *self;
+                vec![$((stringify!($name), $name)),*]
+            }};
+        }
+        list!(
+            hits_independent,
+            hits_associate,
+            hits_reference,
+            misses,
+            deltas,
+            delta_bytes,
+            own_deltas,
+            alone,
+            too_big,
+            detached,
+            slot_writes,
+            whole,
+            fills,
+            unpacked,
+            same_address,
+            scans,
+            scan_references,
+            scan_associates,
+            demotions,
+            virtual_replaced,
+            data_replaced,
+            references_released,
+            deltas_replaced,
+            own_deltas_dropped,
+            written_home,
+            groups,
+            own_flushes,
+            records,
+            encoded_records,
+            log_blocks,
+            checkpoints,
+            cleaned,
+            moved,
+            cleaned_home,
+            batches,
+            background_failures,
+        )
+    }
+}
+
 /// How many virtual blocks are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct States {
@@ -103,4 +154,23 @@ pub struct Memory {
     pub table: usize,
     /// Who uses which data block, without the sets of dependents.
     pub pool: usize,
+}
+
+/// How far an element is, and what room it has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Blocks whose present content no group records yet.
+    pub unrecorded: u64,
+    /// Data blocks that hold nothing.
+    pub free_slots: u32,
+    /// Segments of the log that can be written.
+    pub free_log_segments: u32,
+    /// Blocks that are not at home; counted with ordered write-back alone.
+    pub away: u64,
+    /// How often it was opened.
+    pub epoch: u32,
+    /// Number of the last checkpoint.
+    pub checkpoint: u64,
+    /// Why nothing is changed any more, if a medium failed.
+    pub stopped: Option<String>,
 }

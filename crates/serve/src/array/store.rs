@@ -1,0 +1,206 @@
+//! What the machines lie on: the whole array, or its slow medium alone, which can only be read.
+//!
+//! Invariant: `stored` counts the blocks of each machine that are kept.
+
+use std::ops::Range;
+
+use flashlore_array::element::Statistics;
+use flashlore_array::icash::{Counters, ICash, Image, Kept, Machine, SlowAlone, lba};
+use flashlore_array::{ArrayError, Element};
+use flashlore_delta::Page;
+use flashlore_volume::disk::{DiskError, ErrorKind};
+
+/// What is open.
+pub enum Open {
+    /// Both media.
+    Whole(Box<ICash>),
+    /// An older state, to be read.
+    SlowAlone(SlowAlone),
+}
+
+/// An array, page by page.
+pub struct Store {
+    open: Open,
+    machines: Vec<Machine>,
+    /// Blocks of each machine that are kept.
+    stored: Vec<u64>,
+}
+
+/// An error of an array as one of a device.
+pub fn failed(error: ArrayError) -> DiskError {
+    let kind = match &error {
+        ArrayError::NoRoom(_) => ErrorKind::NoSpace,
+        ArrayError::Medium(error) if error.is_no_space() => ErrorKind::NoSpace,
+        ArrayError::OutOfRange { .. } => ErrorKind::Invalid,
+        _ => ErrorKind::Failed,
+    };
+    DiskError::Store {
+        kind,
+        source: Box::new(error),
+    }
+}
+
+impl Store {
+    /// Counts what is kept.
+    ///
+    /// # Errors
+    /// None that could happen: its machines have their blocks.
+    pub fn new(open: Open) -> Result<Self, DiskError> {
+        let machines = match &open {
+            Open::Whole(element) => element.shape().machines.clone(),
+            Open::SlowAlone(alone) => alone.machines().to_vec(),
+        };
+        let mut store = Store {
+            open,
+            stored: vec![0; machines.len()],
+            machines,
+        };
+        for number in 0..store.machines.len() {
+            store.stored[number] = store.count_kept(number, 0..store.machines[number].blocks)?;
+        }
+        Ok(store)
+    }
+
+    /// The virtual machines.
+    pub fn machines(&self) -> &[Machine] {
+        &self.machines
+    }
+
+    /// Blocks of a machine that are kept.
+    pub fn stored(&self, machine: usize) -> u64 {
+        self.stored[machine]
+    }
+
+    /// The element, if both media are open.
+    pub fn element(&self) -> Option<&ICash> {
+        match &self.open {
+            Open::Whole(element) => Some(element),
+            Open::SlowAlone(_) => None,
+        }
+    }
+
+    /// The element, to change it.
+    fn writable(&mut self) -> Result<&mut ICash, DiskError> {
+        match &mut self.open {
+            Open::Whole(element) => Ok(element),
+            Open::SlowAlone(_) => Err(DiskError::ReadOnly),
+        }
+    }
+
+    fn lba(&self, machine: usize, page: u32) -> u64 {
+        lba(self.machines[machine].number, page.into())
+    }
+
+    /// In which form a page is kept.
+    pub fn kept(&self, machine: usize, page: u32) -> Result<Kept, DiskError> {
+        let lba = self.lba(machine, page);
+        match &self.open {
+            Open::Whole(element) => element.kept(lba),
+            Open::SlowAlone(alone) => alone.kept(lba),
+        }
+        .map_err(failed)
+    }
+
+    fn count_kept(&self, machine: usize, mut pages: Range<u32>) -> Result<u64, DiskError> {
+        pages.try_fold(0, |count, page| {
+            Ok(count + u64::from(self.kept(machine, page)? != Kept::Nothing))
+        })
+    }
+
+    /// Reads a page.
+    pub fn read(&mut self, machine: usize, page: u32, bytes: &mut Page) -> Result<(), DiskError> {
+        let lba = self.lba(machine, page);
+        match &mut self.open {
+            Open::Whole(element) => element.read(lba, bytes),
+            Open::SlowAlone(alone) => alone.read(lba, bytes),
+        }
+        .map_err(failed)
+    }
+
+    /// Writes a page, or gives it up where nothing is to be written.
+    pub fn change(
+        &mut self,
+        machine: usize,
+        page: u32,
+        bytes: Option<&Page>,
+    ) -> Result<(), DiskError> {
+        let lba = self.lba(machine, page);
+        let was_kept = self.kept(machine, page)? != Kept::Nothing;
+        let element = self.writable()?;
+        match bytes {
+            Some(bytes) => element.write(lba, bytes),
+            None if was_kept => element.trim(lba),
+            None => Ok(()),
+        }
+        .map_err(failed)?;
+        let is_kept = self.kept(machine, page)? != Kept::Nothing;
+        self.stored[machine] += u64::from(is_kept);
+        self.stored[machine] -= u64::from(was_kept);
+        Ok(())
+    }
+
+    /// Makes everything durable.
+    pub fn flush(&mut self) -> Result<(), DiskError> {
+        match &mut self.open {
+            Open::Whole(element) => element.flush().map_err(failed),
+            // Nothing was written.
+            Open::SlowAlone(_) => Ok(()),
+        }
+    }
+
+    /// Ends the use: everything is durable and, with ordered write-back, at home.
+    pub fn settle(&mut self) -> Result<(), DiskError> {
+        match &mut self.open {
+            Open::Whole(element) => element.settle().map_err(failed),
+            Open::SlowAlone(_) => Ok(()),
+        }
+    }
+
+    /// Fills some pages of a machine as a clone of another, or with an image that is compared with the other.
+    pub fn clone_part(
+        &mut self,
+        native: usize,
+        machine: usize,
+        pages: Range<u32>,
+        image: Option<&mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>>,
+    ) -> Result<Image, DiskError> {
+        let before = self.count_kept(machine, pages.clone())?;
+        let numbers = [native, machine].map(|position| self.machines[position].number);
+        let element = self.writable()?;
+        let cloned = match image {
+            Some(read) => element.create_image_part(numbers[0], numbers[1], pages.clone(), read),
+            None => element.clone_machine_part(numbers[0], numbers[1], pages.clone()),
+        };
+        // Also after a failure some may be filled.
+        let after = self.count_kept(machine, pages)?;
+        self.stored[machine] += after;
+        self.stored[machine] -= before;
+        cloned.map_err(failed)
+    }
+
+    /// Reads what is kept of a page, in RAM and durably, and compares. Nothing changes.
+    ///
+    /// # Errors
+    /// It cannot be read, or does not hold.
+    pub fn verify(&mut self, machine: usize, page: u32) -> Result<(), ArrayError> {
+        let lba = self.lba(machine, page);
+        match &mut self.open {
+            Open::Whole(element) => element.verify_block(lba),
+            Open::SlowAlone(alone) => alone.read(lba, &mut [0; 4096]),
+        }
+    }
+
+    /// What the element did and was asked for.
+    pub fn figures(&self) -> Option<(Counters, Statistics)> {
+        let element = self.element()?;
+        Some((*element.counters(), element.statistics()))
+    }
+
+    /// Why nothing can be written any more.
+    pub fn failure(&self) -> Option<String> {
+        match &self.open {
+            Open::Whole(element) => element.status().stopped,
+            Open::SlowAlone(_) => None,
+        }
+    }
+}
