@@ -317,7 +317,7 @@ mod tests {
         let home = Home::new(directory.path().join("long/".repeat(40)).join("disk"));
         let service = Arc::new(service(&home));
         assert!(Remote::connect(&home).is_none());
-        let control = Control::start(Arc::clone(&service)).unwrap();
+        let control = Control::start(service.clone()).unwrap();
         let mut remote = Remote::connect(&home).unwrap();
         assert_eq!(remote.ask(&Request::Flush).unwrap(), Answer::Done);
         drop(control);

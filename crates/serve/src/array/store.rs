@@ -1,6 +1,7 @@
 //! What the machines lie on: the whole array, or its slow medium alone, which can only be read.
 //!
-//! Invariant: `stored` counts the blocks of each machine that are kept.
+//! Invariant: a block that is not in `present` is zeros. What the element keeps of others is zeros sometimes: with
+//! ordered write-back a block that was given up goes home as zeros, and passes for data once the array is opened again.
 
 use std::ops::Range;
 
@@ -22,8 +23,37 @@ pub enum Open {
 pub struct Store {
     open: Open,
     machines: Vec<Machine>,
-    /// Blocks of each machine that are kept.
-    stored: Vec<u64>,
+    /// The blocks of each machine that hold something.
+    present: Vec<Blocks>,
+}
+
+/// A set of blocks, and how many there are.
+#[derive(Default)]
+struct Blocks {
+    bits: Vec<u64>,
+    count: u64,
+}
+
+impl Blocks {
+    fn contains(&self, block: u32) -> bool {
+        let word = self.bits.get(block as usize / 64);
+        word.is_some_and(|word| word >> (block % 64) & 1 == 1)
+    }
+
+    fn set(&mut self, block: u32, is_in: bool) {
+        if self.contains(block) == is_in {
+            return;
+        }
+        let word = block as usize / 64;
+        if self.bits.len() <= word {
+            self.bits.resize(word + 1, 0);
+        }
+        self.bits[word] ^= 1 << (block % 64);
+        match is_in {
+            true => self.count += 1,
+            false => self.count -= 1,
+        }
+    }
 }
 
 /// An error of an array as one of a device.
@@ -52,13 +82,22 @@ impl Store {
         };
         let mut store = Store {
             open,
-            stored: vec![0; machines.len()],
+            present: machines.iter().map(|_| Blocks::default()).collect(),
             machines,
         };
-        for number in 0..store.machines.len() {
-            store.stored[number] = store.count_kept(number, 0..store.machines[number].blocks)?;
+        for machine in 0..store.machines.len() {
+            store.look_again(machine, 0..store.machines[machine].blocks)?;
         }
         Ok(store)
+    }
+
+    /// Asks the element which blocks hold something.
+    fn look_again(&mut self, machine: usize, blocks: Range<u32>) -> Result<(), DiskError> {
+        for block in blocks {
+            let is_there = self.form(machine, block)? != Kept::Nothing;
+            self.present[machine].set(block, is_there);
+        }
+        Ok(())
     }
 
     /// The virtual machines.
@@ -66,9 +105,9 @@ impl Store {
         &self.machines
     }
 
-    /// Blocks of a machine that are kept.
+    /// Blocks of a machine that hold something.
     pub fn stored(&self, machine: usize) -> u64 {
-        self.stored[machine]
+        self.present[machine].count
     }
 
     /// The element, if both media are open.
@@ -91,20 +130,22 @@ impl Store {
         lba(self.machines[machine].number, page.into())
     }
 
-    /// In which form a page is kept.
+    /// In which form a page is kept, if it holds something.
     pub fn kept(&self, machine: usize, page: u32) -> Result<Kept, DiskError> {
+        match self.present[machine].contains(page) {
+            true => self.form(machine, page),
+            false => Ok(Kept::Nothing),
+        }
+    }
+
+    /// In which form the element keeps a page.
+    fn form(&self, machine: usize, page: u32) -> Result<Kept, DiskError> {
         let lba = self.lba(machine, page);
         match &self.open {
             Open::Whole(element) => element.kept(lba),
             Open::SlowAlone(alone) => alone.kept(lba),
         }
         .map_err(failed)
-    }
-
-    fn count_kept(&self, machine: usize, mut pages: Range<u32>) -> Result<u64, DiskError> {
-        pages.try_fold(0, |count, page| {
-            Ok(count + u64::from(self.kept(machine, page)? != Kept::Nothing))
-        })
     }
 
     /// Reads a page.
@@ -125,17 +166,15 @@ impl Store {
         bytes: Option<&Page>,
     ) -> Result<(), DiskError> {
         let lba = self.lba(machine, page);
-        let was_kept = self.kept(machine, page)? != Kept::Nothing;
+        let is_there = self.present[machine].contains(page);
         let element = self.writable()?;
         match bytes {
             Some(bytes) => element.write(lba, bytes),
-            None if was_kept => element.trim(lba),
+            None if is_there => element.trim(lba),
             None => Ok(()),
         }
         .map_err(failed)?;
-        let is_kept = self.kept(machine, page)? != Kept::Nothing;
-        self.stored[machine] += u64::from(is_kept);
-        self.stored[machine] -= u64::from(was_kept);
+        self.present[machine].set(page, bytes.is_some());
         Ok(())
     }
 
@@ -164,7 +203,6 @@ impl Store {
         pages: Range<u32>,
         image: Option<&mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>>,
     ) -> Result<Image, DiskError> {
-        let before = self.count_kept(machine, pages.clone())?;
         let numbers = [native, machine].map(|position| self.machines[position].number);
         let element = self.writable()?;
         let cloned = match image {
@@ -172,9 +210,7 @@ impl Store {
             None => element.clone_machine_part(numbers[0], numbers[1], pages.clone()),
         };
         // Also after a failure some may be filled.
-        let after = self.count_kept(machine, pages)?;
-        self.stored[machine] += after;
-        self.stored[machine] -= before;
+        self.look_again(machine, pages)?;
         cloned.map_err(failed)
     }
 
