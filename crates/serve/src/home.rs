@@ -19,7 +19,7 @@ use flashlore_volume::{
 };
 
 use crate::error::ServeError;
-use crate::memory::{available, refuse_more_than};
+use crate::memory::{VOLUME_HELP, available, refuse_more_than};
 use crate::names::Names;
 
 /// The directory of a volume or an array.
@@ -151,7 +151,11 @@ impl Home {
     pub fn affordable(&self, mode: Mode) -> Result<FileMedium, ServeError> {
         let medium = self.medium(mode)?;
         let superblock = load::superblock(&medium)?;
-        refuse_more_than(available(), memory_needed(&superblock.identity))?;
+        refuse_more_than(
+            available(),
+            memory_needed(&superblock.identity),
+            VOLUME_HELP,
+        )?;
         Ok(medium)
     }
 
@@ -203,7 +207,7 @@ impl Home {
         let from = superblock.identity.clone();
         let to = grown(&from, size, capacity)?;
         let growth = Growth::plan(&superblock, to.clone())?;
-        refuse_more_than(available(), memory_needed(&to))?;
+        refuse_more_than(available(), memory_needed(&to), VOLUME_HELP)?;
         medium.extend(growth.bytes())?;
         growth.carry_out(medium)?;
         Ok((from, to))

@@ -64,7 +64,11 @@ pub(super) fn media(
     })?;
     let needed =
         icash::find(&slow).map(|found| memory_needed(&found.shape, &description.options()));
-    refuse_more_than(available(), needed.unwrap_or(0))?;
+    refuse_more_than(
+        available(),
+        needed.unwrap_or(0),
+        "virtual_blocks and segments in array.json may be less",
+    )?;
     Ok((description, fast, slow))
 }
 
