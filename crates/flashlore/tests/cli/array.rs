@@ -43,7 +43,7 @@ fn filled(more: &[&str]) -> Place {
 
 #[test]
 fn an_image_goes_in_is_cloned_and_comes_out() {
-    let place = filled(&["--machines", "3"]);
+    let place = filled(&["--machines", "3", "--fast-size", "1MiB"]);
     let mut changed = image();
     changed[9 * PAGE + 17] ^= 1;
     fs::write(place.path("changed"), &changed).unwrap();
@@ -96,7 +96,7 @@ fn an_image_goes_in_is_cloned_and_comes_out() {
         "300 pages read, 0 findings\n"
     );
 
-    let message = place.run(&["clone", "disk", "0", "1"]).fails(1);
+    let message = place.run(&["clone", "disk", "0", "1"]).fails(2);
     assert!(message.contains("machine 1 holds 100 blocks"), "{message}");
     quiet(place.run(&["clone", "disk", "2", "1", "--overwrite"]));
     quiet(place.run(&["export", "disk", "out", "--machine", "1"]));
@@ -161,7 +161,7 @@ fn what_cannot_be_made_leaves_nothing_behind() {
     let place = filled(&[]);
     let before = fs::read_dir(place.path("")).unwrap().count();
     fs::write(place.path("short"), vec![0; 4096]).unwrap();
-    fs::write(place.path("used"), vec![9; 8 << 20]).unwrap();
+    fs::write(place.path("used"), vec![9; 16 << 20]).unwrap();
     quiet(place.run(&["create", "volume", "--size", "1MiB"]));
     let array = |fast: &'static str, slow: &'static str| {
         vec![
@@ -205,7 +205,7 @@ fn what_cannot_be_made_leaves_nothing_behind() {
         );
     }
     assert_eq!(fs::read_dir(place.path("")).unwrap().count(), before + 3);
-    assert!(fs::read(place.path("used")).unwrap() == vec![9; 8 << 20]);
+    assert!(fs::read(place.path("used")).unwrap() == vec![9; 16 << 20]);
     for (more, why) in [
         (&["--machines", "0"][..], "0 virtual machines"),
         (&["--machines", "257"], "257 virtual machines"),
@@ -320,7 +320,7 @@ fn served_machines_are_exports_and_outlive_a_killed_server() {
 
 #[test]
 fn rot_is_an_error_for_the_blocks_that_need_it_and_is_written_over() {
-    let place = filled(&["--machines", "2"]);
+    let place = filled(&["--machines", "2", "--fast-size", "1MiB"]);
     quiet(place.run(&["clone", "disk", "0", "1"]));
     let bytes = fs::read(place.path("ssd")).unwrap();
     // The copy of page 9, and what is a difference from it.

@@ -224,12 +224,6 @@ fn demand_usable(
     overwrite: bool,
 ) -> Result<(), ServeError> {
     let path = path.display();
-    if medium.len() < bytes {
-        return Err(ServeError::Usage(format!(
-            "{path} has {} bytes, the array needs {bytes}",
-            medium.len()
-        )));
-    }
     let holds = match (find(medium).is_some(), load::superblock(medium).is_ok()) {
         (true, _) => Some("an array"),
         (_, true) => Some("a volume"),
@@ -238,6 +232,12 @@ fn demand_usable(
     if let Some(what) = holds {
         return Err(ServeError::Usage(format!(
             "{path} holds {what}: name another one, or clear its first 8 KiB if that is not needed any more"
+        )));
+    }
+    if medium.len() < bytes {
+        return Err(ServeError::Usage(format!(
+            "{path} has {} bytes, the array needs {bytes}",
+            medium.len()
         )));
     }
     let mut begin = vec![0; LOOKED_AT.min(medium.len() / PAGE * PAGE) as usize];

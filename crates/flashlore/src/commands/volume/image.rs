@@ -135,6 +135,25 @@ impl<'a> Source<'a> {
             let answer = reach.ask(&request);
             answer.map_err(|source| CliError::serve(&args.directory, source))
         };
+        let size = match ask(Request::Info)? {
+            Answer::Info(info) => Some(info.size).filter(|_| machine.is_none()),
+            Answer::Array(info) => {
+                let mut all = info.machines.iter();
+                let found = all.find(|other| machine.is_none_or(|number| other.number == number));
+                found.map(|found| found.size)
+            }
+            _ => return Err(unexpected(args)),
+        };
+        let Some(size) = size else {
+            // Whoever is asked says why there is no such machine.
+            ask(Request::Read {
+                at: None,
+                machine,
+                offset: 0,
+                length: 0,
+            })?;
+            return Err(unexpected(args));
+        };
         let at = match at {
             None => None,
             Some(text) => {
@@ -145,23 +164,6 @@ impl<'a> Source<'a> {
                 Some(format!("ns:{instant}"))
             }
         };
-        // Nothing is read, and whether there is such a machine is said.
-        ask(Request::Read {
-            at: at.clone(),
-            machine,
-            offset: 0,
-            length: 0,
-        })?;
-        let size = match ask(Request::Info)? {
-            Answer::Info(info) => Some(info.size),
-            Answer::Array(info) => {
-                let mut all = info.machines.iter();
-                let found = all.find(|other| machine.is_none_or(|number| other.number == number));
-                found.map(|found| found.size)
-            }
-            _ => None,
-        };
-        let size = size.ok_or_else(|| unexpected(args))?;
         Ok(Source {
             args,
             reach,
