@@ -185,13 +185,13 @@ impl Oracle {
             .map(|machine| read_all(&machines.disk(machine)))
             .collect();
         let is_it = |state: &State| {
-            let pairs = state.iter().flatten().zip(found.iter().flatten());
+            let mut pairs = state.iter().flatten().zip(found.iter().flatten());
             let same = |(a, b): (&Block, &Block)| {
                 a.content == b.content
                     && (a.is_hole || !b.is_hole)
                     && (!holes || b.is_hole || !a.is_hole)
             };
-            pairs.map(same).all(|same| same)
+            pairs.all(same)
         };
         (first..self.states.len())
             .rev()

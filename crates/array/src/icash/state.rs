@@ -125,7 +125,7 @@ impl ICash {
     pub fn status(&self) -> Status {
         Status {
             unrecorded: self.unrecorded.len() as u64,
-            free_slots: self.pool.free() as u32,
+            free_slots: self.pool.free(),
             free_log_segments: self.space.free().len() as u32,
             away: self.away.len() as u64,
             epoch: self.epoch,

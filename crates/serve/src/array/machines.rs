@@ -47,7 +47,7 @@ impl Machines {
     /// # Errors
     /// None that could happen.
     pub fn slow_alone(alone: SlowAlone) -> Result<Arc<Self>, DiskError> {
-        Machines::new(Open::SlowAlone(alone))
+        Machines::new(Open::SlowAlone(Box::new(alone)))
     }
 
     fn new(open: Open) -> Result<Arc<Self>, DiskError> {

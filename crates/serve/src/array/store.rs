@@ -16,8 +16,11 @@ pub enum Open {
     /// Both media.
     Whole(Box<ICash>),
     /// An older state, to be read.
-    SlowAlone(SlowAlone),
+    SlowAlone(Box<SlowAlone>),
 }
+
+/// What fills a page with that of an image.
+pub type ReadImage<'a> = &'a mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>;
 
 /// An array, page by page.
 pub struct Store {
@@ -201,7 +204,7 @@ impl Store {
         native: usize,
         machine: usize,
         pages: Range<u32>,
-        image: Option<&mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>>,
+        image: Option<ReadImage<'_>>,
     ) -> Result<Image, DiskError> {
         let numbers = [native, machine].map(|position| self.machines[position].number);
         let element = self.writable()?;
