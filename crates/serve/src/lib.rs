@@ -8,7 +8,7 @@
 //! | [`moment`] | texts that name instants |
 //! | [`served`] | what is served, whatever is behind it |
 //! | [`service`] | an open volume and what is done with it |
-//! | [`array`] | an array: its description, its machines as devices, and what is done with it |
+//! | [`mod@array`] | an array: its description, its machines as devices, and what is done with it |
 //! | [`request`] | what can be asked of a service, and its answers, as data |
 //! | [`control`] | the control socket: requests to a served volume |
 //! | [`clients`] | who uses a volume, counted |

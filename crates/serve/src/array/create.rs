@@ -33,6 +33,10 @@ const DATA_PER_LOG: u64 = 8;
 const SEGMENTS_PER_DIFFERENCE: u32 = 3;
 /// Blocks of a segment of the log: 1 MiB.
 const SEGMENT_BLOCKS: u32 = 256;
+/// One of so many data blocks goes home at once, and at most [`MOST_BATCH`]: each batch waits for both media to be
+/// synced, so many small ones take long.
+const SLOTS_PER_BATCH: usize = 16;
+const MOST_BATCH: usize = 1024;
 /// With ordered write-back one of so many blocks may be away from home, and at most [`MOST_AWAY`].
 const BLOCKS_PER_AWAY: u64 = 16;
 const LEAST_AWAY: u64 = 64;
@@ -129,6 +133,8 @@ impl CreateArray {
         let segments = ram / icash::parameters::SEGMENT_BYTES as u64;
         let (slots, segments) = (saturated(slots), saturated(segments));
         let mut options = Options::new(virtual_blocks(slots, segments, all), segments);
+        let batch = slots as usize / SLOTS_PER_BATCH;
+        options.write_back_batch = batch.clamp(icash::parameters::WRITE_BACK_BATCH, MOST_BATCH);
         if self.strict {
             options.too_big = TooBig::Log;
         }
@@ -296,5 +302,78 @@ impl Home {
         description.store(&self.description())?;
         (fast.kept, slow.kept) = (true, true);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(size: u64, machines: u16) -> CreateArray {
+        CreateArray {
+            fast: "fast".into(),
+            slow: "slow".into(),
+            size,
+            machines,
+            fast_size: None,
+            delta_ram: None,
+            ordered: false,
+            strict: false,
+            overwrite: false,
+            identity: [1; 16],
+        }
+    }
+
+    #[test]
+    fn sizes_are_shares_of_the_data_set() {
+        let made = asked(5 << 30, 2).plan().unwrap();
+        assert_eq!(made.bytes.0, 1 << 30);
+        assert_eq!(made.options.segments, (256 << 20) / 64);
+        assert_eq!(made.shape.machines.len(), 2);
+        assert_eq!(made.shape.log_segments, 1280);
+        assert_eq!(
+            (made.shape.journal_blocks, made.options.too_big),
+            (0, TooBig::Fast)
+        );
+        assert_eq!(made.options.write_back_batch, 1024);
+        let small = asked(1 << 20, 1).plan().unwrap();
+        assert_eq!(small.options.write_back_batch, 64);
+        let given = CreateArray {
+            fast_size: Some(64 << 20),
+            delta_ram: Some(3 << 20),
+            ordered: true,
+            strict: true,
+            ..asked(1 << 30, 1)
+        };
+        let made = given.plan().unwrap();
+        assert_eq!((made.bytes.0, made.options.segments), (64 << 20, 3 << 14));
+        assert_eq!(
+            (made.shape.journal_blocks, made.options.too_big),
+            (16 << 10, TooBig::Log)
+        );
+    }
+
+    #[test]
+    fn whatever_is_made_can_be_opened() {
+        for bits in 20..43 {
+            for (machines, ordered) in [(1, false), (1, true), (3, false), (256, true)] {
+                let asked = CreateArray {
+                    ordered,
+                    ..asked(1 << bits, machines)
+                };
+                let all = u64::from(machines) << (bits - 12);
+                let made = match asked.plan() {
+                    Ok(made) => made,
+                    Err(_) if all >= u64::from(u32::MAX) => continue,
+                    Err(error) => panic!("{asked:?}: {error}"),
+                };
+                let shape = &made.shape;
+                let least = made
+                    .options
+                    .least_log_segments(shape.segment_blocks, shape.journal_blocks);
+                assert!(shape.log_segments >= least);
+                made.options.validate(shape.slots).unwrap();
+            }
+        }
     }
 }
