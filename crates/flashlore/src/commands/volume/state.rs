@@ -59,7 +59,8 @@ fn array_text(info: &ArrayInfo) -> String {
         "health",
         match &info.failure {
             Some(failure) => format!("read-only until it is opened again: {failure}"),
-            None => "both media took every sync".to_owned(),
+            None if info.element.is_none() => "read-only".to_owned(),
+            None => "it can be written to".to_owned(),
         },
     );
     text
