@@ -86,6 +86,11 @@ impl Addresses {
         addresses
     }
 
+    /// The machines, in the order in which their blocks are counted.
+    pub fn machines(&self) -> &[Machine] {
+        &self.machines
+    }
+
     /// The number of the block with this address.
     ///
     /// # Errors

@@ -263,6 +263,34 @@ fn what_cannot_be_read_is_an_error_for_those_who_need_it_alone() {
     );
 }
 
+/// What was read from the slow medium has a copy on the fast one, or became a difference from what is there.
+#[test]
+fn what_is_at_home_is_read_there_when_its_copy_cannot_be() {
+    let mut arrays = 0;
+    for seed in 0..40 {
+        let (mut life, ops) = history(seed);
+        if life.setup.shape.journal_blocks == 0 {
+            continue;
+        }
+        arrays += 1;
+        for &op in &ops {
+            life.run(op);
+        }
+        life.element.settle().unwrap();
+        life.element = life
+            .setup
+            .open(life.fast.clone(), life.slow.clone())
+            .unwrap();
+        assert_eq!(life.unreadable(), []);
+        life.fast.set_faults(Faults {
+            unreadable: std::iter::once(0..life.fast.len()).collect(),
+            ..Faults::default()
+        });
+        assert_eq!(life.unreadable(), []);
+    }
+    assert!(arrays >= 5, "only {arrays} arrays write home in order");
+}
+
 /// A medium that says another length than the one the array was made for is refused, not written.
 #[test]
 fn media_that_are_too_short_are_refused() {

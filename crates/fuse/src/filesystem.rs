@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use flashlore_serve::Service;
 use flashlore_serve::clients::{Access, Use};
 use flashlore_serve::moment::Time;
-use flashlore_volume::disk::{BlockDevice, InstantDevice};
+use flashlore_serve::{Live, Served, Service};
+use flashlore_volume::disk::InstantDevice;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyData,
@@ -72,12 +72,11 @@ impl OpenFiles {
     }
 }
 
-/// A volume as a file system.
-pub(crate) struct VolumeFiles {
-    service: Arc<Service>,
-    /// The live volume, with what stands around it.
-    live: Arc<dyn BlockDevice>,
-    name: String,
+/// A volume, or an array, as a file system.
+pub(crate) struct Files {
+    service: Arc<dyn Served>,
+    /// Its disks, by their names as files.
+    lives: Vec<Live>,
     read_only: bool,
     open: Arc<OpenFiles>,
     later: Later,
@@ -85,34 +84,43 @@ pub(crate) struct VolumeFiles {
     written: AtomicU64,
 }
 
-impl VolumeFiles {
-    /// The files of a volume. `live` is its present, perhaps with filters around it.
+impl Files {
+    /// The files of a service.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// There is no thread to be had, or nothing to show.
     pub fn new(
-        service: Arc<Service>,
-        live: Arc<dyn BlockDevice>,
+        service: Arc<dyn Served>,
         read_only: bool,
         open: Arc<OpenFiles>,
     ) -> io::Result<Self> {
-        Ok(VolumeFiles {
-            name: live_name(&service),
-            later: Later::start(Arc::clone(&live))?,
-            written: AtomicU64::new(service.disk().now()),
+        let mut lives = service.lives();
+        for live in &mut lives {
+            live.name = file_name(&live.name);
+        }
+        let first = lives.first().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Files {
+            // A flush of one is a flush of all.
+            later: Later::start(Arc::clone(&first.device))?,
+            written: AtomicU64::new(service.now()),
             service,
-            live,
+            lives,
             read_only,
             open,
         })
     }
 
-    fn facts(&self) -> Facts {
-        // A volume that failed has attributes too.
-        let status = self.service.disk().with(|volume| volume.status());
+    /// What attributes are made of: of a disk, and of the first one for what is none.
+    fn facts(&self, node: Node) -> Facts {
+        let disk = match node {
+            Node::Live(disk) => usize::from(disk),
+            _ => 0,
+        };
+        // What failed has attributes too.
+        let space = self.service.space(disk);
         Facts {
-            size: self.live.size(),
-            stored: status.map_or(0, |status| status.stored),
+            size: self.lives[disk].device.size(),
+            stored: space.map_or(0, |space| space.stored),
             written: self.written.load(Ordering::Relaxed),
             read_only: self.read_only,
             uid: nix::unistd::getuid().as_raw(),
@@ -123,34 +131,53 @@ impl VolumeFiles {
     fn find(&self, parent: INodeNo, name: &OsStr) -> Result<Node, Errno> {
         let name = name.to_str().ok_or(Errno::ENOENT)?;
         match Node::of(parent) {
-            Some(Node::Root) if name == AT => Ok(Node::At),
-            Some(Node::Root) if name == self.name => Ok(Node::Live),
-            Some(Node::Root) => Err(Errno::ENOENT),
+            Some(Node::Root) if name == AT => self.past().map(|_| Node::At),
+            Some(Node::Root) => {
+                let found = self.lives.iter().position(|live| live.name == name);
+                let disk = found.and_then(|disk| u8::try_from(disk).ok());
+                disk.map(Node::Live).ok_or(Errno::ENOENT)
+            }
             Some(Node::At) => {
-                let instant = self.service.resolve(name);
+                let instant = self.past()?.resolve(name);
                 instant.map(Node::Instant).map_err(|e| of_lookup(&e))
             }
             _ => Err(Errno::ENOTDIR),
         }
     }
 
+    /// The number of a file or directory that there is.
+    fn node(&self, number: INodeNo) -> Result<Node, Errno> {
+        let node = Node::of(number).ok_or(Errno::ENOENT)?;
+        match node {
+            Node::Live(disk) if usize::from(disk) >= self.lives.len() => Err(Errno::ENOENT),
+            Node::At | Node::Instant(_) => self.past().map(|_| node),
+            _ => Ok(node),
+        }
+    }
+
+    /// The volume, whose past is shown; an array has none.
+    fn past(&self) -> Result<&Service, Errno> {
+        self.service.volume().ok_or(Errno::ENOENT)
+    }
+
     fn open_node(&self, node: Node, writes: bool) -> Result<OpenFile, Errno> {
         let clients = self.service.clients();
         match node {
             Node::Root | Node::At => Err(Errno::EISDIR),
-            Node::Live if writes && self.read_only => Err(Errno::EROFS),
-            Node::Live => {
+            Node::Live(_) if writes && self.read_only => Err(Errno::EROFS),
+            Node::Live(disk) => {
                 let access = match writes {
                     true => Access::Write { droppable: false },
                     false => Access::Read,
                 };
                 // It is just going back in time.
                 let counted = Use::begin(clients, access).ok_or(Errno::EBUSY)?;
-                Ok(OpenFile::new(Arc::clone(&self.live), writes, Some(counted)))
+                let device = Arc::clone(&self.lives[usize::from(disk)].device);
+                Ok(OpenFile::new(device, writes, Some(counted)))
             }
             Node::Instant(_) if writes => Err(Errno::EROFS),
             Node::Instant(instant) => {
-                let device = InstantDevice::new(Arc::clone(self.service.disk()), instant);
+                let device = InstantDevice::new(Arc::clone(self.past()?.disk()), instant);
                 // It was there when its name was looked up.
                 let device = device.map_err(|_| Errno::ESTALE)?;
                 let counted = Use::begin(clients, Access::Read);
@@ -165,12 +192,15 @@ impl VolumeFiles {
         let mut entries: Vec<_> = dots.map(|(node, name)| (node, name.to_owned())).into();
         match node {
             Node::Root => {
-                entries.push((Node::Live, self.name.clone()));
-                entries.push((Node::At, AT.to_owned()));
+                let files = (0..=u8::MAX).zip(&self.lives);
+                entries.extend(files.map(|(disk, live)| (Node::Live(disk), live.name.clone())));
+                if self.past().is_ok() {
+                    entries.push((Node::At, AT.to_owned()));
+                }
             }
             Node::At => {
                 // Without a history there are none.
-                let snapshots = self.service.snapshot_list().unwrap_or_default();
+                let snapshots = self.past()?.snapshot_list().unwrap_or_default();
                 entries.extend(snapshots.into_iter().map(|snapshot| {
                     let instant = snapshot.instant;
                     let name = snapshot.name.unwrap_or_else(|| Time(instant).to_string());
@@ -183,8 +213,7 @@ impl VolumeFiles {
     }
 
     fn touch(&self) {
-        self.written
-            .store(self.service.disk().now(), Ordering::Relaxed);
+        self.written.store(self.service.now(), Ordering::Relaxed);
     }
 
     /// The size cannot be changed; times are the volume's own, and asking for others is no error.
@@ -195,21 +224,25 @@ impl VolumeFiles {
         match (node, size) {
             (_, None) => Ok(()),
             (Node::Instant(_), Some(_)) => Err(Errno::EROFS),
-            (Node::Live, Some(size)) if size == self.live.size() => Ok(()),
+            (Node::Live(disk), Some(size))
+                if size == self.lives[usize::from(disk)].device.size() =>
+            {
+                Ok(())
+            }
             (_, Some(_)) => Err(Errno::EPERM),
         }
     }
 }
 
-/// The name of the live volume's file.
-pub(crate) fn live_name(service: &Service) -> String {
-    match service.home().name() {
-        name if name == AT => "volume".to_owned(),
-        name => name,
+/// The name of the file of a disk.
+pub(crate) fn file_name(disk: &str) -> String {
+    match disk {
+        AT => "volume".to_owned(),
+        name => name.to_owned(),
     }
 }
 
-impl Filesystem for VolumeFiles {
+impl Filesystem for Files {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // What the kernel does not know it does without; a limit below ours it answers.
         let wanted = [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_PARALLEL_DIROPS];
@@ -222,9 +255,8 @@ impl Filesystem for VolumeFiles {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let facts = self.facts();
         let found = self.find(parent, name);
-        let attr = found.and_then(|node| attributes(node, &facts).ok_or(Errno::ENOENT));
+        let attr = found.and_then(|node| attributes(node, &self.facts(node)).ok_or(Errno::ENOENT));
         let ttl = match found {
             Ok(Node::Instant(_)) => &CHANGING,
             _ => &FIXED,
@@ -236,7 +268,8 @@ impl Filesystem for VolumeFiles {
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match Node::of(ino).and_then(|node| attributes(node, &self.facts())) {
+        let node = self.node(ino).ok();
+        match node.and_then(|node| attributes(node, &self.facts(node))) {
             Some(attr) => reply.attr(&FIXED, &attr),
             None => reply.error(Errno::ENOENT),
         }
@@ -261,10 +294,8 @@ impl Filesystem for VolumeFiles {
         reply: ReplyAttr,
     ) {
         let owner_or_mode = mode.is_some() || uid.is_some() || gid.is_some();
-        let may = match Node::of(ino) {
-            Some(node) => self.may_set(node, size, owner_or_mode),
-            None => Err(Errno::ENOENT),
-        };
+        let node = self.node(ino);
+        let may = node.and_then(|node| self.may_set(node, size, owner_or_mode));
         match may {
             Ok(()) => self.getattr(req, ino, fh, reply),
             Err(errno) => reply.error(errno),
@@ -273,8 +304,7 @@ impl Filesystem for VolumeFiles {
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-        let file = Node::of(ino).ok_or(Errno::ENOENT);
-        match file.and_then(|node| self.open_node(node, writes)) {
+        match self.node(ino).and_then(|node| self.open_node(node, writes)) {
             Ok(file) => {
                 let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
                 reply.opened(self.open.add(file), direct);
@@ -422,8 +452,7 @@ impl Filesystem for VolumeFiles {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let entries = Node::of(ino).ok_or(Errno::ENOENT);
-        let entries = match entries.and_then(|node| self.entries(node)) {
+        let entries = match self.node(ino).and_then(|node| self.entries(node)) {
             Ok(entries) => entries,
             Err(errno) => return reply.error(errno),
         };
@@ -440,10 +469,12 @@ impl Filesystem for VolumeFiles {
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        match self.service.disk().with(|volume| volume.status()) {
-            Ok(status) => {
-                let free = status.most.saturating_sub(status.stored);
-                reply.statfs(status.most, free, free, 0, 0, PAGE, 255, PAGE);
+        let spaces = (0..self.lives.len()).map(|disk| self.service.space(disk));
+        match spaces.collect::<Result<Vec<_>, _>>() {
+            Ok(spaces) => {
+                let most = spaces.iter().map(|space| space.most).sum();
+                let free = spaces.iter().map(|s| s.most.saturating_sub(s.stored)).sum();
+                reply.statfs(most, free, free, 0, 0, PAGE, 255, PAGE);
             }
             Err(error) => reply.error(of_disk(&error)),
         }

@@ -1,8 +1,9 @@
-//! A volume as a file that FUSE mounts, so that a loop device or any program uses it without an NBD tool.
+//! A volume or an array as files that FUSE mounts, so that a loop device or any program uses it without an NBD tool.
 //!
 //! | path | what it is |
 //! |---|---|
 //! | `NAME` | the live volume; its directory's name, or `volume` if that is `at` |
+//! | `NAME`, `NAME.1`, ... | instead, the machines of an array; it has no instants |
 //! | `at/` | the snapshots, by name |
 //! | `at/INSTANT` | any other instant that can be named, such as `at/10min ago`; not listed |
 //!

@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use flashlore_serve::Service;
-use flashlore_volume::disk::BlockDevice;
+use flashlore_serve::Served;
 use fuser::{Config, MountOption, Session, SessionUnmounter};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 
-use crate::filesystem::{OpenFiles, VolumeFiles, live_name};
+use crate::filesystem::{Files, OpenFiles, file_name};
 
 const DEVICE: &str = "/dev/fuse";
 /// Requests that are served at once.
@@ -106,20 +105,18 @@ impl MountPoint {
 /// A mounted volume. Dropping it unmounts it as soon as nobody uses it.
 pub struct Mounted {
     point: MountPoint,
-    file: PathBuf,
+    files: Vec<PathBuf>,
     open: Arc<OpenFiles>,
     unmounter: SessionUnmounter,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Mounts a volume. `live` is its present, perhaps with filters around it. `ended` is called when the mount has ended,
-/// however that came.
+/// Mounts a volume or an array. `ended` is called when the mount has ended, however that came.
 ///
 /// # Errors
 /// It cannot be mounted there.
 pub fn mount(
-    service: &Arc<Service>,
-    live: Arc<dyn BlockDevice>,
+    service: &Arc<dyn Served>,
     read_only: bool,
     point: MountPoint,
     ended: impl FnOnce() + Send + 'static,
@@ -129,7 +126,7 @@ pub fn mount(
         source,
     };
     let open = Arc::new(OpenFiles::default());
-    let files = VolumeFiles::new(Arc::clone(service), live, read_only, Arc::clone(&open));
+    let files = Files::new(Arc::clone(service), read_only, Arc::clone(&open));
     let files = files.map_err(refused)?;
     let mut config = Config::default();
     config.mount_options = vec![
@@ -157,8 +154,12 @@ pub fn mount(
     let thread = thread::Builder::new().name("fuse".into()).spawn(run);
     let thread = thread.map_err(refused)?;
     service.clients().mount(point.0.clone());
+    let lives = service.lives();
     Ok(Mounted {
-        file: point.0.join(live_name(service)),
+        files: lives
+            .iter()
+            .map(|live| point.0.join(file_name(&live.name)))
+            .collect(),
         point,
         open,
         unmounter,
@@ -167,9 +168,9 @@ pub fn mount(
 }
 
 impl Mounted {
-    /// The file of the live volume.
-    pub fn file(&self) -> &Path {
-        &self.file
+    /// The files of the live volume, or of the machines of an array.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// Files that are open.

@@ -8,9 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, FileType, INodeNo};
 
 const AT: u64 = 2;
-const LIVE: u64 = 3;
-/// The number of instant 0.
-const FIRST_INSTANT: u64 = 16;
+/// The number of the first disk; the others follow.
+const LIVE: u64 = 16;
+/// The number of instant 0: behind all disks there can be.
+const FIRST_INSTANT: u64 = LIVE + 256;
 /// Bytes of the blocks that a file's `blocks` counts.
 const SECTOR: u64 = 512;
 /// What is read and written best at once, and the unit of holes.
@@ -23,8 +24,8 @@ pub(crate) enum Node {
     Root,
     /// The directory of instants.
     At,
-    /// The live volume.
-    Live,
+    /// A disk that can be written: the live volume, or a machine of an array.
+    Live(u8),
     /// An instant, in nanoseconds since 1970.
     Instant(u64),
 }
@@ -34,7 +35,7 @@ impl Node {
         match number.0 {
             1 => Some(Node::Root),
             AT => Some(Node::At),
-            LIVE => Some(Node::Live),
+            LIVE..FIRST_INSTANT => Some(Node::Live((number.0 - LIVE) as u8)),
             number => number.checked_sub(FIRST_INSTANT).map(Node::Instant),
         }
     }
@@ -44,7 +45,7 @@ impl Node {
         match self {
             Node::Root => Some(INodeNo::ROOT),
             Node::At => Some(INodeNo(AT)),
-            Node::Live => Some(INodeNo(LIVE)),
+            Node::Live(disk) => Some(INodeNo(LIVE + u64::from(disk))),
             Node::Instant(instant) => instant.checked_add(FIRST_INSTANT).map(INodeNo),
         }
     }
@@ -52,7 +53,7 @@ impl Node {
     pub fn kind(self) -> FileType {
         match self {
             Node::Root | Node::At => FileType::Directory,
-            Node::Live | Node::Instant(_) => FileType::RegularFile,
+            Node::Live(_) | Node::Instant(_) => FileType::RegularFile,
         }
     }
 }
@@ -60,7 +61,7 @@ impl Node {
 /// What attributes are made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
-    /// Bytes of the volume.
+    /// Bytes of the disk.
     pub size: u64,
     /// Pages it occupies.
     pub stored: u64,
@@ -83,7 +84,7 @@ fn blocks(size: u64, pages: u64) -> u64 {
 pub(crate) fn attributes(node: Node, facts: &Facts) -> Option<FileAttr> {
     let (size, blocks, perm, at) = match node {
         Node::Root | Node::At => (0, 0, 0o500, facts.written),
-        Node::Live => {
+        Node::Live(_) => {
             let perm = if facts.read_only { 0o400 } else { 0o600 };
             (
                 facts.size,
@@ -129,7 +130,8 @@ mod tests {
         let nodes = [
             Node::Root,
             Node::At,
-            Node::Live,
+            Node::Live(0),
+            Node::Live(255),
             Node::Instant(0),
             Node::Instant(1_767_268_800_000_000_000),
             Node::Instant(u64::MAX - FIRST_INSTANT),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashlore_fuse::{MountError, MountPoint, Mounted, mount};
 use flashlore_medium::Mode;
-use flashlore_serve::{Answer, Home, Request, Service};
+use flashlore_serve::{Answer, Home, Request, Served, Service};
 use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 use nix::errno::Errno;
@@ -60,11 +60,11 @@ impl Place {
     fn new(history: bool, read_only: bool) -> Option<Place> {
         let directory = tempfile::tempdir().unwrap();
         let service = create(&directory, history);
-        let live = Arc::clone(service.disk()) as Arc<dyn BlockDevice>;
+        let served = service.clone() as Arc<dyn Served>;
         let at = directory.path().join("mnt");
         fs::create_dir(&at).unwrap();
         let mounted =
-            MountPoint::new(&at).and_then(|point| mount(&service, live, read_only, point, || {}));
+            MountPoint::new(&at).and_then(|point| mount(&served, read_only, point, || {}));
         match mounted {
             Ok(mounted) => Some(Place {
                 mounted,

@@ -12,6 +12,7 @@
 //! | `crash.rs` | a medium whose power can be cut, and what it may hold afterwards |
 //! | `survivors.rs` | which pending calls survive a power cut |
 //! | `faulty.rs` | a wrapper whose calls fail as told |
+//! | `overlay.rs` | a medium that is only looked at: writes stay in memory |
 
 mod buffer;
 mod crash;
@@ -21,6 +22,7 @@ mod faulty;
 mod file;
 mod medium;
 mod memory;
+mod overlay;
 mod survivors;
 
 pub use buffer::{AlignedBuf, PAGE};
@@ -31,4 +33,5 @@ pub use faulty::{Failure, Faults, FaultyMedium, When, WriteFault};
 pub use file::{FileMedium, Mode};
 pub use medium::{Medium, SECTOR};
 pub use memory::MemoryMedium;
+pub use overlay::Overlay;
 pub use survivors::Style;

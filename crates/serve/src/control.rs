@@ -19,7 +19,7 @@ use flashlore_volume::disk::live::Clock;
 use crate::error::ServeError;
 use crate::home::Home;
 use crate::request::{Answer, Request};
-use crate::service::Service;
+use crate::served::{self, Served};
 
 /// The longest line of a request.
 const MOST_LINE: u64 = 64 << 10;
@@ -44,7 +44,7 @@ impl Control {
     ///
     /// # Errors
     /// The socket cannot be made.
-    pub fn start(service: Arc<Service>) -> Result<Self, ServeError> {
+    pub fn start(service: Arc<dyn Served>) -> Result<Self, ServeError> {
         let path = service.home().control();
         remove_socket(&path).map_err(ServeError::file("replace", &path))?;
         let listener = at_any_length(&path, UnixListener::bind)
@@ -67,7 +67,7 @@ impl Control {
                     continue;
                 };
                 let service = Arc::clone(&service);
-                let serve = move || drop(serve(&service, stream, PATIENCE));
+                let serve = move || drop(serve(&*service, stream, PATIENCE));
                 // Without a thread the client sees the end of its connection.
                 drop(
                     std::thread::Builder::new()
@@ -118,7 +118,7 @@ impl Drop for Control {
 }
 
 /// Answers the requests of a connection.
-fn serve(service: &Service, stream: UnixStream, patience: Duration) -> io::Result<()> {
+fn serve(service: &dyn Served, stream: UnixStream, patience: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(patience))?;
     let mut reader = BufReader::new(&stream);
     let mut writer = &stream;
@@ -192,14 +192,14 @@ impl Remote {
     }
 }
 
-/// A volume, served by somebody or opened here.
+/// A volume or an array, served by somebody or opened here.
 pub enum Reach {
     /// Somebody serves it.
     Remote(Remote),
     /// It is open here.
     Local {
-        /// The open volume.
-        service: Box<Service>,
+        /// What is open.
+        service: Box<dyn Served>,
         /// Whether it was asked to change anything.
         changes: bool,
     },
@@ -214,12 +214,16 @@ impl Reach {
         if let Some(remote) = Remote::connect(home) {
             return Ok(Reach::Remote(remote));
         }
-        let (volume, _) = home.open(mode)?;
-        let service = Service::new(home.clone(), volume, clock)?;
-        Ok(Reach::Local {
-            service: Box::new(service),
+        let (service, _) = served::open(home, mode, clock)?;
+        Ok(Reach::local(service))
+    }
+
+    /// What is open here.
+    pub fn local(service: Box<dyn Served>) -> Self {
+        Reach::Local {
+            service,
             changes: false,
-        })
+        }
     }
 
     /// Has a request carried out.
@@ -267,6 +271,7 @@ mod tests {
     use flashlore_volume::{CreateOptions, Encoding, Policy};
 
     use super::*;
+    use crate::service::Service;
 
     fn service(home: &Home) -> Service {
         let options = CreateOptions {
@@ -312,7 +317,7 @@ mod tests {
         let home = Home::new(directory.path().join("long/".repeat(40)).join("disk"));
         let service = Arc::new(service(&home));
         assert!(Remote::connect(&home).is_none());
-        let control = Control::start(Arc::clone(&service)).unwrap();
+        let control = Control::start(service.clone()).unwrap();
         let mut remote = Remote::connect(&home).unwrap();
         assert_eq!(remote.ask(&Request::Flush).unwrap(), Answer::Done);
         drop(control);

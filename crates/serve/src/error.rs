@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flashlore_array::ArrayError;
 use flashlore_medium::MediumError;
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::{VolumeError, options::SizeError};
@@ -40,7 +41,10 @@ pub enum ServeError {
     /// The volume.
     #[error(transparent)]
     Volume(#[from] VolumeError),
-    /// The volume as a device.
+    /// The array.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+    /// The volume or a machine as a device.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// A trace that cannot be written.

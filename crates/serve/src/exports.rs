@@ -1,11 +1,12 @@
-//! The volume and its instants as exports over NBD.
+//! The volume and its instants, or the machines of an array, as exports over NBD.
 //!
 //! | name | what it is |
 //! |---|---|
-//! | empty, or that of the directory | the live volume |
-//! | either of them, `@`, an instant | that instant, read-only |
+//! | empty, or that of the directory | the live volume, or the first machine |
+//! | that of another machine | that machine |
+//! | the first two, `@`, an instant | that instant of a volume, read-only |
 //!
-//! Contexts: `base:allocation`; `flashlore:stored` and `flashlore:changed-since=INSTANT` of the live volume, with the
+//! Contexts: `base:allocation`; `flashlore:stored` of what is live and `flashlore:changed-since=INSTANT` of a live volume, with the
 //! flags of [`flashlore_volume::disk::device`].
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use flashlore_volume::disk::{About, BlockDevice, DiskError, ErrorKind};
 use crate::clients::{Access, Use};
 use crate::error::ServeError;
 use crate::moment::Time;
-use crate::service::Service;
+use crate::served::{Live, Served};
 
 /// The context of how pages are stored.
 pub const STORED: &str = "flashlore:stored";
@@ -31,10 +32,10 @@ const ZERO: u32 = 2;
 /// Bytes fetched at once by CACHE.
 const CACHE_BYTES: u64 = 1 << 20;
 /// A device as an export.
-struct Served {
+struct Exported {
     device: Arc<dyn BlockDevice>,
-    service: Arc<Service>,
-    /// Whether it is the live volume.
+    service: Arc<dyn Served>,
+    /// Whether it is live.
     live: bool,
     _use: Use,
 }
@@ -49,7 +50,7 @@ fn errno(error: DiskError) -> Errno {
     }
 }
 
-impl Served {
+impl Exported {
     fn durably(&self, done: Result<(), DiskError>, durable: bool) -> Result<(), Errno> {
         done.map_err(errno)?;
         if durable { self.flush() } else { Ok(()) }
@@ -60,13 +61,16 @@ impl Served {
             _ if context == base_allocation::NAME => Some(About::Allocation),
             _ if !self.live => None,
             _ if context == STORED => Some(About::Stored),
-            Some(text) => self.service.resolve(text).ok().map(About::ChangedSince),
+            Some(text) => {
+                let instant = self.service.volume()?.resolve(text).ok()?;
+                Some(About::ChangedSince(instant))
+            }
             None => None,
         }
     }
 }
 
-impl Export for Served {
+impl Export for Exported {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         self.device.read(offset, buffer).map_err(errno)
     }
@@ -134,30 +138,30 @@ impl Export for Served {
 
 /// Where clients look exports up.
 pub struct Exports {
-    service: Arc<Service>,
-    /// The live volume, with what stands around it.
-    live: Arc<dyn BlockDevice>,
+    service: Arc<dyn Served>,
+    /// What can be written, with what stands around it.
+    lives: Vec<Live>,
     read_only: bool,
 }
 
 impl Exports {
-    /// The exports of a service. `live` is its volume, perhaps with filters around it; nobody may write if
+    /// The exports of a service. `lives` are its disks, perhaps with filters around them; nobody may write if
     /// `read_only`.
-    pub fn new(service: Arc<Service>, live: Arc<dyn BlockDevice>, read_only: bool) -> Self {
+    pub fn new(service: Arc<dyn Served>, lives: Vec<Live>, read_only: bool) -> Self {
         Exports {
             service,
-            live,
+            lives,
             read_only,
         }
     }
 
-    fn open_live(&self) -> Result<(ExportInfo, Arc<dyn Export>), Refusal> {
-        let size = self.live.size();
+    fn open_live(&self, live: &Live) -> Result<(ExportInfo, Arc<dyn Export>), Refusal> {
+        let size = live.device.size();
         let mut info = match self.read_only {
             true => ExportInfo::read_only(size),
             false => ExportInfo::writable(size),
         };
-        info.canonical_name = Some(self.service.home().name());
+        info.canonical_name = Some(live.name.clone());
         info.contexts.push(STORED.to_owned());
         let access = match self.read_only {
             true => Access::Read,
@@ -167,25 +171,51 @@ impl Exports {
         let begun = begun.ok_or_else(|| {
             Refusal::Policy("the volume is just going back in time, try again".to_owned())
         })?;
-        Ok((info, self.served(Arc::clone(&self.live), true, begun)))
+        Ok((info, self.exported(Arc::clone(&live.device), true, begun)))
     }
 
     fn open_instant(&self, text: &str) -> Result<(ExportInfo, Arc<dyn Export>), Refusal> {
+        let Some(volume) = self.service.volume() else {
+            return Err(Refusal::Unknown(format!(
+                "there is no instant {text:?}: an array keeps no history"
+            )));
+        };
         let unknown = |error: ServeError| Refusal::Unknown(error.to_string());
-        let device = self.service.instant(text).map_err(unknown)?;
+        let device = volume.instant(text).map_err(unknown)?;
         let mut info = ExportInfo::read_only(device.size());
         info.description = format!("as it was at {}", Time(device.instant()));
         let begun = Use::begin(self.service.clients(), Access::Read);
         let begun = begun.ok_or(Refusal::Shutdown)?;
-        Ok((info, self.served(Arc::new(device), false, begun)))
+        Ok((info, self.exported(Arc::new(device), false, begun)))
     }
 
-    fn served(&self, device: Arc<dyn BlockDevice>, live: bool, begun: Use) -> Arc<dyn Export> {
-        Arc::new(Served {
+    fn exported(&self, device: Arc<dyn BlockDevice>, live: bool, begun: Use) -> Arc<dyn Export> {
+        Arc::new(Exported {
             device,
             service: Arc::clone(&self.service),
             live,
             _use: begun,
+        })
+    }
+
+    /// The disk of a name; the first one has also the empty name.
+    fn find(&self, name: &str) -> Result<&Live, Refusal> {
+        let found = match name.is_empty() {
+            true => self.lives.first(),
+            false => self.lives.iter().find(|live| live.name == name),
+        };
+        found.ok_or_else(|| {
+            Refusal::Unknown(match self.lives.as_slice() {
+                [own] => format!("there is no export {name:?}, the volume is {:?}", own.name),
+                all => {
+                    let names: Vec<String> =
+                        all.iter().map(|live| format!("{:?}", live.name)).collect();
+                    format!(
+                        "there is no export {name:?}, there are {}",
+                        names.join(", ")
+                    )
+                }
+            })
         })
     }
 }
@@ -194,26 +224,25 @@ impl Directory for Exports {
     type Export = Arc<dyn Export>;
 
     fn open(&self, name: &str) -> Result<(ExportInfo, Self::Export), Refusal> {
-        let (volume, instant) = match name.split_once('@') {
-            Some((volume, instant)) => (volume, Some(instant)),
+        let (disk, instant) = match name.split_once('@') {
+            Some((disk, instant)) => (disk, Some(instant)),
             None => (name, None),
         };
-        let own = self.service.home().name();
-        if !volume.is_empty() && volume != own {
-            return Err(Refusal::Unknown(format!(
-                "there is no export {volume:?}, the volume is {own:?}"
-            )));
-        }
+        let live = self.find(disk)?;
         match instant {
-            None => self.open_live(),
+            None => self.open_live(live),
             Some(text) => self.open_instant(text),
         }
     }
 
     fn list(&self) -> Vec<(String, String)> {
+        let Some(volume) = self.service.volume() else {
+            let machine = |live: &Live| (live.name.clone(), "a machine of the array".to_owned());
+            return self.lives.iter().map(machine).collect();
+        };
         let own = self.service.home().name();
         let mut list = vec![(own.clone(), "the volume as it is".to_owned())];
-        let snapshots = self.service.snapshot_list().unwrap_or_default();
+        let snapshots = volume.snapshot_list().unwrap_or_default();
         list.extend(snapshots.into_iter().map(|snapshot| {
             let time = Time(snapshot.instant).to_string();
             let name = snapshot.name.unwrap_or_else(|| time.clone());

@@ -1,9 +1,10 @@
-//! The directory of a volume.
+//! The directory of a volume or an array.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `volume.flashlore` | the volume, locked while it is open |
 //! | `names.json` | names of snapshots and marks |
+//! | `array.json` | of an array instead: where its media are ([`crate::array::description`]) |
 //! | `control.sock` | where a served volume takes requests |
 //! | `nbd.sock` | where it serves NBD, unless told otherwise |
 
@@ -13,13 +14,15 @@ use std::sync::Arc;
 
 use flashlore_medium::{Cause, FileMedium, Mode};
 use flashlore_volume::options::grown;
-use flashlore_volume::{CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load};
+use flashlore_volume::{
+    CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed,
+};
 
 use crate::error::ServeError;
-use crate::memory::{available, refuse_more_than};
+use crate::memory::{VOLUME_HELP, available, refuse_more_than};
 use crate::names::Names;
 
-/// The directory of a volume.
+/// The directory of a volume or an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     directory: PathBuf,
@@ -48,6 +51,32 @@ impl Home {
         self.directory.join("names.json")
     }
 
+    /// The file that says where the media of an array are.
+    pub fn description(&self) -> PathBuf {
+        self.directory.join("array.json")
+    }
+
+    /// Whether it holds an array rather than a volume.
+    pub fn is_array(&self) -> bool {
+        self.description().exists()
+    }
+
+    /// Whether it holds a volume or an array.
+    pub fn exists(&self) -> bool {
+        self.volume().exists() || self.is_array()
+    }
+
+    /// Refuses what is done with volumes alone.
+    ///
+    /// # Errors
+    /// It holds an array.
+    pub fn demand_volume(&self, what: &str) -> Result<(), ServeError> {
+        match self.is_array() {
+            true => Err(ServeError::Usage(format!("an array {what}"))),
+            false => Ok(()),
+        }
+    }
+
     /// The socket that takes requests while the volume is served.
     pub fn control(&self) -> PathBuf {
         self.directory.join("control.sock")
@@ -72,6 +101,12 @@ impl Home {
     pub fn create(&self, options: &CreateOptions) -> Result<Identity, ServeError> {
         let id = options.identity()?;
         let bytes = bytes_needed(&id)?;
+        if self.is_array() {
+            return Err(ServeError::Refused(format!(
+                "{} is there already, of an array: choose another directory",
+                self.description().display()
+            )));
+        }
         if self.names().exists() && !self.volume().exists() {
             return Err(ServeError::Refused(format!(
                 "{} has the names of snapshots of a volume that is not there: remove it, or choose another directory",
@@ -103,8 +138,9 @@ impl Home {
     /// The locked file of the volume.
     ///
     /// # Errors
-    /// It does not exist or is in use.
+    /// It does not exist or is in use, or there is an array instead.
     pub fn medium(&self, mode: Mode) -> Result<FileMedium, ServeError> {
+        self.demand_volume("has two media, and docs/array.md describes what lies on them")?;
         Ok(FileMedium::open(self.volume(), mode)?)
     }
 
@@ -115,7 +151,11 @@ impl Home {
     pub fn affordable(&self, mode: Mode) -> Result<FileMedium, ServeError> {
         let medium = self.medium(mode)?;
         let superblock = load::superblock(&medium)?;
-        refuse_more_than(available(), &superblock.identity)?;
+        refuse_more_than(
+            available(),
+            memory_needed(&superblock.identity),
+            VOLUME_HELP,
+        )?;
         Ok(medium)
     }
 
@@ -155,6 +195,7 @@ impl Home {
         capacity: Option<u64>,
         mode: Mode,
     ) -> Result<(Identity, Identity), ServeError> {
+        self.demand_volume("keeps the size it was made with: make another one and copy it")?;
         let mut medium =
             FileMedium::open(self.volume(), mode).map_err(|error| match error.cause {
                 Cause::InUse => ServeError::Refused(
@@ -166,7 +207,7 @@ impl Home {
         let from = superblock.identity.clone();
         let to = grown(&from, size, capacity)?;
         let growth = Growth::plan(&superblock, to.clone())?;
-        refuse_more_than(available(), &to)?;
+        refuse_more_than(available(), memory_needed(&to), VOLUME_HELP)?;
         medium.extend(growth.bytes())?;
         growth.carry_out(medium)?;
         Ok((from, to))

@@ -1,4 +1,4 @@
-//! A volume in its directory, and everything a user may ask of it, served or not.
+//! A volume or an array in its directory, and everything a user may ask of it, served or not.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -6,7 +6,9 @@
 //! | `memory` | what a volume needs, against what the machine has |
 //! | [`names`] | names of snapshots and marks, in a file of their own |
 //! | [`moment`] | texts that name instants |
+//! | [`served`] | what is served, whatever is behind it |
 //! | [`service`] | an open volume and what is done with it |
+//! | [`mod@array`] | an array: its description, its machines as devices, and what is done with it |
 //! | [`request`] | what can be asked of a service, and its answers, as data |
 //! | [`control`] | the control socket: requests to a served volume |
 //! | [`clients`] | who uses a volume, counted |
@@ -19,6 +21,7 @@
 //! A command does the same whether the volume is served or not: it sends its request through the control socket if
 //! somebody answers there, and else opens the volume and carries the request out itself ([`control::ask`]).
 
+pub mod array;
 pub mod clients;
 pub mod control;
 pub mod error;
@@ -31,9 +34,11 @@ pub mod moment;
 pub mod names;
 pub mod recording;
 pub mod request;
+pub mod served;
 pub mod service;
 
 pub use error::ServeError;
 pub use home::Home;
 pub use request::{Answer, Request};
+pub use served::{Live, Served};
 pub use service::Service;

@@ -1,8 +1,6 @@
-//! The memory that a volume needs, against what the machine has.
+//! The memory that a volume or an array needs, against what the machine has.
 
 use std::fs;
-
-use flashlore_volume::{Identity, memory_needed};
 
 use crate::error::ServeError;
 
@@ -17,13 +15,20 @@ fn kibibytes(told: &str, field: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Refuses a volume that may need more memory than there is, rather than that the system ends the process one day.
-pub(crate) fn refuse_more_than(available: Option<u64>, id: &Identity) -> Result<(), ServeError> {
-    let need = memory_needed(id);
+/// What helps where a volume needs more memory than there is.
+pub(crate) const VOLUME_HELP: &str =
+    "serve or mount it with --memory, which keeps the rest in a scratch file";
+
+/// Refuses what may need more memory than there is, rather than that the system ends the process one day. `help` says
+/// what can be done.
+pub(crate) fn refuse_more_than(
+    available: Option<u64>,
+    need: u64,
+    help: &str,
+) -> Result<(), ServeError> {
     match available {
         Some(available) if need > available => Err(ServeError::Refused(format!(
-            "open it takes up to {} MiB of memory, and {} MiB are available; serve or mount it with --memory, which \
-             keeps the rest in a scratch file",
+            "open it takes up to {} MiB of memory, and {} MiB are available; {help}",
             need.div_ceil(1 << 20),
             available >> 20
         ))),

@@ -3,6 +3,9 @@
 //!
 //! Instants are nanoseconds since 1970; texts that name instants are those of [`crate::moment`].
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// What is asked.
@@ -73,10 +76,24 @@ pub enum Request {
     Read {
         /// At which instant; the present without.
         at: Option<String>,
+        /// Of which machine of an array; the first one without.
+        #[serde(default)]
+        machine: Option<u8>,
         /// First byte.
         offset: u64,
         /// How many, at most [`MOST_READ`].
         length: u64,
+    },
+    /// Fills a machine of an array as a clone of another one, stored as differences from it.
+    Clone {
+        /// The machine that is compared with.
+        native: u8,
+        /// The machine that is filled.
+        machine: u8,
+        /// A raw image that it is filled with; without, the content of the other machine.
+        image: Option<PathBuf>,
+        /// Also if it holds something, which is lost.
+        overwrite: bool,
     },
     /// Reads stored pages, old versions too, from a place on and compares them with their checksums.
     Scrub {
@@ -101,6 +118,7 @@ impl Request {
             | Request::SnapshotDelete { .. }
             | Request::Mark { .. }
             | Request::Purge { .. }
+            | Request::Clone { .. }
             | Request::Flush => false,
         }
     }
@@ -117,6 +135,19 @@ pub enum Answer {
     Done,
     /// The state of the volume.
     Info(Box<Info>),
+    /// The state of an array.
+    Array(Box<ArrayInfo>),
+    /// How the blocks of a clone are stored.
+    Cloned {
+        /// As nothing: they are zeros.
+        zeros: u64,
+        /// As differences.
+        differences: u64,
+        /// Bytes of these.
+        difference_bytes: u64,
+        /// Whole.
+        whole: u64,
+    },
     /// What happened.
     Log {
         /// The oldest instant that can be returned to.
@@ -213,6 +244,100 @@ pub struct Info {
     pub findings: Vec<Unreadable>,
     /// Clients that may write, and clients that read an instant, if it is served.
     pub clients: Option<(u64, u64)>,
+}
+
+/// The state of an array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArrayInfo {
+    /// What is done with content.
+    pub system: String,
+    /// The fast medium.
+    pub fast: PathBuf,
+    /// The slow medium.
+    pub slow: PathBuf,
+    /// The virtual machines, the first one first.
+    pub machines: Vec<MachineInfo>,
+    /// What the element says; nothing if the slow medium alone is open.
+    pub element: Option<ElementInfo>,
+    /// Why it is read-only, if it is.
+    pub failure: Option<String>,
+    /// Clients that may write, and clients that only read, if it is served.
+    pub clients: Option<(u64, u64)>,
+}
+
+/// A virtual machine of an array.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineInfo {
+    /// Its number.
+    pub number: u8,
+    /// Its name as an export and as a file.
+    pub name: String,
+    /// Bytes it shows.
+    pub size: u64,
+    /// Bytes of blocks that hold something.
+    pub logical: u64,
+}
+
+/// The state of an open array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ElementInfo {
+    /// Virtual blocks that others are differences from.
+    pub references: u64,
+    /// Of these, those without an address.
+    pub detached: u64,
+    /// Virtual blocks that are differences from a reference.
+    pub associates: u64,
+    /// All other virtual blocks.
+    pub independents: u64,
+    /// Virtual blocks there can be.
+    pub virtual_blocks: u64,
+    /// Bytes of RAM for differences in use.
+    pub delta_ram: u64,
+    /// The most that were.
+    pub delta_ram_peak: u64,
+    /// The most there can be.
+    pub delta_ram_limit: u64,
+    /// Bytes of data blocks on the fast medium in use.
+    pub fast_used: u64,
+    /// Bytes of all of them.
+    pub fast_limit: u64,
+    /// Bytes of the log that can be written.
+    pub log_free: u64,
+    /// Bytes of the log.
+    pub log_limit: u64,
+    /// Blocks that are not at home, with ordered write-back.
+    pub away: u64,
+    /// The most blocks that may be away; 0 without ordered write-back.
+    pub most_away: u64,
+    /// Blocks whose present content is not durable yet.
+    pub waiting: u64,
+    /// How often it was opened.
+    pub epoch: u32,
+    /// Number of the last checkpoint.
+    pub checkpoint: u64,
+    /// Bytes of memory that its tables hold.
+    pub memory: u64,
+    /// Operations on the fast and the slow medium since it was opened.
+    pub traffic: [TrafficInfo; 2],
+    /// What it did since it was opened, by names.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Operations on a medium.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficInfo {
+    /// `fast` or `slow`.
+    pub medium: String,
+    /// Reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Syncs.
+    pub syncs: u64,
 }
 
 /// Bytes saved against storing each page whole.

@@ -4,8 +4,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice, Maintainer};
 use flashlore_volume::{
@@ -15,11 +13,11 @@ use flashlore_volume::{
 use crate::clients::{Clients, Writers};
 use crate::error::ServeError;
 use crate::home::Home;
+use crate::metrics::{self, text::Page};
 use crate::moment::{Moment, Time, is_name};
 use crate::names::{Named, Names};
-use crate::request::{
-    Answer, HistoryInfo, Info, LogEntry, MOST_READ, Request, Saved, Snapshot, Unreadable,
-};
+use crate::request::{Answer, HistoryInfo, Info, LogEntry, Request, Saved, Snapshot, Unreadable};
+use crate::served::{Live, Served, Space, read_bytes};
 
 const PAGE: u64 = 4096;
 /// Changes further apart than this, in nanoseconds, are told as two.
@@ -109,70 +107,13 @@ impl Service {
         })
     }
 
-    /// Its directory.
-    pub fn home(&self) -> &Home {
-        &self.home
-    }
-
     /// The volume as a device.
     pub fn disk(&self) -> &Arc<Disk> {
         &self.disk
     }
 
-    /// Who uses it.
-    pub fn clients(&self) -> &Arc<Clients> {
-        &self.clients
-    }
-
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Carries a request out. Failures are answers too.
-    pub fn answer(&self, request: &Request) -> Answer {
-        self.carry_out(request)
-            .unwrap_or_else(|error| Answer::Error {
-                text: error.to_string(),
-                usage: error.is_usage(),
-            })
-    }
-
-    /// Carries a request out.
-    ///
-    /// # Errors
-    /// Why it was not done.
-    pub fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
-        match request {
-            Request::Info => self.info(),
-            Request::Log { most } => self.log(*most),
-            Request::SnapshotCreate { name, at } => self.create_snapshot(name, at.as_deref()),
-            Request::SnapshotList => Ok(Answer::Snapshots {
-                snapshots: self.snapshot_list()?,
-            }),
-            Request::SnapshotDelete { snapshot } => self.delete_snapshot(snapshot),
-            Request::Mark { name } => self.mark(name),
-            Request::Recover {
-                to,
-                mark,
-                dry_run,
-                disconnect,
-            } => self.recover(to, *mark, *dry_run, *disconnect),
-            Request::Diff { from, to } => self.diff(from, to),
-            Request::Purge {
-                range,
-                before,
-                erase,
-            } => self.purge(*range, before.as_deref(), *erase),
-            Request::Flush => {
-                self.disk.flush()?;
-                Ok(Answer::Done)
-            }
-            Request::Resolve { moment } => Ok(Answer::Instant {
-                instant: self.resolve(moment)?,
-            }),
-            Request::Read { at, offset, length } => self.read(at.as_deref(), *offset, *length),
-            Request::Scrub { from } => self.scrub(*from),
-        }
     }
 
     fn history(&self) -> Result<HistoryStatus, ServeError> {
@@ -559,19 +500,10 @@ impl Service {
     }
 
     fn read(&self, at: Option<&str>, offset: u64, length: u64) -> Result<Answer, ServeError> {
-        if length > MOST_READ {
-            return Err(ServeError::Usage(format!(
-                "{length} bytes at once, at most {MOST_READ} are read"
-            )));
-        }
-        let mut bytes = vec![0; length as usize];
         match at {
-            None => self.disk.read(offset, &mut bytes)?,
-            Some(text) => self.instant(text)?.read(offset, &mut bytes)?,
+            None => read_bytes(&*self.disk, offset, length),
+            Some(text) => read_bytes(&self.instant(text)?, offset, length),
         }
-        Ok(Answer::Bytes {
-            base64: STANDARD.encode(&bytes),
-        })
     }
 
     /// The instant that a text names as a device.
@@ -602,12 +534,104 @@ impl Service {
             findings: found.iter().map(unreadable).collect(),
         })
     }
+}
+
+impl Served for Service {
+    fn home(&self) -> &Home {
+        &self.home
+    }
+
+    fn clients(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+
+    fn now(&self) -> u64 {
+        self.disk.now()
+    }
+
+    fn lives(&self) -> Vec<Live> {
+        vec![Live {
+            name: self.home.name(),
+            device: Arc::clone(&self.disk) as Arc<dyn BlockDevice>,
+        }]
+    }
+
+    fn disk_of(&self, machine: Option<u8>) -> Result<usize, ServeError> {
+        match machine {
+            None => Ok(0),
+            Some(machine) => Err(ServeError::Usage(format!(
+                "there is no machine {machine}: this is a volume, only an array has virtual machines"
+            ))),
+        }
+    }
+
+    fn space(&self, _disk: usize) -> Result<Space, DiskError> {
+        let status = self.disk.with(|volume| volume.status())?;
+        Ok(Space {
+            stored: status.stored,
+            most: status.most,
+        })
+    }
+
+    fn failure(&self) -> Result<Option<String>, DiskError> {
+        self.disk.with(|volume| volume.failure().map(str::to_owned))
+    }
+
+    fn volume(&self) -> Option<&Service> {
+        Some(self)
+    }
+
+    fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
+        match request {
+            Request::Info => self.info(),
+            Request::Log { most } => self.log(*most),
+            Request::SnapshotCreate { name, at } => self.create_snapshot(name, at.as_deref()),
+            Request::SnapshotList => Ok(Answer::Snapshots {
+                snapshots: self.snapshot_list()?,
+            }),
+            Request::SnapshotDelete { snapshot } => self.delete_snapshot(snapshot),
+            Request::Mark { name } => self.mark(name),
+            Request::Recover {
+                to,
+                mark,
+                dry_run,
+                disconnect,
+            } => self.recover(to, *mark, *dry_run, *disconnect),
+            Request::Diff { from, to } => self.diff(from, to),
+            Request::Purge {
+                range,
+                before,
+                erase,
+            } => self.purge(*range, before.as_deref(), *erase),
+            Request::Flush => {
+                self.disk.flush()?;
+                Ok(Answer::Done)
+            }
+            Request::Resolve { moment } => Ok(Answer::Instant {
+                instant: self.resolve(moment)?,
+            }),
+            Request::Read {
+                at,
+                machine,
+                offset,
+                length,
+            } => {
+                self.disk_of(*machine)?;
+                self.read(at.as_deref(), *offset, *length)
+            }
+            Request::Clone { .. } => Err(ServeError::Usage(
+                "this is a volume: only the machines of an array can be clones".to_owned(),
+            )),
+            Request::Scrub { from } => self.scrub(*from),
+        }
+    }
+
+    fn measure(&self, page: &mut Page) {
+        metrics::volume::measure(self, page);
+    }
 
     /// Ends the use of the volume with a checkpoint.
-    ///
-    /// # Errors
-    /// The store failed, or it was closed before.
-    pub fn close(&self) -> Result<(), DiskError> {
+    fn close(&self) -> Result<(), DiskError> {
         let maintainer = self.maintainer.lock();
         drop(maintainer.unwrap_or_else(PoisonError::into_inner).take());
         self.disk.close()

@@ -11,7 +11,7 @@ use std::time::Duration;
 use flashlore_medium::Mode;
 use flashlore_serve::metrics::Metrics;
 use flashlore_serve::metrics::http::{Endpoint, MOST_CONNECTIONS, MOST_HEAD};
-use flashlore_serve::{Home, Service};
+use flashlore_serve::{Home, Served as _, Service};
 use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::disk::filters::{Count, Filtered};
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ impl Served {
     }
 
     fn metrics(&self, read_only: bool) -> Metrics {
-        Metrics::new(Arc::clone(&self.service), self.count.clone(), read_only)
+        Metrics::new(self.service.clone(), self.count.clone(), read_only)
     }
 
     fn listen(&self) -> Endpoint {

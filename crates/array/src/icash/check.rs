@@ -203,22 +203,33 @@ impl ICash {
     /// The first block whose contents cannot be read or differ.
     pub fn verify(&mut self) -> Result<(), ArrayError> {
         for block in 0..self.table.len() {
-            let present = self.present(block);
-            let present = present.map_err(|source| self.addresses.unreadable(block, source))?;
-            let entry = self.table.get(block);
-            if self.unrecorded.contains(&block) {
-                continue;
-            }
-            let stored = self.stored(block, &entry);
-            let stored = stored.map_err(|source| self.addresses.unreadable(block, source))?;
-            if stored != present {
-                let (lba, place) = (self.addresses.lba(block), entry.place);
-                return Err(ArrayError::Damaged(format!(
-                    "the durable content of block {lba:#x} at {place:?} is not what it holds"
-                )));
-            }
+            self.verify_block(self.addresses.lba(block))?;
         }
         self.verify_signatures()
+    }
+
+    /// Reads the present content of a block, and its durable content if that should be the same, and compares them.
+    /// Nothing changes: neither what is in RAM nor what is on a medium.
+    ///
+    /// # Errors
+    /// No such address; one of them cannot be read, or they differ.
+    pub fn verify_block(&mut self, lba: u64) -> Result<(), ArrayError> {
+        let block = self.addresses.block(lba)?;
+        let present = self.present(block);
+        let present = present.map_err(|source| self.addresses.unreadable(block, source))?;
+        let entry = self.table.get(block);
+        if self.unrecorded.contains(&block) {
+            return Ok(());
+        }
+        let stored = self.stored(block, &entry);
+        let stored = stored.map_err(|source| self.addresses.unreadable(block, source))?;
+        if stored == present {
+            return Ok(());
+        }
+        let place = entry.place;
+        Err(ArrayError::Damaged(format!(
+            "the durable content of block {lba:#x} at {place:?} is not what it holds"
+        )))
     }
 
     /// The signature of a virtual block with a data block is that of what is in there: others are compared with it

@@ -43,8 +43,19 @@ impl ICash {
         }
     }
 
-    /// What the block of a virtual block holds at present.
+    /// What the block of a virtual block holds at present. A copy that cannot be read is not needed where the same is
+    /// durable elsewhere.
     pub(super) fn present_of(&mut self, id: Id) -> Result<Page, ContentError> {
+        let found = self.blocks.get(id);
+        let durable = found.block.filter(|_| found.unrecorded == 0);
+        self.copy_of(id).or_else(|error| {
+            let stored = durable.map(|block| self.stored(block, &self.table.get(block)));
+            stored.and_then(Result::ok).ok_or(error)
+        })
+    }
+
+    /// What a virtual block holds, where it says that it is.
+    fn copy_of(&mut self, id: Id) -> Result<Page, ContentError> {
         let found = self.blocks.get(id);
         let (crc, slot, block) = (found.crc, found.slot, found.block);
         match found.content {

@@ -16,6 +16,11 @@ macro_rules! counters {
                     $($field: self.$field - earlier.$field,)*
                 }
             }
+
+            /// All of them, each by its name.
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($field), self.$field)),*]
+            }
         }
     };
 }
@@ -123,4 +128,23 @@ pub struct Memory {
     pub table: usize,
     /// Who uses which data block, without the sets of dependents.
     pub pool: usize,
+}
+
+/// How far an element is, and what room it has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Blocks whose present content no group records yet.
+    pub unrecorded: u64,
+    /// Data blocks that hold nothing.
+    pub free_slots: u32,
+    /// Segments of the log that can be written.
+    pub free_log_segments: u32,
+    /// Blocks that are not at home; counted with ordered write-back alone.
+    pub away: u64,
+    /// How often it was opened.
+    pub epoch: u32,
+    /// Number of the last checkpoint.
+    pub checkpoint: u64,
+    /// Why nothing is changed any more, if a medium failed.
+    pub stopped: Option<String>,
 }

@@ -7,9 +7,11 @@
 //! block, for only whole batches go home.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use flashlore_delta::Page;
 
+use crate::addresses::lba;
 use crate::error::ArrayError;
 use crate::icash::blocks::Class;
 use crate::icash::content::ZEROS;
@@ -37,6 +39,18 @@ pub struct Image {
     pub whole: u64,
 }
 
+impl Image {
+    /// Counts the blocks of another part too.
+    pub fn add(&mut self, other: &Image) {
+        self.zeros += other.zeros;
+        self.differences += other.differences;
+        self.difference_bytes += other.difference_bytes;
+        self.compressed += other.compressed;
+        self.compressed_bytes += other.compressed_bytes;
+        self.whole += other.whole;
+    }
+}
+
 impl ICash {
     /// Fills a machine with an image, compared with a native machine unless similarity is not looked for. `read`
     /// fills a page with the content of an address of the image.
@@ -50,8 +64,23 @@ impl ICash {
         machine: u8,
         read: &mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>,
     ) -> Result<Image, ArrayError> {
+        let all = self.addresses_of(machine)?;
+        self.create_image_part(native, machine, all, read)
+    }
+
+    /// As [`ICash::create_image`] for some addresses of the machine, so that others may be served in between.
+    ///
+    /// # Errors
+    /// As there, or there are no such addresses.
+    pub fn create_image_part(
+        &mut self,
+        native: u8,
+        machine: u8,
+        addresses: Range<u32>,
+        read: &mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>,
+    ) -> Result<Image, ArrayError> {
         let first = self.addresses.blocks_of(machine)?.start;
-        self.fill_image(native, machine, &mut |_, block, page| {
+        self.fill_image(native, machine, addresses, &mut |_, block, page| {
             read(u64::from(block - first), page)
         })
     }
@@ -61,7 +90,21 @@ impl ICash {
     /// # Errors
     /// As for [`ICash::create_image`].
     pub fn clone_machine(&mut self, native: u8, machine: u8) -> Result<Image, ArrayError> {
-        self.fill_image(native, machine, &mut |element, block, page| {
+        let all = self.addresses_of(machine)?;
+        self.clone_machine_part(native, machine, all)
+    }
+
+    /// As [`ICash::clone_machine`] for some addresses.
+    ///
+    /// # Errors
+    /// As for [`ICash::create_image_part`].
+    pub fn clone_machine_part(
+        &mut self,
+        native: u8,
+        machine: u8,
+        addresses: Range<u32>,
+    ) -> Result<Image, ArrayError> {
+        self.fill_image(native, machine, addresses, &mut |element, block, page| {
             *page = ZEROS;
             if let Some(twin) = element.addresses.twin_in(block, native) {
                 let content = element.present(twin);
@@ -104,17 +147,28 @@ impl ICash {
         self.write_new_home(&staged)
     }
 
+    /// The addresses of a machine.
+    fn addresses_of(&self, machine: u8) -> Result<Range<u32>, ArrayError> {
+        let blocks = self.addresses.blocks_of(machine)?;
+        Ok(0..blocks.end - blocks.start)
+    }
+
     fn fill_image(
         &mut self,
         native: u8,
         machine: u8,
+        part: Range<u32>,
         read: &mut dyn FnMut(&mut Self, u32, &mut Page) -> Result<(), ArrayError>,
     ) -> Result<Image, ArrayError> {
         self.addresses.blocks_of(native)?;
+        let first = self.addresses.blocks_of(machine)?.start;
+        if let Some(last) = part.clone().next_back() {
+            self.addresses.block(lba(machine, last.into()))?;
+        }
         let mut image = Image::default();
         let mut staged = BTreeMap::new();
         let mut page = ZEROS;
-        for block in self.addresses.blocks_of(machine)? {
+        for block in part.map(|address| first + address) {
             read(self, block, &mut page)?;
             self.make_ready()?;
             if page == ZEROS {

@@ -26,6 +26,7 @@
 //! | `clean.rs` | room in the log |
 //! | `checkpoint.rs` | the table made durable |
 //! | `open.rs` | making and recovering an array |
+//! | `kept.rs` | in which form the content of a block is kept |
 //! | `check.rs` | every invariant recounted |
 //! | `counters.rs` | what it did, in numbers |
 //! | `rules` | tests of the paper's rules, one by one |
@@ -36,6 +37,7 @@ pub mod counters;
 pub mod format;
 pub mod heatmap;
 pub mod image;
+pub mod kept;
 pub mod open;
 pub mod parameters;
 pub mod place;
@@ -65,10 +67,11 @@ mod write;
 mod write_back;
 
 pub use crate::addresses::{Machine, lba};
-pub use counters::{Counters, Memory, States};
-pub use format::Shape;
+pub use counters::{Counters, Memory, States, Status};
+pub use format::{Shape, Superblock};
 pub use image::Image;
-pub use open::{bytes_needed, create};
+pub use kept::Kept;
+pub use open::{bytes_needed, create, find};
 pub use parameters::{Compression, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;
 pub use state::ICash;

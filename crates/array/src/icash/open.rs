@@ -93,6 +93,15 @@ pub fn create(
     write_superblocks(&mut media, id, shape)
 }
 
+/// What array a medium is a part of, if it is one: the superblock, from whichever copy holds.
+pub fn find(medium: &dyn Medium) -> Option<Superblock> {
+    (0..2).find_map(|copy| {
+        let mut page = ZEROS;
+        medium.read(copy * BLOCK_BYTES as u64, &mut page).ok()?;
+        Superblock::parse(&page, copy).ok()
+    })
+}
+
 /// Lets the array be found.
 fn write_superblocks(media: &mut Media, id: [u8; 16], shape: &Shape) -> Result<(), ArrayError> {
     for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {

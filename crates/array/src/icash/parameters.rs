@@ -165,7 +165,10 @@ impl Options {
     }
 
     /// Refuses what cannot work on an element of so many data blocks.
-    pub(crate) fn validate(&self, slots: u32) -> Result<(), ArrayError> {
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn validate(&self, slots: u32) -> Result<(), ArrayError> {
         let least_virtual = u64::from(slots) + u64::from(Self::LEAST_MORE_VIRTUAL);
         let rules = [
             (

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use flashlore_delta::Page;
 use flashlore_medium::Medium;
 
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, Machine};
 use crate::element::Device;
 use crate::error::{ArrayError, ContentError};
 use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
+use crate::icash::kept::Kept;
 use crate::icash::open::recover;
 use crate::icash::ordered::committed;
 use crate::icash::place::Place;
@@ -64,6 +65,21 @@ impl SlowAlone {
         let content = self.content(block);
         *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
         Ok(())
+    }
+
+    /// The virtual machines.
+    pub fn machines(&self) -> &[Machine] {
+        self.addresses.machines()
+    }
+
+    /// In which form a block is kept: whole, or not at all.
+    ///
+    /// # Errors
+    /// No such address.
+    pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
+        let block = self.addresses.block(lba)?;
+        let is_there = self.images.contains_key(&block) || self.table.get(block).has_home;
+        Ok(if is_there { Kept::Whole } else { Kept::Nothing })
     }
 
     fn content(&mut self, block: u32) -> Result<Page, ContentError> {

@@ -21,7 +21,7 @@ use crate::addresses::Addresses;
 use crate::element::{Device, Element, Observer, Statistics, Work};
 use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form, Id, VirtualBlocks};
-use crate::icash::counters::{Counters, Memory, States};
+use crate::icash::counters::{Counters, Memory, States, Status};
 use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::format::{Areas, Shape};
 use crate::icash::heatmap::Heatmap;
@@ -124,6 +124,33 @@ impl ICash {
             table: self.table.heap_bytes(),
             pool: self.pool.heap_bytes(),
         }
+    }
+
+    /// How far it is, and what room it has.
+    pub fn status(&self) -> Status {
+        Status {
+            unrecorded: self.unrecorded.len() as u64,
+            free_slots: self.pool.free(),
+            free_log_segments: self.space.free().len() as u32,
+            away: self.away.len() as u64,
+            epoch: self.epoch,
+            checkpoint: self.checkpoint,
+            stopped: self.stopped.clone(),
+        }
+    }
+
+    /// Makes everything durable and, with ordered write-back, brings all of it home: the slow medium alone then holds
+    /// the present state.
+    ///
+    /// # Errors
+    /// As for a flush, which comes first.
+    pub fn settle(&mut self) -> Result<(), ArrayError> {
+        self.flush()?;
+        if self.shape.journal_blocks > 0 && !self.away.is_empty() {
+            self.write_back_all()?;
+            self.keep_room()?;
+        }
+        Ok(())
     }
 
     /// Refuses to go on after a failure that leaves open what a medium holds.

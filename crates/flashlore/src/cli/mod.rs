@@ -16,10 +16,10 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    BenchArgs, BenchPattern, CheckArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs,
-    FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs,
-    ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs,
-    SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    ArrayArgs, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
+    DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs,
+    OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs,
+    ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -76,8 +76,10 @@ pub enum Command {
     Rerun(RerunArgs),
     /// Repeat the experiments of a paper and judge what comes out
     Reproduce(ReproduceArgs),
-    /// Make a persistent volume
+    /// Make a persistent volume, or an array of an SSD and a disk
     Create(CreateArgs),
+    /// Fill a machine of an array as a clone of another one
+    Clone(CloneArgs),
     /// Make a volume larger
     Resize(ResizeArgs),
     /// Serve a volume over NBD

@@ -34,6 +34,7 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Devices(args) => list::devices(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Create(args) => volume::create(&args),
+        Command::Clone(args) => volume::clone(&args),
         Command::Resize(args) => volume::resize(&args),
         Command::Serve(args) => volume::serve(&args),
         Command::Record(args) => volume::record(&args),

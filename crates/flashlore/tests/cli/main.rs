@@ -1,6 +1,7 @@
 //! The command as a user meets it: the program is run, and its output, errors and exit codes are
 //! looked at.
 
+mod array;
 mod bench;
 mod characterize;
 mod compare;

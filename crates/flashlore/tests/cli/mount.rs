@@ -308,3 +308,78 @@ fn ext4_on_a_loop_device_outlives_remounts_and_its_past_can_be_mounted() {
             .contains("0 events to replay")
     );
 }
+
+#[test]
+fn an_array_is_a_file_for_each_machine() {
+    let place = Place::new();
+    let create = [
+        "create",
+        "disk",
+        "--size",
+        "16MiB",
+        "--system",
+        "i-cash",
+        "--fast",
+        "ssd",
+        "--slow",
+        "hdd",
+        "--machines",
+        "2",
+        "--ordered",
+    ];
+    quiet(place.run(&create));
+    let Some(mut mount) = Mount::start(&place, &[]) else {
+        return;
+    };
+    assert!(mount.line().ends_with("/mnt/disk.1\n"));
+    let mut names: Vec<_> = fs::read_dir(&mount.point)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["disk", "disk.1"]);
+    for absent in ["at", "at/now", "disk.2"] {
+        assert!(fs::metadata(mount.point.join(absent)).is_err(), "{absent}");
+    }
+    let second = mount.point.join("disk.1");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&second)
+        .unwrap();
+    file.write_all_at(b"a part of a page", 4090).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 16 << 20);
+    assert!(file.set_len(1).is_err());
+    let mut found = [1; 18];
+    file.read_exact_at(&mut found, 4089).unwrap();
+    assert_eq!(&found, b"\0a part of a page\0");
+    drop(file);
+    // No loop device is needed to make a file system, nor to check it.
+    let path = mount.file();
+    let path = path.to_str().unwrap();
+    let has_tools = ["mkfs.ext4", "e2fsck"]
+        .iter()
+        .all(|tool| Path::new("/usr/sbin").join(tool).exists());
+    if has_tools {
+        run("mkfs.ext4", &["-q", "-F", path]);
+        run("e2fsck", &["-fn", path]);
+    }
+    quiet(place.run(&["clone", "disk", "0", "1", "--overwrite"]));
+    mount.signal();
+    let (code, said) = mount.ended();
+    assert_eq!(code, Some(0), "{said}");
+    quiet(place.run(&["export", "disk", "one", "--machine", "1"]));
+    fs::remove_file(place.path("ssd")).unwrap();
+    quiet(place.run(&["export", "disk", "zero", "--slow-alone"]));
+    assert!(fs::read(place.path("zero")).unwrap() == fs::read(place.path("one")).unwrap());
+    if has_tools {
+        run("e2fsck", &["-fn", place.path("zero").to_str().unwrap()]);
+    }
+
+    let mount = Mount::start(&place, &["--slow-alone"]).unwrap();
+    assert!(OpenOptions::new().write(true).open(mount.file()).is_err());
+    assert!(fs::read(mount.file()).unwrap() == fs::read(place.path("zero")).unwrap());
+    mount.signal();
+    assert_eq!(mount.ended().0, Some(0));
+}

@@ -46,7 +46,10 @@ fn shell(directory: &Path, script: &str) -> String {
     said
 }
 
-/// A volume in a directory, and its server.
+/// Makes an array instead of a volume.
+const ARRAY: &str = "--system i-cash --fast ssd --slow hdd";
+
+/// A volume or an array in a directory, and its server.
 struct Disk {
     directory: TempDir,
     server: Option<Child>,
@@ -178,12 +181,21 @@ fn write_files(directory: PathBuf, first: u32) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn acknowledged_files_survive_killed_servers() {
+    files_survive("--size 256MiB");
+}
+
+#[test]
+fn acknowledged_files_survive_killed_servers_of_arrays() {
+    files_survive(&format!("--size 256MiB {ARRAY} --fast-size 24MiB"));
+}
+
+fn files_survive(options: &str) {
     let programs = ["nbdfuse", "mkfs.ext4", "e2fsck", "losetup", "fusermount3"];
     if !can_run(&programs, true) {
         return;
     }
     let rounds = std::env::var("FLASHLORE_KILL_ROUNDS").map_or(2, |text| text.parse().unwrap());
-    let mut disk = Disk::create("--size 256MiB");
+    let mut disk = Disk::create(options);
     disk.serve();
     let device = disk.attach();
     disk.shell(&format!("mkfs.ext4 -q {device}"));
@@ -229,13 +241,13 @@ fn wait_until(done: impl Fn() -> bool) {
 }
 
 /// Makes a file system, fills it, deletes, trims, mounts it anew, compares, and has it checked.
-fn file_system(make: &str, check: &str, programs: &[&str]) {
+fn file_system(make: &str, check: &str, programs: &[&str], options: &str) {
     let mut needed = vec!["nbdfuse", "losetup", "fusermount3", "fstrim"];
     needed.extend(programs);
     if !can_run(&needed, true) {
         return;
     }
-    let mut disk = Disk::create("--size 512MiB");
+    let mut disk = Disk::create(&format!("--size 512MiB {options}"));
     disk.serve();
     let device = disk.attach();
     disk.shell(&format!("{make} {device} 2>&1; mount {device} mnt"));
@@ -257,28 +269,70 @@ fn file_system(make: &str, check: &str, programs: &[&str]) {
     disk.detach(&device);
     let info: serde_json::Value =
         serde_json::from_str(&disk.flashlore("info disk --json")).unwrap();
-    assert!(info["saved"]["dedup"].as_u64() > Some(10_000_000), "{info}");
+    match info["answer"].as_str() {
+        Some("info") => assert!(info["saved"]["dedup"].as_u64() > Some(10_000_000), "{info}"),
+        _ => assert!(info["element"]["associates"].as_u64() > Some(100), "{info}"),
+    }
     disk.end("TERM");
     disk.flashlore("check disk");
 }
 
-#[test]
-fn ext4_lives_on_a_volume() {
-    file_system("mkfs.ext4 -q", "e2fsck -fn", &["mkfs.ext4", "e2fsck"]);
+fn ext4(options: &str) {
+    file_system(
+        "mkfs.ext4 -q",
+        "e2fsck -fn",
+        &["mkfs.ext4", "e2fsck"],
+        options,
+    );
 }
 
-#[test]
-fn xfs_lives_on_a_volume() {
+fn xfs(options: &str) {
+    let programs = ["mkfs.xfs", "xfs_repair"];
     file_system(
         "mkfs.xfs -q -m reflink=0",
         "xfs_repair -n",
-        &["mkfs.xfs", "xfs_repair"],
+        &programs,
+        options,
+    );
+}
+
+fn btrfs(options: &str) {
+    file_system(
+        "mkfs.btrfs -q",
+        "btrfs check",
+        &["mkfs.btrfs", "btrfs"],
+        options,
     );
 }
 
 #[test]
+fn ext4_lives_on_a_volume() {
+    ext4("");
+}
+
+#[test]
+fn ext4_lives_on_an_array() {
+    ext4(ARRAY);
+}
+
+#[test]
+fn xfs_lives_on_a_volume() {
+    xfs("");
+}
+
+#[test]
+fn xfs_lives_on_an_array() {
+    xfs(&format!("{ARRAY} --strict"));
+}
+
+#[test]
 fn btrfs_lives_on_a_volume() {
-    file_system("mkfs.btrfs -q", "btrfs check", &["mkfs.btrfs", "btrfs"]);
+    btrfs("");
+}
+
+#[test]
+fn btrfs_lives_on_an_array() {
+    btrfs(&format!("{ARRAY} --ordered"));
 }
 
 #[test]
@@ -469,30 +523,63 @@ fn instants_of_a_random_file_system_are_exact_while_it_is_used() {
     disk.flashlore("check disk");
 }
 
-#[test]
-fn clients_copy_compare_and_verify() {
+const URI: &str = "'nbd+unix:///disk?socket=disk/nbd.sock'";
+const FIO: &str = "fio --name=v --ioengine=nbd --rw=randwrite --bsrange=512-64k --ba=512 --iodepth=16 --size=32m \
+                   --verify=crc32c --verify_fatal=1 --randseed=7 --output=/dev/null";
+
+/// A disk that clients have filled, and compared with what they wrote.
+fn filled_by_clients(options: &str) -> Option<Disk> {
     if !can_run(&["nbdcopy", "qemu-img", "fio"], false) {
-        return;
+        return None;
     }
-    let mut disk = Disk::create("--size 64MiB");
+    let mut disk = Disk::create(options);
     disk.serve();
     disk.shell("head -c 33554432 /dev/urandom > a; head -c 33554432 /dev/zero >> a");
-    let uri = "'nbd+unix:///disk?socket=disk/nbd.sock'";
     disk.shell(&format!(
-        "nbdcopy --flush a {uri}; nbdcopy --connections=4 {uri} b; cmp a b"
+        "nbdcopy --flush a {URI}; nbdcopy --connections=4 {URI} b; cmp a b"
     ));
-    disk.shell(&format!("qemu-img compare -f raw -F raw a {uri}"));
+    disk.shell(&format!("qemu-img compare -f raw -F raw a {URI}"));
+    Some(disk)
+}
+
+#[test]
+fn clients_copy_compare_and_verify_an_array() {
+    for options in ["", "--strict", "--ordered"] {
+        let options = format!("--size 64MiB {ARRAY} {options}");
+        let Some(mut disk) = filled_by_clients(&options) else {
+            return;
+        };
+        disk.shell(&format!("{FIO} --uri={URI}"));
+        let map = disk.shell(&format!(
+            "nbdinfo --map --totals {URI}; nbdinfo --map=flashlore:stored {URI}"
+        ));
+        assert!(map.contains("hole,zero"), "{map}");
+        disk.shell(&format!("nbdcopy {URI} c"));
+        disk.end("TERM");
+        disk.flashlore("export disk d.raw");
+        disk.shell("cmp c d.raw");
+        disk.flashlore("check disk");
+        if options.contains("--ordered") {
+            disk.shell("rm ssd");
+            disk.flashlore("export disk e.raw --slow-alone");
+            disk.shell("cmp c e.raw");
+        }
+    }
+}
+
+#[test]
+fn clients_copy_compare_and_verify() {
+    let Some(mut disk) = filled_by_clients("--size 64MiB") else {
+        return;
+    };
     disk.flashlore("snapshot create disk before");
-    disk.shell(&format!(
-        "fio --name=v --ioengine=nbd --uri={uri} --rw=randwrite --bsrange=512-64k --ba=512 --iodepth=16 \
-         --size=32m --verify=crc32c --verify_fatal=1 --randseed=7 --output=/dev/null"
-    ));
+    disk.shell(&format!("{FIO} --uri={URI}"));
     disk.shell(
         "nbdcopy 'nbd+unix:///disk@before?socket=disk/nbd.sock' c; cmp a c
          nbdinfo --map --totals 'nbd+unix:///disk@before?socket=disk/nbd.sock'",
     );
     // What changed since is what an incremental copy needs: everything else is as it was.
-    disk.shell(&format!("nbdcopy {uri} d"));
+    disk.shell(&format!("nbdcopy {URI} d"));
     let differ = disk.flashlore("diff disk before");
     let (mut old, new) = (
         fs::read(disk.path().join("a")).unwrap(),

@@ -3,29 +3,31 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`http`] | the endpoint |
-//! | `text` | the text format of Prometheus |
+//! | [`text`] | the text format of Prometheus |
+//! | `volume` | what a volume tells |
+//! | `array` | what an array tells |
 //!
 //! `/metrics` says what is counted, `/health` whether the volume can be written to. Looking disturbs little: what is
 //! stored is surveyed in steps between which others may use the volume, so that the sums of a volume that changes are
 //! near, not exact.
 
 pub mod http;
-mod text;
+pub mod text;
+
+pub(crate) mod array;
+pub(crate) mod volume;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use flashlore_volume::disk::DiskError;
 use flashlore_volume::disk::filters::Count;
 use flashlore_volume::disk::filters::count::Kind as Counted;
-use flashlore_volume::{Counters, DedupCounters, DeltaCounters, HistoryStatus, Status, Survey};
 
 use crate::error::ServeError;
-use crate::service::{Service, saved, stored_bytes};
+use crate::served::Served;
 use http::{Answer, Endpoint};
 use text::{Kind, Page};
 
-const PAGE: u64 = 4096;
 /// Upper ends of the buckets of times, in nanoseconds and as labels in seconds.
 const BUCKETS: [(u64, &str); 13] = [
     (10_000, "0.00001"),
@@ -45,26 +47,15 @@ const BUCKETS: [(u64, &str); 13] = [
 
 /// A served volume that is looked at.
 pub struct Metrics {
-    service: Arc<Service>,
+    service: Arc<dyn Served>,
     /// What stands around the volume and counts requests.
     count: Count,
     read_only: bool,
 }
 
-/// What a volume says of itself under one hold of its lock.
-struct Looked {
-    status: Status,
-    counters: Counters,
-    dedup: Option<DedupCounters>,
-    encoding: Option<DeltaCounters>,
-    history: Option<HistoryStatus>,
-    blocks: (u32, u32),
-    failure: Option<String>,
-}
-
 impl Metrics {
     /// Metrics of a service; `count` counts the requests to its volume. Nobody may write if `read_only`.
-    pub fn new(service: Arc<Service>, count: Count, read_only: bool) -> Self {
+    pub fn new(service: Arc<dyn Served>, count: Count, read_only: bool) -> Self {
         Metrics {
             service,
             count,
@@ -96,8 +87,7 @@ impl Metrics {
     }
 
     fn why_not_writable(&self) -> Option<String> {
-        let disk = self.service.disk();
-        match disk.with(|volume| volume.failure().map(str::to_owned)) {
+        match self.service.failure() {
             Err(error) => Some(error.to_string()),
             Ok(Some(failure)) => Some(format!("the volume is read-only: {failure}")),
             Ok(None) if self.read_only => Some("the volume is served read-only".to_owned()),
@@ -105,47 +95,18 @@ impl Metrics {
         }
     }
 
-    /// All metrics. Those of a volume that does not answer are left out.
+    /// All metrics. Those of a volume or array that does not answer are left out.
     pub fn metrics(&self) -> Answer {
         let mut page = Page::default();
         let writable = u8::from(self.why_not_writable().is_none());
         page.gauge("flashlore_writable", "1 if /health answers 200.", writable);
         self.requests(&mut page);
-        if let Ok((looked, survey)) = self.look() {
-            let now = self.service.disk().now();
-            stored(&mut page, &looked.status, &survey);
-            history(&mut page, looked.history.as_ref(), now);
-            flash(&mut page, &looked.counters, looked.blocks);
-            content(&mut page, &looked);
-            durable(&mut page, &looked);
-        }
-        if let Ok(unreadable) = self.service.unreadable() {
-            page.gauge(
-                "flashlore_unreadable_pages",
-                "Stored pages known to be unreadable.",
-                unreadable,
-            );
-        }
+        self.service.measure(&mut page);
         Answer {
             status: "200 OK",
             content_type: "text/plain; version=0.0.4; charset=utf-8",
             body: page.into_text(),
         }
-    }
-
-    fn look(&self) -> Result<(Looked, Survey), DiskError> {
-        let disk = self.service.disk();
-        let survey = self.service.survey()?;
-        let looked = disk.with(|volume| Looked {
-            status: volume.status(),
-            counters: volume.counters().clone(),
-            dedup: volume.dedup_counters(),
-            encoding: volume.encoding_counters(),
-            history: volume.history_status().ok(),
-            blocks: volume.blocks(),
-            failure: volume.failure().map(str::to_owned),
-        })?;
-        Ok((looked, survey))
     }
 
     /// Requests to the volume, and who sends them.
@@ -197,145 +158,4 @@ fn times(page: &mut Page, kind: &Counted) {
     let labels = [("kind", kind.name)];
     page.sample("_sum", &labels, kind.total as f64 / 1e9);
     page.sample("_count", &labels, kind.times.len());
-}
-
-fn stored(page: &mut Page, status: &Status, survey: &Survey) {
-    let saved = saved(survey);
-    page.gauge(
-        "flashlore_size_bytes",
-        "Bytes the volume shows.",
-        u64::from(status.exported) * PAGE,
-    );
-    page.gauge(
-        "flashlore_logical_bytes",
-        "Bytes of pages that hold something.",
-        survey.pages * PAGE,
-    );
-    page.gauge(
-        "flashlore_stored_bytes",
-        "Bytes stored for them and for old versions, encoded values with what they take.",
-        stored_bytes(survey),
-    );
-    page.gauge(
-        "flashlore_capacity_bytes",
-        "Bytes that can be stored.",
-        status.most * PAGE,
-    );
-    page.gauge(
-        "flashlore_old_version_bytes",
-        "Bytes of values that old versions alone need, as whole pages.",
-        survey.kept * PAGE,
-    );
-    let help = "Bytes saved against storing each page whole.";
-    page.family("flashlore_saved_bytes", Kind::Gauge, help)
-        .of("by", "dedup", saved.dedup)
-        .of("by", "delta", saved.delta)
-        .of("by", "compression", saved.compression);
-}
-
-fn history(page: &mut Page, history: Option<&HistoryStatus>, now: u64) {
-    let Some(history) = history else {
-        return;
-    };
-    let window = now.saturating_sub(history.oldest) as f64 / 1e9;
-    page.gauge(
-        "flashlore_window_seconds",
-        "How far back the volume goes.",
-        window,
-    );
-    page.gauge(
-        "flashlore_history_entries",
-        "Changes of pages that are remembered.",
-        history.entries,
-    );
-    page.gauge(
-        "flashlore_history_entries_limit",
-        "The most of them.",
-        history.most_entries,
-    );
-    page.gauge("flashlore_snapshots", "Snapshots.", history.snapshots.len());
-}
-
-/// What the flash beneath was made to do, since the volume was opened.
-fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
-    let help = "Pages of 4 KiB that clients asked for.";
-    page.family("flashlore_host_pages_total", Kind::Counter, help)
-        .of("kind", "read", counters.host_reads)
-        .of("kind", "write", counters.host_writes)
-        .of("kind", "trim", counters.host_trims);
-    let help = "Pages of 4 KiB programmed, by what for.";
-    page.family("flashlore_programmed_pages_total", Kind::Counter, help)
-        .of("for", "host", counters.programs_host)
-        .of("for", "packs", counters.programs_log)
-        .of("for", "collection", counters.programs_gc)
-        .of("for", "merges", counters.programs_merge)
-        .of("for", "wear", counters.programs_wear)
-        .of("for", "padding", counters.programs_padding);
-    if counters.host_writes > 0 {
-        let ratio = counters.programs() as f64 / counters.host_writes as f64;
-        page.gauge(
-            "flashlore_write_amplification",
-            "Pages programmed for each page written.",
-            ratio,
-        );
-    }
-    let help = "Flash pages read, by what for.";
-    page.family("flashlore_flash_reads_total", Kind::Counter, help)
-        .of("for", "host", counters.page_reads_host)
-        .of("for", "collection", counters.page_reads_gc)
-        .of("for", "verify", counters.page_reads_verify)
-        .of("for", "differences", counters.page_reads_delta)
-        .of("for", "merges", counters.page_reads_merge);
-    page.counter("flashlore_erases_total", "Blocks erased.", counters.erases);
-    let help = "Blocks collected, by what for.";
-    page.family("flashlore_collected_blocks_total", Kind::Counter, help)
-        .of("for", "room", counters.victims)
-        .of("for", "wear", counters.wear_victims);
-    page.gauge("flashlore_blocks", "Blocks of the volume.", blocks);
-    page.gauge("flashlore_free_blocks", "Blocks that are free.", free);
-}
-
-/// What was made of content, since the volume was opened.
-fn content(page: &mut Page, looked: &Looked) {
-    if let Some(dedup) = &looked.dedup {
-        let help = "Pages written whose content was looked for, by what was found.";
-        page.family("flashlore_dedup_writes_total", Kind::Counter, help)
-            .of("found", "same", dedup.silent)
-            .of(
-                "found",
-                "elsewhere",
-                dedup.hits.saturating_sub(dedup.silent),
-            )
-            .of("found", "nothing", dedup.misses);
-    }
-    if let Some(encoding) = &looked.encoding {
-        let help = "Pages written that were stored encoded.";
-        page.family("flashlore_encoded_writes_total", Kind::Counter, help)
-            .of("as", "difference", encoding.differences)
-            .of("as", "compressed", encoding.compressed);
-    }
-}
-
-fn durable(page: &mut Page, looked: &Looked) {
-    let status = &looked.status;
-    page.counter(
-        "flashlore_checkpoints_total",
-        "Checkpoints since the volume was made.",
-        status.checkpoint,
-    );
-    page.counter(
-        "flashlore_opened_total",
-        "How often the volume was opened.",
-        status.epoch,
-    );
-    page.gauge(
-        "flashlore_changes_not_durable",
-        "Changes that no flush has made durable yet.",
-        status.waiting,
-    );
-    page.gauge(
-        "flashlore_failed",
-        "1 if the store beneath failed: the volume is read-only.",
-        u8::from(looked.failure.is_some()),
-    );
 }

@@ -6,16 +6,18 @@ use std::fmt::{Display, Write as _};
 
 /// What the samples of a family are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// It only grows, from the start of the server or of the volume on.
     Counter,
+    /// It may fall.
     Gauge,
+    /// Counts by buckets of values.
     Histogram,
 }
 
 /// A page of metrics.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub struct Page {
     text: String,
     name: &'static str,
 }

@@ -124,11 +124,11 @@ pub enum DiskError {
         /// Bytes of the device.
         size: u64,
     },
-    /// An instant cannot be written to.
-    #[error("an instant of a volume is read-only")]
+    /// An instant cannot be written to, nor an array whose fast medium is not there.
+    #[error("it is read-only")]
     ReadOnly,
     /// The question makes no sense here.
-    #[error("an instant does not know what changed since another one")]
+    #[error("it is not known here how a page is stored, or what changed since an instant")]
     NotKnown,
     /// A thread panicked inside the volume: what it holds in memory may be wrong.
     #[error("the volume stopped after an error of the program; open it again")]
@@ -139,6 +139,14 @@ pub enum DiskError {
     /// A filter made it fail.
     #[error("an error that a filter injected")]
     Injected,
+    /// A store that is no volume did not do it.
+    #[error("{source}")]
+    Store {
+        /// What that means.
+        kind: ErrorKind,
+        /// Its own error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The volume's own error.
     #[error(transparent)]
     Volume(#[from] VolumeError),
@@ -166,6 +174,7 @@ impl DiskError {
             DiskError::OutOfRange { .. } | DiskError::NotKnown => ErrorKind::Invalid,
             DiskError::ReadOnly => ErrorKind::ReadOnly,
             DiskError::Closed => ErrorKind::Closed,
+            DiskError::Store { kind, .. } => *kind,
             DiskError::Volume(
                 VolumeError::NoSpace { .. }
                 | VolumeError::HistoryFull { .. }
@@ -174,17 +183,5 @@ impl DiskError {
             DiskError::Volume(VolumeError::OutOfRange { .. }) => ErrorKind::Invalid,
             DiskError::Broken | DiskError::Injected | DiskError::Volume(_) => ErrorKind::Failed,
         }
-    }
-}
-
-/// Refuses a range that does not lie within a device.
-pub(crate) fn check_range(size: u64, offset: u64, length: u64) -> Result<(), DiskError> {
-    match offset.checked_add(length) {
-        Some(end) if end <= size => Ok(()),
-        end => Err(DiskError::OutOfRange {
-            offset,
-            end: end.unwrap_or(u64::MAX),
-            size,
-        }),
     }
 }

@@ -6,8 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::device::{About, BlockDevice, DiskError, HOLE, check_range};
-use super::live::{Disk, When, tell};
+use super::device::{About, BlockDevice, DiskError, HOLE};
+use super::live::{Disk, When};
+use super::range::{check_range, tell};
 
 /// One instant of a volume.
 pub struct InstantDevice {
@@ -32,7 +33,7 @@ impl InstantDevice {
 
     fn flags(&self, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
         let mut held = self.disk.look()?;
-        let volume = held.volume()?;
+        let volume = held.get()?;
         let holes = pages.map(|lpn| Ok(u32::from(!volume.held_at(self.instant, lpn)?) * HOLE));
         holes.collect()
     }

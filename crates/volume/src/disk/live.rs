@@ -17,19 +17,17 @@ use flashlore_medium::Medium;
 
 use super::commit::Commit;
 use super::device::{
-    About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE, check_range,
+    About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE,
 };
 use super::lock::{Held, Locked};
 use super::maintenance::Wake;
-use super::range::{Pages, Part};
+use super::range::{Pages, Part, batches, check_range, tell};
 use crate::error::VolumeError;
 use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::volume::Volume;
 
 /// Pages that are read or written under one hold of the lock.
 const BATCH: u32 = 64;
-/// Pages that are trimmed or asked about under one hold of the lock.
-const LIGHT_BATCH: u32 = 1024;
 
 /// How long a write is delayed while the medium is synced, at most.
 const LONGEST_DELAY: Duration = Duration::from_millis(2);
@@ -46,7 +44,7 @@ struct Changes {
 
 /// A volume that many threads use.
 pub struct Disk {
-    volume: Locked,
+    volume: Locked<Volume>,
     pub(super) medium: Arc<dyn Medium>,
     reader: Reader,
     preparer: Preparer,
@@ -122,32 +120,32 @@ impl Disk {
     }
 
     /// The volume, while nobody else changes it or looks at it.
-    pub(crate) fn hold(&self) -> Result<Held<'_>, DiskError> {
+    pub(crate) fn hold(&self) -> Result<Held<'_, Volume>, DiskError> {
         self.volume.hold()
     }
 
     /// The volume, to look something up: waits for no change but the one under way.
-    pub(crate) fn look(&self) -> Result<Held<'_>, DiskError> {
+    pub(crate) fn look(&self) -> Result<Held<'_, Volume>, DiskError> {
         self.volume.look()
     }
 
     /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
     /// others may use the volume. Before it comes to that all writes take a little longer, instead of a few as long
     /// as the flush.
-    fn hold_to_write(&self) -> Result<Held<'_>, DiskError> {
+    fn hold_to_write(&self) -> Result<Held<'_, Volume>, DiskError> {
         let mut held = self.hold()?;
-        let pressure = held.volume()?.write_pressure();
+        let pressure = held.get()?.write_pressure();
         if pressure > 0.0 && self.wake.is_heard() {
             drop(held);
             std::thread::sleep(LONGEST_DELAY.mul_f64(pressure));
             held = self.hold()?;
         }
-        if held.volume()?.needs_flush() {
+        if held.get()?.needs_flush() {
             drop(held);
             // The flush that runs may be enough.
             self.commit.join();
             held = self.hold()?;
-            if held.volume()?.needs_flush() {
+            if held.get()?.needs_flush() {
                 drop(held);
                 self.flush()?;
                 held = self.hold()?;
@@ -161,7 +159,7 @@ impl Disk {
     /// # Errors
     /// It was closed, or what it holds in memory cannot be trusted any more.
     pub fn with<R>(&self, act: impl FnOnce(&mut Volume) -> R) -> Result<R, DiskError> {
-        Ok(act(self.hold()?.volume()?))
+        Ok(act(self.hold()?.get()?))
     }
 
     /// Ends the use of the volume with a checkpoint. Later calls fail.
@@ -191,7 +189,7 @@ impl Disk {
             from += missed;
             let page = &mut bytes[from * PAGE_BYTES..(from + 1) * PAGE_BYTES];
             if let Some(page) = page.first_chunk_mut() {
-                when.read(self.look()?.volume()?, first + from as u32, page)?;
+                when.read(self.look()?.get()?, first + from as u32, page)?;
             }
             from += 1;
         }
@@ -203,7 +201,7 @@ impl Disk {
         for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
             let count = (bytes.len() / PAGE_BYTES) as u32;
             let mut held = self.look()?;
-            let volume = held.volume()?;
+            let volume = held.get()?;
             let plans: Result<Vec<_>, _> = (first..first + count)
                 .map(|lpn| when.plan(volume, lpn))
                 .collect();
@@ -246,7 +244,7 @@ impl Disk {
             return Ok(());
         };
         let mut held = self.look()?;
-        let volume = held.volume()?;
+        let volume = held.get()?;
         let plan = |(lpn, page): (u32, &Prepared)| volume.plan_encoding(lpn, page).ok();
         let plans: Vec<Option<EncodingPlan>> = (first..).zip(&*pages).map(plan).collect();
         drop(held);
@@ -271,10 +269,10 @@ impl Disk {
             self.encode_ahead(first, &mut prepared)?;
             let mut held = self.hold_to_write()?;
             for (lpn, page) in (first..).zip(prepared) {
-                held.volume()?.write_prepared(self.now(), lpn, page)?;
+                held.get()?.write_prepared(self.now(), lpn, page)?;
                 held.let_look()?;
             }
-            self.wake.after_change(held.volume()?.chores());
+            self.wake.after_change(held.get()?.chores());
         }
         Ok(())
     }
@@ -283,7 +281,7 @@ impl Disk {
     fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
         let mut page = [0; PAGE_BYTES];
         let mut held = self.hold_to_write()?;
-        let volume = held.volume()?;
+        let volume = held.get()?;
         volume.read(part.lpn, &mut page)?;
         fill(&mut page[part.within.clone()]);
         let page = self.preparer.prepare(&page);
@@ -295,7 +293,7 @@ impl Disk {
     fn trim_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
         for batch in batches(pages) {
             let mut held = self.hold()?;
-            let volume = held.volume()?;
+            let volume = held.get()?;
             for lpn in batch {
                 volume.trim(self.now(), lpn)?;
             }
@@ -309,11 +307,10 @@ impl Disk {
         for first in pages.clone().step_by(BATCH as usize) {
             let mut held = self.hold_to_write()?;
             for lpn in first..(first + BATCH).min(pages.end) {
-                held.volume()?
-                    .write_prepared(self.now(), lpn, zeros.clone())?;
+                held.get()?.write_prepared(self.now(), lpn, zeros.clone())?;
                 held.let_look()?;
             }
-            self.wake.after_change(held.volume()?.chores());
+            self.wake.after_change(held.get()?.chores());
         }
         Ok(())
     }
@@ -321,7 +318,7 @@ impl Disk {
     /// The pages changed since an instant. The answer holds as long as nothing changes.
     fn changed_since(&self, instant: u64) -> Result<Arc<Vec<u32>>, DiskError> {
         let mut held = self.hold()?;
-        let volume = held.volume()?;
+        let volume = held.get()?;
         let sequence = volume.status().sequence;
         let mut known = self.changes.lock().map_err(|_| DiskError::Broken)?;
         if let Some(known) = &*known
@@ -341,7 +338,7 @@ impl Disk {
 
     fn flags(&self, about: About, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
         let mut held = self.look()?;
-        let volume = held.volume()?;
+        let volume = held.get()?;
         let flags = pages.map(|lpn| {
             let Some(stored) = volume.stored_as(lpn) else {
                 return if about == About::Allocation { HOLE } else { 0 };
@@ -359,36 +356,6 @@ impl Disk {
         });
         Ok(flags.collect())
     }
-}
-
-/// Pages in batches that are quickly done.
-pub(crate) fn batches(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
-    let end = pages.end;
-    pages
-        .step_by(LIGHT_BATCH as usize)
-        .map(move |first| first..first.saturating_add(LIGHT_BATCH).min(end))
-}
-
-/// Tells a range of bytes in pieces, from the flags of its pages.
-pub(crate) fn tell(
-    offset: u64,
-    length: u64,
-    flags: impl Fn(Range<u32>) -> Result<Vec<u32>, DiskError>,
-    piece: &mut dyn FnMut(u64, u32) -> bool,
-) -> Result<(), DiskError> {
-    let page = PAGE_BYTES as u64;
-    let end = offset + length;
-    let mut at = offset;
-    for batch in batches((offset / page) as u32..end.div_ceil(page) as u32) {
-        for (lpn, flags) in batch.clone().zip(flags(batch)?) {
-            let next = ((u64::from(lpn) + 1) * page).min(end);
-            if !piece(next - at, flags) {
-                return Ok(());
-            }
-            at = next;
-        }
-    }
-    Ok(())
 }
 
 impl BlockDevice for Disk {
@@ -434,10 +401,10 @@ impl BlockDevice for Disk {
 
     fn flush(&self) -> Result<(), DiskError> {
         self.commit.run(|| {
-            let open = self.hold()?.volume()?.begin_flush()?;
+            let open = self.hold()?.get()?.begin_flush()?;
             let synced = self.medium.sync();
             let mut held = self.hold()?;
-            let volume = held.volume()?;
+            let volume = held.get()?;
             volume.end_flush(open, synced)?;
             self.wake.after_change(volume.chores());
             Ok(())

@@ -1,66 +1,66 @@
-//! The volume under its lock.
+//! A store, such as a volume, under its lock.
 //!
 //! The lock is fair: a writer that comes again at once does not keep the others waiting for tens of milliseconds, as
-//! it would where whoever is awake takes it. Whoever changes the volume, and so may have to collect first, waits in a
+//! it would where whoever is awake takes it. Whoever changes the store, and so may have to collect first, waits in a
 //! queue of its own; a look at it, which takes microseconds, waits for one change at most that is under way, and for
 //! other looks, but not for the changes that wait.
 //!
-//! Invariants: the queue is taken before the volume; after a panic of whoever held it, what the volume holds in memory
-//! is trusted by nobody, also by a change that let others look; after [`Locked::close`] there is no volume.
+//! Invariants: the queue is taken before the store; after a panic of whoever held it, what the store holds in memory
+//! is trusted by nobody, also by a change that let others look; after [`Locked::close`] there is no store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use super::device::DiskError;
-use crate::volume::Volume;
 
-/// A volume for one thread at a time.
-pub(super) struct Locked {
-    /// Held by the one that changes the volume or is the next to do so.
+/// A store for one thread at a time.
+pub struct Locked<S> {
+    /// Held by the one that changes the store or is the next to do so.
     queue: Mutex<()>,
     /// Nothing once it is closed.
-    volume: Mutex<Option<Volume>>,
+    store: Mutex<Option<S>>,
     broken: AtomicBool,
 }
 
-/// The volume, while nobody else has it.
-pub(crate) struct Held<'a> {
+/// The store, while nobody else has it.
+pub struct Held<'a, S> {
     // Released in this order.
-    volume: MutexGuard<'a, Option<Volume>>,
+    store: MutexGuard<'a, Option<S>>,
     _turn: Option<MutexGuard<'a, ()>>,
     broken: &'a AtomicBool,
 }
 
-impl Locked {
-    pub fn new(volume: Volume) -> Self {
+impl<S> Locked<S> {
+    /// A store that many threads will use.
+    pub fn new(store: S) -> Self {
         Locked {
             queue: Mutex::new(()),
-            volume: Mutex::new(Some(volume)),
+            store: Mutex::new(Some(store)),
             broken: AtomicBool::new(false),
         }
     }
 
-    /// Waits for the volume, to change it or for longer.
+    /// Waits for the store, to change it or for longer.
     ///
     /// # Errors
     /// Somebody panicked who held it.
-    pub fn hold(&self) -> Result<Held<'_>, DiskError> {
+    pub fn hold(&self) -> Result<Held<'_, S>, DiskError> {
         let turn = self.queue.lock();
         self.take(Some(turn))
     }
 
-    /// Waits for the volume, to look something up.
+    /// Waits for the store, to look something up.
     ///
     /// # Errors
     /// As above.
-    pub fn look(&self) -> Result<Held<'_>, DiskError> {
+    pub fn look(&self) -> Result<Held<'_, S>, DiskError> {
         self.take(None)
     }
 
-    fn take<'a>(&'a self, turn: Option<MutexGuard<'a, ()>>) -> Result<Held<'a>, DiskError> {
+    fn take<'a>(&'a self, turn: Option<MutexGuard<'a, ()>>) -> Result<Held<'a, S>, DiskError> {
         let held = Held {
-            volume: self.volume.lock(),
+            store: self.store.lock(),
             _turn: turn,
             broken: &self.broken,
         };
@@ -68,19 +68,22 @@ impl Locked {
         Ok(held)
     }
 
-    /// Takes the volume away.
+    /// Takes the store away.
     ///
     /// # Errors
     /// It was closed before, or is broken.
-    pub fn close(&self) -> Result<Volume, DiskError> {
-        self.hold()?.volume.take().ok_or(DiskError::Closed)
+    pub fn close(&self) -> Result<S, DiskError> {
+        self.hold()?.store.take().ok_or(DiskError::Closed)
     }
 }
 
-impl Held<'_> {
-    /// The volume, if it is not closed.
-    pub fn volume(&mut self) -> Result<&mut Volume, DiskError> {
-        self.volume.as_mut().ok_or(DiskError::Closed)
+impl<S> Held<'_, S> {
+    /// The store.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub fn get(&mut self) -> Result<&mut S, DiskError> {
+        self.store.as_mut().ok_or(DiskError::Closed)
     }
 
     /// Lets those look who wait for it. Nothing changes meanwhile.
@@ -88,7 +91,7 @@ impl Held<'_> {
     /// # Errors
     /// One of them panicked.
     pub fn let_look(&mut self) -> Result<(), DiskError> {
-        MutexGuard::bump(&mut self.volume);
+        MutexGuard::bump(&mut self.store);
         self.trust()
     }
 
@@ -100,7 +103,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl<S> Drop for Held<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.broken.store(true, Ordering::Relaxed);
@@ -110,33 +113,13 @@ impl Drop for Held<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::thread;
 
-    use flashlore_medium::MemoryMedium;
-
     use super::*;
-    use crate::{CreateOptions, Encoding, Policy, bytes_needed, create};
-
-    fn locked() -> Locked {
-        let options = CreateOptions {
-            policy: Policy::Plain,
-            history: None,
-            encoding: Encoding::default(),
-            size: 1 << 20,
-            capacity: 1 << 20,
-            now: 1,
-            seed: [3; 48],
-        };
-        let id = options.identity().unwrap();
-        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
-        create(&medium, &id).unwrap();
-        Locked::new(Volume::open(medium).unwrap().0)
-    }
 
     #[test]
     fn a_change_lets_others_look_and_lets_nobody_change() {
-        let locked = locked();
+        let locked = Locked::new(());
         thread::scope(|scope| {
             let mut held = locked.hold().unwrap();
             let change = scope.spawn(|| locked.hold().is_ok());
@@ -153,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_change_ends_when_somebody_panicked_whom_it_let_look() {
-        let locked = locked();
+        let locked = Locked::new(());
         thread::scope(|scope| {
             let mut held = locked.hold().unwrap();
             let look = scope.spawn(|| {

@@ -7,19 +7,20 @@
 //! | [`instant`] | one instant of it, read-only |
 //! | [`maintenance`] | what a volume does by itself, beside its users |
 //! | [`filters`] | devices around a device: counting, delaying, failing, recording |
+//! | [`range`] | ranges of bytes as pages |
+//! | [`lock`] | a store for one thread at a time |
 //!
-//! Inside: `range` cuts ranges of bytes into pages, `lock` gives the volume to one thread at a time, `commit` lets
-//! flushes that come together share one.
+//! Inside: `commit` lets flushes that come together share one.
 
 pub mod device;
 pub mod filters;
 pub mod instant;
 pub mod live;
+pub mod lock;
 pub mod maintenance;
+pub mod range;
 
 mod commit;
-mod lock;
-mod range;
 
 pub use device::{About, BlockDevice, DiskError, ErrorKind};
 pub use instant::InstantDevice;

@@ -4,11 +4,15 @@ use std::ops::Range;
 
 use flashlore_content::PAGE_BYTES;
 
+use super::device::DiskError;
+
 const PAGE: u64 = PAGE_BYTES as u64;
+/// Pages that are trimmed or asked about under one hold of the lock.
+const LIGHT_BATCH: u32 = 1024;
 
 /// A range in terms of pages. What is in front and behind lies within one page each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pages {
+pub struct Pages {
     /// Before the first whole page.
     pub front: Option<Part>,
     /// The whole pages.
@@ -19,7 +23,8 @@ pub(crate) struct Pages {
 
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub struct Part {
+    /// The number of the page.
     pub lpn: u32,
     /// The bytes of the page.
     pub within: Range<usize>,
@@ -72,6 +77,54 @@ impl Pages {
     pub fn whole_bytes(&self) -> usize {
         self.whole.len() * PAGE_BYTES
     }
+}
+
+/// Refuses a range that does not lie within a device of so many bytes.
+///
+/// # Errors
+/// It does not.
+pub fn check_range(size: u64, offset: u64, length: u64) -> Result<(), DiskError> {
+    match offset.checked_add(length) {
+        Some(end) if end <= size => Ok(()),
+        end => Err(DiskError::OutOfRange {
+            offset,
+            end: end.unwrap_or(u64::MAX),
+            size,
+        }),
+    }
+}
+
+/// Pages in batches that are quickly done.
+pub(crate) fn batches(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+    let end = pages.end;
+    pages
+        .step_by(LIGHT_BATCH as usize)
+        .map(move |first| first..first.saturating_add(LIGHT_BATCH).min(end))
+}
+
+/// Tells a range of bytes in pieces, from the flags of its pages, as [`super::BlockDevice::ask`] does.
+///
+/// # Errors
+/// Those of `flags`.
+pub fn tell(
+    offset: u64,
+    length: u64,
+    flags: impl Fn(Range<u32>) -> Result<Vec<u32>, DiskError>,
+    piece: &mut dyn FnMut(u64, u32) -> bool,
+) -> Result<(), DiskError> {
+    let page = PAGE_BYTES as u64;
+    let end = offset + length;
+    let mut at = offset;
+    for batch in batches((offset / page) as u32..end.div_ceil(page) as u32) {
+        for (lpn, flags) in batch.clone().zip(flags(batch)?) {
+            let next = ((u64::from(lpn) + 1) * page).min(end);
+            if !piece(next - at, flags) {
+                return Ok(());
+            }
+            at = next;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Flags of `create` and `mount`.
+//! Flags of `create`, `clone` and `mount`.
 
 use std::path::PathBuf;
 
@@ -24,6 +24,9 @@ pub enum VolumeSystem {
     Bvssd,
     /// Distinct values, differences, compression and history
     Combined,
+    /// An array of an SSD and a disk: blocks that resemble each other become differences (--fast, --slow)
+    #[value(name = "i-cash")]
+    ICash,
 }
 
 /// What happens when the least window would not be kept.
@@ -39,7 +42,9 @@ pub enum OnPressure {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  flashlore create disk --size 100GiB\n  \
                         flashlore create disk --size 100GiB --system ca-ssd --capacity 40GiB\n  \
-                        flashlore create disk --size 10GiB --min-window 1h --on-pressure enospc")]
+                        flashlore create disk --size 10GiB --min-window 1h --on-pressure enospc\n  \
+                        flashlore create array --system i-cash --fast ssd.img --slow /dev/sdb --size 100GiB\n  \
+                        flashlore create vms --system i-cash --fast ssd.img --slow disk.img --size 8GiB --machines 5")]
 pub struct CreateArgs {
     /// The directory of the new volume; it must not hold one
     #[arg(value_name = "DIR")]
@@ -60,6 +65,69 @@ pub struct CreateArgs {
     /// What happens when that window does not fit
     #[arg(long, value_enum, default_value = "shrink", requires = "min_window")]
     pub on_pressure: OnPressure,
+    /// What an array lies on
+    #[command(flatten)]
+    pub array: ArrayArgs,
+}
+
+/// Flags of an array.
+#[derive(Args)]
+#[command(next_help_heading = "Arrays (--system i-cash)")]
+pub struct ArrayArgs {
+    /// The fast medium, meant to be an SSD: a block device, or a file, which is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub fast: Option<PathBuf>,
+    /// The slow medium, meant to be a hard disk, likewise
+    #[arg(long, value_name = "FILE")]
+    pub slow: Option<PathBuf>,
+    /// Virtual machines, at most 256, each a disk of --size bytes [default: 1]
+    #[arg(long, value_name = "N")]
+    pub machines: Option<u16>,
+    /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
+    #[arg(long, value_name = "SIZE")]
+    pub fast_size: Option<Size>,
+    /// RAM for differences [default: a quarter of the bytes of the fast medium]
+    #[arg(long, value_name = "SIZE")]
+    pub delta_ram: Option<Size>,
+    /// Write blocks home in order, so that the slow medium alone holds a consistent older state
+    #[arg(long)]
+    pub ordered: bool,
+    /// Let no write of a client reach the fast medium: what has no short difference goes to the log
+    #[arg(long)]
+    pub strict: bool,
+    /// Use media that hold something, which is lost
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Flags of `clone`.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  flashlore import vms debian.raw\n  flashlore clone vms 0 1\n  \
+                        flashlore clone vms 0 2 --image debian-changed.raw\n\n\
+                        Blocks are compared with those of NATIVE at the same addresses, and only differences are\n\
+                        stored where these are short. It works on a served array, too; nobody should write to\n\
+                        either machine meanwhile."
+)]
+pub struct CloneArgs {
+    /// The array
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// The number of the machine that is compared with
+    #[arg(value_name = "NATIVE")]
+    pub native: u8,
+    /// The number of the machine that is filled
+    #[arg(value_name = "MACHINE")]
+    pub machine: u8,
+    /// Fill it with this raw image, rather than with what NATIVE holds
+    #[arg(long, value_name = "FILE")]
+    pub image: Option<PathBuf>,
+    /// Fill a machine that holds something, which is lost
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `mount`.
@@ -68,7 +136,8 @@ pub struct CreateArgs {
                         losetup --find --show --direct-io=on mnt/disk\n\n\
                         Runs until somebody unmounts it, or SIGTERM or SIGINT; then takes a checkpoint and ends.\n\
                         Files: the volume by its directory's name; at/SNAPSHOT, and any other instant by its name,\n\
-                        such as \"at/10min ago\", read-only. A loop device needs a mount made by root.")]
+                        such as \"at/10min ago\", read-only; of an array its machines, NAME, NAME.1, ... A loop device\n\
+                        needs a mount made by root.")]
 pub struct MountArgs {
     /// The volume
     #[command(flatten)]
@@ -83,4 +152,7 @@ pub struct MountArgs {
     /// Nobody may write
     #[arg(long)]
     pub read_only: bool,
+    /// An array whose fast medium is lost: mount what the slow one holds, read-only (made with --ordered)
+    #[arg(long)]
+    pub slow_alone: bool,
 }

@@ -135,6 +135,9 @@ pub struct ReadArgs {
     /// How many [default: up to the end]
     #[arg(long)]
     pub length: Option<Size>,
+    /// Of which machine of an array [default: the first one]
+    #[arg(long, value_name = "N")]
+    pub machine: Option<u8>,
 }
 
 /// Flags of `diff`.

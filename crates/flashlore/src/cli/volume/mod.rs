@@ -3,7 +3,7 @@
 //! | module | commands |
 //! |---|---|
 //! | [`mod@bench`] | `bench` |
-//! | [`create`] | `create`, `mount` |
+//! | [`create`] | `create`, `clone`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`resize`] | `resize` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
@@ -21,7 +21,7 @@ mod resize;
 mod serve;
 
 pub use bench::{BenchArgs, BenchPattern};
-pub use create::{CreateArgs, MountArgs, OnPressure, VolumeSystem};
+pub use create::{ArrayArgs, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,
@@ -63,12 +63,17 @@ pub struct ImportArgs {
     /// The raw disk image
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
+    /// Into which machine of an array [default: the first one]
+    #[arg(long, value_name = "N")]
+    pub machine: Option<u8>,
 }
 
 /// Flags of `export`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  flashlore export disk copy.raw\n  \
-                        flashlore export disk hour-ago.raw --at \"1h ago\"")]
+                        flashlore export disk hour-ago.raw --at \"1h ago\"\n  \
+                        flashlore export vms second.raw --machine 1\n  \
+                        flashlore export vms saved.raw --slow-alone")]
 pub struct ExportArgs {
     /// The volume
     #[command(flatten)]
@@ -82,6 +87,12 @@ pub struct ExportArgs {
     /// Write zeros for pages that cannot be read and list them, instead of giving up
     #[arg(long)]
     pub skip_bad: bool,
+    /// Of which machine of an array [default: the first one]
+    #[arg(long, value_name = "N")]
+    pub machine: Option<u8>,
+    /// An array whose fast medium is lost: copy what the slow one holds (made with --ordered)
+    #[arg(long, conflicts_with = "at")]
+    pub slow_alone: bool,
 }
 
 /// Flags of `check`.

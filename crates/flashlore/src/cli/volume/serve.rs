@@ -16,7 +16,8 @@ use super::VolumeArgs;
                         flashlore serve disk --listen 0.0.0.0:10809 --tls-certificate cert.pem --tls-key key.pem\n\n\
                         Runs until SIGTERM or SIGINT, then answers what was asked, takes a checkpoint and ends.\n\
                         Exports: the volume by its directory's name (or no name), and NAME@INSTANT read-only,\n\
-                        such as \"disk@10min ago\", disk@2026-01-01T12:00:00Z or disk@SNAPSHOT.")]
+                        such as \"disk@10min ago\", disk@2026-01-01T12:00:00Z or disk@SNAPSHOT.\n\
+                        Of an array: its machines, NAME, NAME.1, NAME.2, ...")]
 pub struct ServeArgs {
     /// How it is served
     #[command(flatten)]
@@ -69,6 +70,9 @@ pub struct ServingArgs {
     /// Nobody may write
     #[arg(long)]
     pub read_only: bool,
+    /// An array whose fast medium is lost: serve what the slow one holds, read-only (made with --ordered)
+    #[arg(long)]
+    pub slow_alone: bool,
     /// The server's certificate (PEM): connections must be encrypted
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,

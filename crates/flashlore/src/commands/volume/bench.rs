@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flashlore_serve::load::{Load, Pattern, Until, Went};
-use flashlore_serve::{Home, ServeError};
+use flashlore_serve::{Home, ServeError, served};
 use flashlore_sim::config::{Share, Size};
 use flashlore_volume::disk::filters::count::Kind;
 use flashlore_volume::disk::filters::{Count, Filtered};
-use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
+use flashlore_volume::disk::{BlockDevice, DiskError};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
-use super::create::options;
+use super::create::{Asked, asked};
 use super::{clock, mode};
-use crate::cli::{BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
+use crate::cli::{ArrayArgs, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::{print, tell};
 
@@ -36,7 +36,7 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     let load = load(args)?;
     let directory = &args.volume.directory;
     let home = Home::new(directory);
-    let (home, made) = match home.volume().exists() {
+    let (home, made) = match home.exists() {
         true => {
             refuse_what_makes_volumes(args)?;
             (home, None)
@@ -48,18 +48,13 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     };
     let failed = |source| CliError::serve(directory, source);
     let disk_failed = |error: DiskError| failed(ServeError::Disk(error));
-    let (volume, _) = home.open(mode(&args.volume)).map_err(failed)?;
-    let disk = Arc::new(Disk::new(volume, clock()));
-    // As beside a served volume.
-    let maintainer = Maintainer::start(&disk).map_err(|source| CliError::File {
-        action: "start a thread for",
-        path: directory.clone(),
-        source,
-    })?;
-    let measured = check(args, &load, &disk, made.is_some())
+    // As it is served, with what it does by itself.
+    let (service, _) = served::open(&home, mode(&args.volume), clock()).map_err(failed)?;
+    let disk = Arc::clone(&service.lives()[0].device);
+    let stored = service.space(0).map_err(disk_failed)?.stored;
+    let measured = check(args, &load, disk.size(), stored, made.is_some())
         .and_then(|()| measure(&load, &disk, made.is_some()).map_err(disk_failed));
-    drop(maintainer);
-    let closed = disk.close().map_err(disk_failed);
+    let closed = service.close().map_err(disk_failed);
     let (count, went) = measured?;
     closed?;
     let kinds: Vec<Kind> = count.counts().kinds.into();
@@ -144,33 +139,50 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
             path: directory.clone(),
             source,
         })?;
+    let system = args.system.unwrap_or(VolumeSystem::Combined);
+    let within = |name: &str| (system == VolumeSystem::ICash).then(|| temporary.path().join(name));
     let create = CreateArgs {
         directory: temporary.path().to_path_buf(),
         size: args.size.unwrap_or(Size(SIZE)),
-        system: args.system.unwrap_or(VolumeSystem::Combined),
+        system,
         capacity: None,
         min_window: None,
         on_pressure: OnPressure::Shrink,
+        array: ArrayArgs {
+            fast: within("fast"),
+            slow: within("slow"),
+            machines: None,
+            fast_size: None,
+            delta_ram: None,
+            ordered: false,
+            strict: false,
+            overwrite: false,
+        },
     };
     let home = Home::new(temporary.path());
-    home.create(&options(&create)?)
-        .map_err(|source| CliError::serve(directory, source))?;
+    match asked(&create)? {
+        Asked::Volume(options) => home.create(&options).map(drop),
+        Asked::Array(asked) => home.create_array(&asked).map(drop),
+    }
+    .map_err(|source| CliError::serve(directory, source))?;
     Ok((home, temporary))
 }
 
 /// Refuses what does not fit, or would overwrite what somebody keeps.
-fn check(args: &BenchArgs, load: &Load, disk: &Disk, made: bool) -> Result<(), CliError> {
+fn check(
+    args: &BenchArgs,
+    load: &Load,
+    size: u64,
+    stored: u64,
+    made: bool,
+) -> Result<(), CliError> {
     let directory: &Path = &args.volume.directory;
-    let size = disk.size();
     if load.bytes as u64 > size {
         return Err(CliError::Usage(format!(
             "--block-size is {} bytes, the volume has {size}",
             load.bytes
         )));
     }
-    let stored = disk
-        .with(|volume| volume.status().stored)
-        .map_err(|error| CliError::serve(directory, error.into()))?;
     match stored > 0 && load.pattern.changes() && !args.overwrite && !made {
         true => Err(CliError::Usage(format!(
             "{}: the volume holds {stored} pages, which would be overwritten: say --overwrite, or name a \
@@ -182,7 +194,11 @@ fn check(args: &BenchArgs, load: &Load, disk: &Disk, made: bool) -> Result<(), C
 }
 
 /// Puts the load on a volume, which is filled before if it is new and read.
-fn measure(load: &Load, disk: &Arc<Disk>, is_new: bool) -> Result<(Count, Went), DiskError> {
+fn measure(
+    load: &Load,
+    disk: &Arc<dyn BlockDevice>,
+    is_new: bool,
+) -> Result<(Count, Went), DiskError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Without it a signal ends the program as it always does.

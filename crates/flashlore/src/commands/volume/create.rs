@@ -1,16 +1,19 @@
-//! `create`: a new volume.
+//! `create`: a new volume, or a new array.
+
+use std::path::PathBuf;
 
 use flashlore_serve::Home;
+use flashlore_serve::array::CreateArray;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 
 use super::{human, now};
-use crate::cli::{CreateArgs, OnPressure, VolumeSystem};
+use crate::cli::{ArrayArgs, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::tell;
 
-/// Policy, differences, compression, history.
-fn parts(system: VolumeSystem) -> (Policy, bool, bool, bool) {
-    match system {
+/// Policy, differences, compression, history; nothing of an array.
+fn parts(system: VolumeSystem) -> Option<(Policy, bool, bool, bool)> {
+    Some(match system {
         VolumeSystem::Plain => (Policy::Plain, false, false, false),
         VolumeSystem::CaSsd => (Policy::Dedup, false, false, false),
         VolumeSystem::CaSsdTrusted => (Policy::DedupTrusted, false, false, false),
@@ -18,15 +21,83 @@ fn parts(system: VolumeSystem) -> (Policy, bool, bool, bool) {
         VolumeSystem::DeltaFtl => (Policy::Plain, true, false, false),
         VolumeSystem::Bvssd => (Policy::Plain, false, false, true),
         VolumeSystem::Combined => (Policy::Dedup, true, true, true),
-    }
+        VolumeSystem::ICash => return None,
+    })
+}
+
+/// What is made.
+pub(super) enum Asked {
+    Volume(CreateOptions),
+    Array(CreateArray),
+}
+
+/// Random bytes.
+fn random<const N: usize>() -> Result<[u8; N], CliError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| CliError::Usage(format!("the system gives no random bytes: {e}")))?;
+    Ok(bytes)
 }
 
 /// What the flags ask for.
-pub(super) fn options(args: &CreateArgs) -> Result<CreateOptions, CliError> {
-    let mut seed = [0; 48];
-    getrandom::fill(&mut seed)
-        .map_err(|e| CliError::Usage(format!("the system gives no random bytes: {e}")))?;
-    let (policy, differences, compression, history) = parts(args.system);
+pub(super) fn asked(args: &CreateArgs) -> Result<Asked, CliError> {
+    let Some(parts) = parts(args.system) else {
+        return array(args).map(Asked::Array);
+    };
+    let given = &args.array;
+    let paths = given.fast.is_some() || given.slow.is_some();
+    let numbers =
+        given.machines.is_some() || given.fast_size.is_some() || given.delta_ram.is_some();
+    if paths || numbers || given.ordered || given.strict || given.overwrite {
+        return Err(CliError::Usage(
+            "--fast, --slow, --machines, --fast-size, --delta-ram, --ordered, --strict and --overwrite are for \
+             --system i-cash"
+                .to_owned(),
+        ));
+    }
+    volume(args, parts).map(Asked::Volume)
+}
+
+fn array(args: &CreateArgs) -> Result<CreateArray, CliError> {
+    if args.capacity.is_some() || args.min_window.is_some() {
+        return Err(CliError::Usage(
+            "--capacity and --min-window are for volumes: an array holds what it shows, and keeps no history"
+                .to_owned(),
+        ));
+    }
+    let ArrayArgs {
+        fast,
+        slow,
+        machines,
+        fast_size,
+        delta_ram,
+        ordered,
+        strict,
+        overwrite,
+    } = &args.array;
+    let needed = |path: &Option<PathBuf>| {
+        path.clone().ok_or_else(|| {
+            CliError::Usage("--system i-cash needs --fast FILE and --slow FILE".to_owned())
+        })
+    };
+    Ok(CreateArray {
+        fast: needed(fast)?,
+        slow: needed(slow)?,
+        size: args.size.0,
+        machines: machines.unwrap_or(1),
+        fast_size: fast_size.map(|size| size.0),
+        delta_ram: delta_ram.map(|size| size.0),
+        ordered: *ordered,
+        strict: *strict,
+        overwrite: *overwrite,
+        identity: random()?,
+    })
+}
+
+fn volume(
+    args: &CreateArgs,
+    (policy, differences, compression, history): (Policy, bool, bool, bool),
+) -> Result<CreateOptions, CliError> {
     if args.min_window.is_some() && !history {
         return Err(CliError::Usage(
             "--min-window needs a system with a history: bvssd or combined".to_owned(),
@@ -50,23 +121,41 @@ pub(super) fn options(args: &CreateArgs) -> Result<CreateOptions, CliError> {
             .capacity
             .map_or(size.saturating_add(old_versions), |capacity| capacity.0),
         now: now(),
-        seed,
+        seed: random()?,
     })
 }
 
-/// Makes a volume.
+/// Makes a volume or an array.
 pub fn create(args: &CreateArgs) -> Result<(), CliError> {
-    let options = options(args)?;
     let home = Home::new(&args.directory);
-    let id = home
-        .create(&options)
-        .map_err(|source| CliError::serve(&args.directory, source))?;
-    tell(&format!(
-        "created {} ({} pages of 4 KiB, room for {}; open it takes up to {} of memory)",
-        home.volume().display(),
-        id.exported,
-        options.capacity / 4096,
-        human(flashlore_volume::memory_needed(&id)),
-    ));
+    let failed = |source| CliError::serve(&args.directory, source);
+    match asked(args)? {
+        Asked::Volume(options) => {
+            let id = home.create(&options).map_err(failed)?;
+            tell(&format!(
+                "created {} ({} pages of 4 KiB, room for {}; open it takes up to {} of memory)",
+                home.volume().display(),
+                id.exported,
+                options.capacity / 4096,
+                human(flashlore_volume::memory_needed(&id)),
+            ));
+        }
+        Asked::Array(asked) => {
+            let made = home.create_array(&asked).map_err(failed)?;
+            tell(&format!(
+                "created {} ({} of {}; it takes {} of the fast medium and {} of the slow one; open it takes about {} \
+                 of memory)",
+                home.description().display(),
+                match made.shape.machines.len() {
+                    1 => "1 machine".to_owned(),
+                    machines => format!("{machines} machines"),
+                },
+                human(asked.size),
+                human(made.bytes.0),
+                human(made.bytes.1),
+                human(made.memory()),
+            ));
+        }
+    }
     Ok(())
 }

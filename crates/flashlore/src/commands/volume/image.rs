@@ -4,14 +4,17 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flashlore_serve::array::ArrayService;
 use flashlore_serve::control::{Reach, Remote};
-use flashlore_serve::request::{Info, MOST_READ};
-use flashlore_serve::{Answer, Request};
+use flashlore_serve::request::MOST_READ;
+use flashlore_serve::{Answer, Request, served};
+use flashlore_volume::disk::DiskError;
 
-use super::{home, mode, now, reach, unexpected};
+use super::{clock, home, mode, reach, unexpected};
 use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -19,7 +22,7 @@ use crate::progress::Progress;
 
 const PAGE: usize = 4096;
 /// Pages between two flushes while an image is copied in.
-const FLUSH_EVERY: u32 = 1 << 16;
+const FLUSH_EVERY: u64 = 1 << 16;
 
 fn file_error<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> CliError + 'a {
     move |source| CliError::File {
@@ -41,11 +44,13 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
             directory.display()
         )));
     }
-    let opened = home.open(mode(&args.volume));
-    let (mut volume, _) = opened.map_err(|source| CliError::serve(directory, source))?;
-    let failed = |source| CliError::serve(directory, flashlore_serve::ServeError::Volume(source));
+    let failed = |source| CliError::serve(directory, source);
+    let (service, _) = served::open(&home, mode(&args.volume), clock()).map_err(failed)?;
+    let disk = service.disk_of(args.machine).map_err(failed)?;
+    let device = Arc::clone(&service.lives()[disk].device);
+    let failed = |source: DiskError| CliError::serve(directory, source.into());
     let length = length_of(&mut image).map_err(file_error("read", path))?;
-    let room = u64::from(volume.exported()) * PAGE as u64;
+    let room = device.size();
     if length > room {
         return Err(CliError::Usage(format!(
             "{} has {length} bytes, the volume shows {room}",
@@ -53,24 +58,25 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         )));
     }
     let progress = Progress::phase("importing");
-    for lpn in 0..volume.exported() {
+    for number in 0..room / PAGE as u64 {
         let mut page = [0; PAGE];
         if fill(&mut image, &mut page).map_err(file_error("read", path))? == 0 {
             break;
         }
+        let offset = number * PAGE as u64;
         let done = if page == [0; PAGE] {
-            volume.trim(now(), lpn)
+            device.trim(offset, PAGE as u64)
         } else {
-            volume.write(now(), lpn, &page)
+            device.write(offset, &page)
         };
         done.map_err(failed)?;
-        if lpn % FLUSH_EVERY == FLUSH_EVERY - 1 {
-            volume.flush().map_err(failed)?;
+        if number % FLUSH_EVERY == FLUSH_EVERY - 1 {
+            device.flush().map_err(failed)?;
         }
     }
     drop(progress);
-    let status = volume.status();
-    volume.close().map_err(failed)?;
+    let stored = service.space(disk).map_err(failed)?.stored;
+    service.close().map_err(failed)?;
     // The length of a pipe is not known before.
     if fill(&mut image, &mut [0]).map_err(file_error("read", path))? > 0 {
         return Err(CliError::Differs(format!(
@@ -78,7 +84,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
             path.display()
         )));
     }
-    tell(&format!("{} pages are stored", status.stored));
+    tell(&format!("{stored} pages are stored"));
     Ok(())
 }
 
@@ -112,21 +118,42 @@ struct Source<'a> {
     args: &'a VolumeArgs,
     reach: Reach,
     at: Option<String>,
+    /// Of an array.
+    machine: Option<u8>,
     size: u64,
 }
 
 impl<'a> Source<'a> {
     /// An instant is looked up once, so that "10min ago" stays the same.
-    fn open(args: &'a VolumeArgs, at: Option<&str>) -> Result<Self, CliError> {
-        let mut reach = reach(args)?;
+    fn open(
+        args: &'a VolumeArgs,
+        mut reach: Reach,
+        at: Option<&str>,
+        machine: Option<u8>,
+    ) -> Result<Self, CliError> {
         let mut ask = |request| {
             let answer = reach.ask(&request);
             answer.map_err(|source| CliError::serve(&args.directory, source))
         };
-        let Answer::Info(info) = ask(Request::Info)? else {
+        let size = match ask(Request::Info)? {
+            Answer::Info(info) => Some(info.size).filter(|_| machine.is_none()),
+            Answer::Array(info) => {
+                let mut all = info.machines.iter();
+                let found = all.find(|other| machine.is_none_or(|number| other.number == number));
+                found.map(|found| found.size)
+            }
+            _ => return Err(unexpected(args)),
+        };
+        let Some(size) = size else {
+            // Whoever is asked says why there is no such machine.
+            ask(Request::Read {
+                at: None,
+                machine,
+                offset: 0,
+                length: 0,
+            })?;
             return Err(unexpected(args));
         };
-        let Info { size, .. } = *info;
         let at = match at {
             None => None,
             Some(text) => {
@@ -141,6 +168,7 @@ impl<'a> Source<'a> {
             args,
             reach,
             at,
+            machine,
             size,
         })
     }
@@ -148,6 +176,7 @@ impl<'a> Source<'a> {
     fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, CliError> {
         let asked = Request::Read {
             at: self.at.clone(),
+            machine: self.machine,
             offset,
             length,
         };
@@ -180,10 +209,21 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The slow medium of an array, without the fast one.
+fn slow_alone(args: &VolumeArgs) -> Result<Reach, CliError> {
+    let opened = ArrayService::slow_alone(home(args), mode(args), clock());
+    let opened = opened.map_err(|source| CliError::serve(&args.directory, source))?;
+    Ok(Reach::local(Box::new(opened)))
+}
+
 /// Copies a volume into a raw image.
 pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let path = &args.image;
-    let mut source = Source::open(&args.volume, args.at.as_deref())?;
+    let reach = match args.slow_alone {
+        true => slow_alone(&args.volume)?,
+        false => reach(&args.volume)?,
+    };
+    let mut source = Source::open(&args.volume, reach, args.at.as_deref(), args.machine)?;
     if path.exists() {
         return Err(file_error("create", path)(ErrorKind::AlreadyExists.into()));
     }
@@ -267,7 +307,8 @@ fn pages_one_by_one(
 
 /// Writes bytes to standard output.
 pub fn read(args: &ReadArgs) -> Result<(), CliError> {
-    let mut source = Source::open(&args.volume, args.at.as_deref())?;
+    let reach = reach(&args.volume)?;
+    let mut source = Source::open(&args.volume, reach, args.at.as_deref(), args.machine)?;
     let (first, size) = (args.offset.0, source.size);
     let length = args.length.map(|length| length.0);
     let end = match length {

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
+use flashlore_serve::array::{self, check::ArrayFinding};
 use flashlore_serve::request::Unreadable;
-use flashlore_serve::{Answer, Request, ServeError};
+use flashlore_serve::{Answer, Home, Request, ServeError};
 use flashlore_volume::dump::DumpError;
 use flashlore_volume::{DumpParts, Finding};
 
@@ -17,7 +19,11 @@ use crate::progress::Progress;
 /// Checks a volume that is not open.
 pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
-    let medium = home(&args.volume)
+    let home = home(&args.volume);
+    if home.is_array() {
+        return check_array(args, &home);
+    }
+    let medium = home
         .affordable(mode(&args.volume))
         .map_err(|source| CliError::serve(directory, source))?;
     let report = flashlore_volume::check(&medium, !args.quick)
@@ -58,13 +64,48 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
         }
         print(&text)?;
     }
-    if report.is_clean() {
-        return Ok(());
+    demand_clean(report.is_clean(), directory, "volume")
+}
+
+fn demand_clean(is_clean: bool, directory: &Path, what: &str) -> Result<(), CliError> {
+    match is_clean {
+        true => Ok(()),
+        false => Err(CliError::Differs(format!(
+            "{}: the {what} is not clean",
+            directory.display()
+        ))),
     }
-    Err(CliError::Differs(format!(
-        "{}: the volume is not clean",
-        directory.display()
-    )))
+}
+
+/// Checks an array that is not open.
+fn check_array(args: &CheckArgs, home: &Home) -> Result<(), CliError> {
+    let directory = &args.volume.directory;
+    let report = array::check::check(home, mode(&args.volume), !args.quick)
+        .map_err(|source| CliError::serve(directory, source))?;
+    let findings = report.findings.iter();
+    let text: String = if args.json {
+        let one = |f: &ArrayFinding| serde_json::json!({"machine": f.machine, "block": f.block, "why": f.why});
+        let json = serde_json::json!({
+            "clean": report.is_clean(),
+            "mapped": report.kept,
+            "findings": findings.map(one).collect::<Vec<_>>(),
+            "errors": Vec::from_iter(&report.error),
+        });
+        format!("{json}\n")
+    } else if args.affected {
+        let one = |f: &ArrayFinding| format!("{} {}\n", f.machine, f.block);
+        findings.map(one).collect()
+    } else {
+        let head = format!("{} blocks hold something\n", report.kept);
+        let error = report.error.iter().map(|error| format!("{error}\n"));
+        let one = |f: &ArrayFinding| format!("{}\n", f.why);
+        std::iter::once(head)
+            .chain(error)
+            .chain(findings.map(one))
+            .collect()
+    };
+    print(&text)?;
+    demand_clean(report.is_clean(), directory, "array")
 }
 
 fn findings_json(findings: &[Finding]) -> serde_json::Value {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@bench`] | `bench` |
 //! | [`mod@create`] | `create` |
+//! | [`mod@clone`] | `clone` |
 //! | [`mod@resize`] | `resize` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`mod@mount`] | `mount` |
@@ -15,6 +16,7 @@
 //! Here, in [`running`] and in [`memory`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
 
 mod bench;
+mod clone;
 mod create;
 mod history;
 mod image;
@@ -35,6 +37,7 @@ use flashlore_serve::{Answer, Home, Request};
 use flashlore_volume::disk::live::Clock;
 
 pub use bench::bench;
+pub use clone::clone;
 pub use create::create;
 pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};

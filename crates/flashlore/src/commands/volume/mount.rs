@@ -1,11 +1,8 @@
 //! `mount`: a volume as a file, until it is unmounted or a signal ends it.
 
-use std::sync::Arc;
-
 use flashlore_fuse::{MountPoint, Mounted};
-use flashlore_volume::disk::BlockDevice;
 
-use super::running::Running;
+use super::running::{How, Running};
 use crate::cli::MountArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -13,13 +10,16 @@ use crate::output::tell;
 /// Mounts a volume until somebody unmounts it, or SIGTERM or SIGINT.
 pub fn mount(args: &MountArgs) -> Result<(), CliError> {
     let point = MountPoint::new(&args.point)?;
-    let mut running = Running::open(&args.volume, args.memory)?;
-    let live = Arc::clone(running.service().disk()) as Arc<dyn BlockDevice>;
+    let how = How::of(args.memory, args.slow_alone)?;
+    let read_only = args.read_only || how.is_read_only();
+    let mut running = Running::open(&args.volume, how)?;
     let waits = running.handle();
     let ended = move || waits.close();
-    let mut mounted = flashlore_fuse::mount(running.service(), live, args.read_only, point, ended)?;
+    let mut mounted = flashlore_fuse::mount(running.service(), read_only, point, ended)?;
     let control = running.control()?;
-    tell(&format!("mounted {}", mounted.file().display()));
+    for file in mounted.files() {
+        tell(&format!("mounted {}", file.display()));
+    }
     if running.signalled() && !ends(&mut mounted, &mut running)? {
         drop(control);
         return running.close(Some("programs that still used the mounted files were"));

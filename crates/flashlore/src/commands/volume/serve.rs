@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
-use flashlore_serve::Home;
 use flashlore_serve::exports::Exports;
 use flashlore_serve::metrics::Metrics;
 use flashlore_serve::recording::{Options, Recording};
+use flashlore_serve::{Home, Live};
 use flashlore_sim::config::{Nanos, Share};
+use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered, Recorded};
 use flashlore_volume::disk::live::Clock;
-use flashlore_volume::disk::{BlockDevice, Disk};
 
 use super::now;
-use super::running::Running;
+use super::running::{How, Running};
 use crate::cli::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -82,9 +82,8 @@ fn tls(args: &ServingArgs) -> Result<TlsPolicy, CliError> {
     Ok(TlsPolicy::Required(config))
 }
 
-/// The volume with the filters that were asked for around it.
-fn filtered(args: &FilterArgs, disk: Arc<Disk>) -> Arc<dyn BlockDevice> {
-    let mut device: Arc<dyn BlockDevice> = disk;
+/// A disk with the filters that were asked for around it.
+fn filtered(args: &FilterArgs, mut device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     let wait = |nanos: Option<Nanos>| nanos.map_or(Duration::ZERO, duration);
     let delay = Delay {
         reads: wait(args.delay_reads),
@@ -218,24 +217,46 @@ fn finish(recording: &Recording) -> Result<(), CliError> {
     }
 }
 
+/// Puts something around each disk.
+fn around(lives: &mut [Live], put: impl Fn(Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice>) {
+    for live in lives {
+        live.device = put(Arc::clone(&live.device));
+    }
+}
+
 fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
-    let mut running = Running::open(&args.volume, args.memory)?;
+    let how = How::of(args.memory, args.slow_alone)?;
+    let read_only = args.read_only || how.is_read_only();
+    let mut running = Running::open(&args.volume, how)?;
     let service = Arc::clone(running.service());
-    let mut live = filtered(&args.filters, Arc::clone(service.disk()));
+    let mut lives = service.lives();
+    around(&mut lives, |device| filtered(&args.filters, device));
+    if recorded.is_some() && lives.len() > 1 {
+        return Err(CliError::Usage(format!(
+            "{}: a recording is of one disk, and this array has {} machines",
+            args.volume.directory.display(),
+            lives.len()
+        )));
+    }
     let recording = recorded.map(start_recording).transpose()?;
     if let Some(recording) = &recording {
-        live = Arc::new(Recorded::new(live, Arc::clone(recording)));
+        around(&mut lives, |device| {
+            Arc::new(Recorded::new(device, Arc::clone(recording)))
+        });
     }
     let mut metrics = None;
     if let Some(text) = &args.metrics {
         let address = metrics_address(text, args.insecure)?;
         let count = Count::default();
-        live = Arc::new(Filtered::new(live, count.clone()));
-        let answers = Metrics::new(Arc::clone(&service), count, args.read_only);
+        around(&mut lives, |device| {
+            Arc::new(Filtered::new(device, count.clone()))
+        });
+        let answers = Metrics::new(Arc::clone(&service), count, read_only);
         let endpoint = answers.listen(address);
         metrics = Some(endpoint.map_err(|source| CliError::serve(&args.volume.directory, source))?);
     }
-    let exports = Exports::new(Arc::clone(&service), live, args.read_only);
+    let names: Vec<String> = lives.iter().map(|live| live.name.clone()).collect();
+    let exports = Exports::new(Arc::clone(&service), lives, read_only);
     let server = Arc::new(listen(args, service.home(), exports)?);
     let dropper = Arc::downgrade(&server);
     service.clients().serve(Box::new(move || {
@@ -249,8 +270,9 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     }
     for address in server.addresses() {
         let encrypted = args.tls_certificate.is_some();
-        let name = service.home().name();
-        tell(&format!("serving {}", uri(address, &name, encrypted)));
+        for name in &names {
+            tell(&format!("serving {}", uri(address, name, encrypted)));
+        }
     }
     // Nothing else ends it.
     running.signalled();

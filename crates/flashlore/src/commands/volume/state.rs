@@ -1,9 +1,9 @@
-//! `info`: the state of a volume.
+//! `info`: the state of a volume or an array.
 
 use std::fmt::Write as _;
 
 use flashlore_serve::moment::Time;
-use flashlore_serve::request::Info;
+use flashlore_serve::request::{ArrayInfo, ElementInfo, Info};
 use flashlore_serve::{Answer, Request};
 use flashlore_sim::config::Nanos;
 
@@ -12,16 +12,121 @@ use crate::cli::InfoVolumeArgs;
 use crate::error::CliError;
 use crate::output::print;
 
-/// Shows the state of a volume.
+/// Shows the state.
 pub fn info(args: &InfoVolumeArgs) -> Result<(), CliError> {
     let answer = request(&args.volume, &Request::Info)?;
-    let Answer::Info(info) = &answer else {
-        return Err(unexpected(&args.volume));
+    let text = match &answer {
+        Answer::Info(info) => text(info),
+        Answer::Array(info) => array_text(info),
+        _ => return Err(unexpected(&args.volume)),
     };
     match args.json {
         true => print(&json(&answer)),
-        false => print(&text(info)),
+        false => print(&text),
     }
+}
+
+fn array_text(info: &ArrayInfo) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{name:<12} {value}");
+    };
+    line("system", info.system.clone());
+    line("fast medium", info.fast.display().to_string());
+    line("slow medium", info.slow.display().to_string());
+    for machine in &info.machines {
+        let (size, logical) = (human(machine.size), human(machine.logical));
+        line(
+            &format!("machine {}", machine.number),
+            format!("{size}, {logical} in use, served as {}", machine.name),
+        );
+    }
+    match &info.element {
+        None => line(
+            "state",
+            "as the slow medium holds it alone, read-only".to_owned(),
+        ),
+        Some(element) => element_lines(element, &mut line),
+    }
+    if let Some((writers, readers)) = info.clients {
+        line(
+            "clients",
+            format!("{writers} that may write, {readers} that only read"),
+        );
+    }
+    line(
+        "health",
+        match &info.failure {
+            Some(failure) => format!("read-only until it is opened again: {failure}"),
+            None if info.element.is_none() => "read-only".to_owned(),
+            None => "it can be written to".to_owned(),
+        },
+    );
+    text
+}
+
+fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
+    let states = element.references + element.associates + element.independents;
+    line("blocks", {
+        let ElementInfo {
+            references,
+            associates,
+            independents,
+            virtual_blocks,
+            ..
+        } = element;
+        format!(
+            "{states} of {virtual_blocks} known in RAM: {references} references, {associates} associates, \
+             {independents} independents"
+        )
+    });
+    let of = |used: u64, limit: u64| {
+        let share = 100.0 * used as f64 / limit.max(1) as f64;
+        format!("{} of {} ({share:.0} %)", human(used), human(limit))
+    };
+    line("delta RAM", {
+        let used = of(element.delta_ram, element.delta_ram_limit);
+        format!("{used}, {} at most so far", human(element.delta_ram_peak))
+    });
+    line("fast in use", of(element.fast_used, element.fast_limit));
+    let log_used = element.log_limit - element.log_free;
+    line("log in use", of(log_used, element.log_limit));
+    if element.most_away > 0 {
+        let (away, most) = (element.away, element.most_away);
+        line("not at home", format!("{away} of at most {most} blocks"));
+    }
+    let count = |name: &str| element.counters.get(name).copied().unwrap_or(0);
+    line("stored", {
+        let (deltas, bytes) = (count("deltas"), count("delta_bytes"));
+        let mean = bytes as f64 / deltas.max(1) as f64;
+        format!(
+            "{deltas} differences of {mean:.0} bytes on average, {} blocks on the fast medium, {} blocks home",
+            count("slot_writes"),
+            count("written_home")
+        )
+    });
+    for traffic in &element.traffic {
+        line(
+            &traffic.medium,
+            format!(
+                "{} reads, {} writes, {} syncs; {} read, {} written",
+                traffic.reads,
+                traffic.writes,
+                traffic.syncs,
+                human(traffic.read_bytes),
+                human(traffic.written_bytes)
+            ),
+        );
+    }
+    line(
+        "durable",
+        match element.waiting {
+            0 => "everything".to_owned(),
+            waiting => format!("all but the last changes of {waiting} blocks"),
+        },
+    );
+    line("opened", format!("{} times", element.epoch));
 }
 
 fn text(info: &Info) -> String {

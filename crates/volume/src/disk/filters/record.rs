@@ -12,8 +12,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use flashlore_content::PAGE_BYTES;
 
-use crate::disk::device::{About, BlockDevice, DiskError, check_range};
+use crate::disk::device::{About, BlockDevice, DiskError};
 use crate::disk::range::Pages;
+use crate::disk::range::check_range;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 

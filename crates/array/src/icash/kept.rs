@@ -1,0 +1,53 @@
+//! In which form the present content of a block is kept.
+
+use crate::error::ArrayError;
+use crate::icash::blocks::{Content, Form};
+use crate::icash::place::Place;
+use crate::icash::state::ICash;
+
+/// In which form content is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kept {
+    /// Nothing is: it is zeros, because it was never written or was given up.
+    Nothing,
+    /// As it is.
+    Whole,
+    /// As a difference.
+    Difference,
+    /// Compressed by itself.
+    Compressed,
+}
+
+impl ICash {
+    /// In which form the present content of a block is kept. No medium is asked.
+    ///
+    /// # Errors
+    /// There is no such address.
+    pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
+        let block = self.addresses.block(lba)?;
+        if self.trimmed.contains(&block) {
+            return Ok(Kept::Nothing);
+        }
+        let held = self
+            .blocks
+            .find(block)
+            .map(|id| self.blocks.get(id).content);
+        Ok(match held {
+            Some(Content::Held(Form::Delta(_), _)) => Kept::Difference,
+            Some(Content::Held(Form::Alone, _)) => Kept::Compressed,
+            Some(Content::Held(Form::Whole, _) | Content::Slot) => Kept::Whole,
+            Some(Content::Stored) | None => self.table.get(block).place.kept(),
+        })
+    }
+}
+
+impl Place {
+    fn kept(&self) -> Kept {
+        match self {
+            Place::Zero => Kept::Nothing,
+            Place::Home | Place::Slot(_) | Place::Whole(_) => Kept::Whole,
+            Place::Own { .. } | Place::Delta { .. } => Kept::Difference,
+            Place::Alone(_) => Kept::Compressed,
+        }
+    }
+}

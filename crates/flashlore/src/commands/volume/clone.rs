@@ -1,0 +1,49 @@
+//! `clone`: a machine of an array, filled with what another one holds, or with an image that is compared with it.
+
+use std::path::PathBuf;
+
+use flashlore_serve::{Answer, Request};
+
+use super::{human, json, request, unexpected};
+use crate::cli::CloneArgs;
+use crate::error::CliError;
+use crate::output::{print, tell};
+
+/// Fills a machine of an array.
+pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
+    let absolute = |path: &PathBuf| {
+        std::path::absolute(path).map_err(|source| CliError::File {
+            action: "find",
+            path: path.clone(),
+            source,
+        })
+    };
+    let asked = Request::Clone {
+        native: args.native,
+        machine: args.machine,
+        // Whoever serves the array may be in another directory.
+        image: args.image.as_ref().map(absolute).transpose()?,
+        overwrite: args.overwrite,
+    };
+    let answer = request(&args.volume, &asked)?;
+    let Answer::Cloned {
+        zeros,
+        differences,
+        difference_bytes,
+        whole,
+    } = answer
+    else {
+        return Err(unexpected(&args.volume));
+    };
+    if args.json {
+        return print(&json(&answer));
+    }
+    let mean = difference_bytes as f64 / differences.max(1) as f64;
+    tell(&format!(
+        "machine {}: {differences} blocks are differences, {mean:.1} bytes each on average ({} in all); {whole} are \
+         whole, {zeros} are zeros",
+        args.machine,
+        human(difference_bytes),
+    ));
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Whether an array holds that nobody has open. Nothing is written: what an opening would write stays in memory.
+
+use flashlore_array::icash::ICash;
+use flashlore_medium::Mode;
+
+use super::machines::Machines;
+use super::service::{looked_at, media};
+use crate::error::ServeError;
+use crate::home::Home;
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ArrayReport {
+    /// Blocks of 4 KiB that hold something.
+    pub kept: u64,
+    /// The invariant that does not hold, as a sentence.
+    pub error: Option<String>,
+    /// What cannot be read, or is not what it was recorded as.
+    pub findings: Vec<ArrayFinding>,
+}
+
+/// A block that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrayFinding {
+    /// The number of its machine.
+    pub machine: u8,
+    /// The block.
+    pub block: u32,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl ArrayReport {
+    /// Whether everything holds.
+    pub fn is_clean(&self) -> bool {
+        self.error.is_none() && self.findings.is_empty()
+    }
+}
+
+/// Opens an array over media that are only looked at, and recounts it; with `contents` every block is read too.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, ServeError> {
+    let (description, fast, slow) = media(home, mode)?;
+    let element = ICash::open(looked_at(fast), looked_at(slow), description.options())?;
+    let machines = Machines::whole(element)?;
+    let mut report = ArrayReport::default();
+    for position in 0..machines.all().len() {
+        report.kept += machines.look(|store| Ok(store.stored(position)))?;
+    }
+    let holds = match contents {
+        true => machines.verify(&mut |machine, block, error| {
+            report.findings.push(ArrayFinding {
+                machine,
+                block,
+                why: error.to_string(),
+            });
+        }),
+        false => machines.recount(),
+    };
+    report.error = holds?.err();
+    Ok(report)
+}

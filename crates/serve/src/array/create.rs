@@ -1,0 +1,379 @@
+//! A new array: its sizes, and its media.
+//!
+//! Invariant: if it cannot be made, files made for it are removed, a medium that was there is as it was unless writing
+//! to it had begun, and then it does not pass for a part of an array.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flashlore_array::icash::{self, Machine, Options, Shape, TooBig, find};
+use flashlore_delta::PAGE_BYTES;
+use flashlore_medium::{FileMedium, Medium, Mode};
+use flashlore_volume::load;
+use flashlore_volume::options::SizeError;
+
+use super::description::Description;
+use crate::error::ServeError;
+use crate::home::Home;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Bytes a machine has at least.
+const LEAST_SIZE: u64 = 1 << 20;
+/// The data set is so many times as large as the fast medium, unless said (paper: typically a tenth).
+const DATA_PER_FAST: u64 = 10;
+/// The fast medium is so many times as large as the RAM for differences, unless said (the paper's budgets: 1 to 8).
+const FAST_PER_RAM: u64 = 4;
+/// Bytes of RAM for differences, at least: a small array needs some to work with.
+const LEAST_RAM: u64 = 1 << 20;
+/// The data set is so many times as large as the log, where that is more than the least log: as much as all blocks
+/// take as differences of 512 bytes.
+const DATA_PER_LOG: u64 = 8;
+/// Segments of a difference, on average, for which there are virtual blocks (paper: 160 bytes, 2.5 segments).
+const SEGMENTS_PER_DIFFERENCE: u32 = 3;
+/// Blocks of a segment of the log: 1 MiB.
+const SEGMENT_BLOCKS: u32 = 256;
+/// One of so many data blocks goes home at once, and at most [`MOST_BATCH`]: each batch waits for both media to be
+/// synced, so many small ones take long.
+const SLOTS_PER_BATCH: usize = 16;
+const MOST_BATCH: usize = 1024;
+/// With ordered write-back one of so many blocks may be away from home, and at most [`MOST_AWAY`].
+const BLOCKS_PER_AWAY: u64 = 16;
+const LEAST_AWAY: u64 = 64;
+const MOST_AWAY: u64 = 16 << 10;
+/// What a medium that was there is looked at: partition tables and file systems begin here.
+const LOOKED_AT: u64 = 1 << 20;
+
+/// What a user asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateArray {
+    /// The fast medium: a block device, or a file, which is made if it is not there.
+    pub fast: PathBuf,
+    /// The slow medium, likewise.
+    pub slow: PathBuf,
+    /// Bytes each machine shows.
+    pub size: u64,
+    /// Virtual machines, 1 to 256; their numbers begin at 0.
+    pub machines: u16,
+    /// Bytes of the fast medium that are used; a tenth of the data set without.
+    pub fast_size: Option<u64>,
+    /// Bytes of RAM for differences; a quarter of the fast medium without.
+    pub delta_ram: Option<u64>,
+    /// Blocks go home in order, so that the slow medium alone holds a state.
+    pub ordered: bool,
+    /// The host's writes never reach the fast medium.
+    pub strict: bool,
+    /// Media that hold something are overwritten.
+    pub overwrite: bool,
+    /// The identity: random bytes.
+    pub identity: [u8; 16],
+}
+
+/// What was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// The sizes.
+    pub shape: Shape,
+    /// How it is opened.
+    pub options: Options,
+    /// Bytes of the fast and the slow medium that it takes.
+    pub bytes: (u64, u64),
+}
+
+impl Made {
+    /// Bytes of memory that it takes while it is open, about, when it is in full use.
+    pub fn memory(&self) -> u64 {
+        memory_needed(&self.shape, &self.options)
+    }
+}
+
+/// Bytes of memory that an array takes while it is open, about.
+pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
+    // Counted of `ICash::memory` and of what an allocator adds: entries of the table; virtual blocks in list and
+    // map; segments with their links; users of a data block and the sets of those that depend on it.
+    16 * shape.blocks()
+        + 300 * u64::from(options.virtual_blocks)
+        + 68 * u64::from(options.segments)
+        + 200 * u64::from(shape.slots)
+        + (16 << 20)
+}
+
+impl CreateArray {
+    /// The sizes and options that this asks for.
+    ///
+    /// # Errors
+    /// Sizes that make no array.
+    pub fn plan(&self) -> Result<Made, ServeError> {
+        let what = "the size";
+        let found = self.size;
+        if !found.is_multiple_of(PAGE) || found < LEAST_SIZE {
+            return Err(SizeError::NotPages { what, found }.into());
+        }
+        let blocks = found / PAGE;
+        let all = blocks.checked_mul(self.machines.into());
+        let all = all.filter(|&all| all < u64::from(u32::MAX));
+        let all = all.ok_or(SizeError::TooLarge { what, found })?;
+        if !(1..=256).contains(&self.machines) {
+            let machines = self.machines;
+            return Err(ServeError::Usage(format!(
+                "an array cannot have {machines} virtual machines, expected 1 to 256"
+            )));
+        }
+        let fast = self.fast_size.unwrap_or(all * PAGE / DATA_PER_FAST);
+        let least_slots = u64::from(icash::parameters::LEAST_SLOTS);
+        // Two blocks are those of the superblock.
+        let slots = (fast / PAGE).saturating_sub(2);
+        let slots = match self.fast_size {
+            None => slots.max(least_slots),
+            Some(_) => slots,
+        };
+        let ram = self
+            .delta_ram
+            .unwrap_or((fast / FAST_PER_RAM).max(LEAST_RAM));
+        let segments = ram / icash::parameters::SEGMENT_BYTES as u64;
+        let (slots, segments) = (saturated(slots), saturated(segments));
+        let mut options = Options::new(virtual_blocks(slots, segments, all), segments);
+        let batch = slots as usize / SLOTS_PER_BATCH;
+        options.write_back_batch = batch.clamp(icash::parameters::WRITE_BACK_BATCH, MOST_BATCH);
+        if self.strict {
+            options.too_big = TooBig::Log;
+        }
+        let journal_blocks = match self.ordered {
+            true => saturated((all / BLOCKS_PER_AWAY).clamp(LEAST_AWAY, MOST_AWAY)),
+            false => 0,
+        };
+        let least_log = options.least_log_segments(SEGMENT_BLOCKS, journal_blocks);
+        let log = saturated(all / DATA_PER_LOG / u64::from(SEGMENT_BLOCKS));
+        let machine = |number: u16| Machine {
+            number: number as u8,
+            blocks: blocks as u32,
+        };
+        let shape = Shape {
+            machines: (0..self.machines).map(machine).collect(),
+            slots,
+            log_segments: least_log.max(log),
+            segment_blocks: SEGMENT_BLOCKS,
+            journal_blocks,
+        };
+        let bytes = icash::bytes_needed(&shape)
+            .and_then(|bytes| options.validate(slots).map(|()| bytes))
+            .map_err(|error| ServeError::Usage(error.to_string()))?;
+        Ok(Made {
+            shape,
+            options,
+            bytes,
+        })
+    }
+}
+
+fn saturated(number: u64) -> u32 {
+    number.min(u64::from(u32::MAX - 1)) as u32
+}
+
+/// One for each data block, and for each difference that is likely to fit in RAM; no more than could be used.
+fn virtual_blocks(slots: u32, segments: u32, all: u64) -> u32 {
+    let least = u64::from(slots) + u64::from(Options::LEAST_MORE_VIRTUAL);
+    let wanted = least + u64::from(segments / SEGMENTS_PER_DIFFERENCE);
+    saturated(wanted.min(least + all))
+}
+
+/// A medium on its way to be a part of an array. Unless it is kept it goes again: the file that was made for this, or
+/// the superblock on what was there.
+struct Making {
+    medium: Arc<FileMedium>,
+    is_new: bool,
+    /// Whether anything may have been written to it.
+    written: bool,
+    kept: bool,
+}
+
+impl Making {
+    /// Makes the file, or opens what is there, if it can be used.
+    fn begin(path: &Path, bytes: u64, overwrite: bool) -> Result<Self, ServeError> {
+        let is_new = !path.exists();
+        let medium = match is_new {
+            true => FileMedium::create(path, bytes, Mode::Buffered)?,
+            false => FileMedium::open(path, Mode::Buffered)?,
+        };
+        if !is_new {
+            demand_usable(&medium, path, bytes, overwrite)?;
+        }
+        Ok(Making {
+            medium: Arc::new(medium),
+            is_new,
+            written: false,
+            kept: false,
+        })
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // Best effort: the reason why it failed says more.
+        if self.is_new {
+            let _ = fs::remove_file(self.medium.path());
+        } else if self.written {
+            let _ = self.medium.write(0, &[0; 2 * PAGE_BYTES]);
+            let _ = self.medium.sync();
+        }
+    }
+}
+
+/// Refuses a medium that was there before and is too small, or holds something.
+fn demand_usable(
+    medium: &FileMedium,
+    path: &Path,
+    bytes: u64,
+    overwrite: bool,
+) -> Result<(), ServeError> {
+    let path = path.display();
+    let holds = match (find(medium).is_some(), load::superblock(medium).is_ok()) {
+        (true, _) => Some("an array"),
+        (_, true) => Some("a volume"),
+        _ => None,
+    };
+    if let Some(what) = holds {
+        return Err(ServeError::Usage(format!(
+            "{path} holds {what}: name another one, or clear its first 8 KiB if that is not needed any more"
+        )));
+    }
+    if medium.len() < bytes {
+        return Err(ServeError::Usage(format!(
+            "{path} has {} bytes, the array needs {bytes}",
+            medium.len()
+        )));
+    }
+    let mut begin = vec![0; LOOKED_AT.min(medium.len() / PAGE * PAGE) as usize];
+    medium.read(0, &mut begin)?;
+    match overwrite || begin.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(ServeError::Usage(format!(
+            "{path} holds something: say --overwrite if that is to be lost"
+        ))),
+    }
+}
+
+impl Home {
+    /// Makes an array; the directory and its media too, where they do not exist.
+    ///
+    /// # Errors
+    /// Sizes that make no array, media that cannot be used, a volume or an array that is there already, or a failure
+    /// of the file system. Nothing half-written stays behind.
+    pub fn create_array(&self, asked: &CreateArray) -> Result<Made, ServeError> {
+        let made = asked.plan()?;
+        for there in [self.volume(), self.names(), self.description()] {
+            if there.exists() {
+                return Err(ServeError::Refused(format!(
+                    "{} is there already: choose another directory",
+                    there.display()
+                )));
+            }
+        }
+        let is_new = !self.directory().exists();
+        fs::create_dir_all(self.directory())
+            .map_err(ServeError::file("create", self.directory()))?;
+        let created = self.create_media(asked, &made);
+        if created.is_err() && is_new {
+            // Best effort, and only if it is empty.
+            let _ = fs::remove_dir(self.directory());
+        }
+        created.map(|()| made)
+    }
+
+    fn create_media(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
+        let absolute =
+            |path: &PathBuf| std::path::absolute(path).map_err(ServeError::file("find", path));
+        let (fast_path, slow_path) = (absolute(&asked.fast)?, absolute(&asked.slow)?);
+        if fast_path == slow_path {
+            return Err(ServeError::Usage(format!(
+                "{} cannot be the fast medium and the slow one",
+                fast_path.display()
+            )));
+        }
+        let mut fast = Making::begin(&fast_path, made.bytes.0, asked.overwrite)?;
+        let mut slow = Making::begin(&slow_path, made.bytes.1, asked.overwrite)?;
+        (fast.written, slow.written) = (true, true);
+        let media = (Arc::clone(&fast.medium), Arc::clone(&slow.medium));
+        icash::create(media.0, media.1, asked.identity, &made.shape)?;
+        let description = Description::new(asked.identity, fast_path, slow_path, &made.options);
+        description.store(&self.description())?;
+        (fast.kept, slow.kept) = (true, true);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(size: u64, machines: u16) -> CreateArray {
+        CreateArray {
+            fast: "fast".into(),
+            slow: "slow".into(),
+            size,
+            machines,
+            fast_size: None,
+            delta_ram: None,
+            ordered: false,
+            strict: false,
+            overwrite: false,
+            identity: [1; 16],
+        }
+    }
+
+    #[test]
+    fn sizes_are_shares_of_the_data_set() {
+        let made = asked(5 << 30, 2).plan().unwrap();
+        assert_eq!(made.bytes.0, 1 << 30);
+        assert_eq!(made.options.segments, (256 << 20) / 64);
+        assert_eq!(made.shape.machines.len(), 2);
+        assert_eq!(made.shape.log_segments, 1280);
+        assert_eq!(
+            (made.shape.journal_blocks, made.options.too_big),
+            (0, TooBig::Fast)
+        );
+        assert_eq!(made.options.write_back_batch, 1024);
+        let small = asked(1 << 20, 1).plan().unwrap();
+        assert_eq!(small.options.write_back_batch, 64);
+        let given = CreateArray {
+            fast_size: Some(64 << 20),
+            delta_ram: Some(3 << 20),
+            ordered: true,
+            strict: true,
+            ..asked(1 << 30, 1)
+        };
+        let made = given.plan().unwrap();
+        assert_eq!((made.bytes.0, made.options.segments), (64 << 20, 3 << 14));
+        assert_eq!(
+            (made.shape.journal_blocks, made.options.too_big),
+            (16 << 10, TooBig::Log)
+        );
+    }
+
+    #[test]
+    fn whatever_is_made_can_be_opened() {
+        for bits in 20..43 {
+            for (machines, ordered) in [(1, false), (1, true), (3, false), (256, true)] {
+                let asked = CreateArray {
+                    ordered,
+                    ..asked(1 << bits, machines)
+                };
+                let all = u64::from(machines) << (bits - 12);
+                let made = match asked.plan() {
+                    Ok(made) => made,
+                    Err(_) if all >= u64::from(u32::MAX) => continue,
+                    Err(error) => panic!("{asked:?}: {error}"),
+                };
+                let shape = &made.shape;
+                let least = made
+                    .options
+                    .least_log_segments(shape.segment_blocks, shape.journal_blocks);
+                assert!(shape.log_segments >= least);
+                made.options.validate(shape.slots).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The file `array.json` in the directory of an array: where the media are, and how the array is opened.
+//!
+//! The sizes of an array lie on its media; what is here is how it is used. Everything under `options` may be changed
+//! while nobody has the array open: the array refuses what it cannot work with. The file appears as a whole, after
+//! the array was made.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use flashlore_array::icash::{Compression, Options, Similarity, TooBig};
+use flashlore_delta::Codec;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ServeError;
+
+const VERSION: u32 = 1;
+/// What `system` says.
+pub const SYSTEM: &str = "i-cash";
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    version: u32,
+    system: String,
+    /// Both media have it: 32 hexadecimal digits.
+    identity: String,
+    /// The fast medium.
+    pub fast: PathBuf,
+    /// The slow medium.
+    pub slow: PathBuf,
+    options: Stored,
+}
+
+/// [`Options`] as they are written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    virtual_blocks: u32,
+    segments: u32,
+    scan_every: u64,
+    scan_blocks: usize,
+    similar_positions: u32,
+    delta_limit: usize,
+    flush_blocks: u32,
+    write_back_batch: usize,
+    #[serde(with = "TooBigText")]
+    too_big: TooBig,
+    #[serde(with = "SimilarityText")]
+    similarity: Similarity,
+    #[serde(with = "CompressionText")]
+    compression: Compression,
+    halve_heatmap: bool,
+    unpack_all: bool,
+    #[serde(with = "CodecText")]
+    codec: Codec,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TooBig", rename_all = "kebab-case")]
+enum TooBigText {
+    Fast,
+    Log,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Similarity", rename_all = "kebab-case")]
+enum SimilarityText {
+    Signatures,
+    SuperFeatures,
+    Nothing,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Compression", rename_all = "kebab-case")]
+enum CompressionText {
+    Never,
+    IfShorter,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Codec", rename_all = "kebab-case")]
+enum CodecText {
+    Copy,
+    Lz4,
+}
+
+/// What is looked at first: a file of another version may have other fields.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+impl Description {
+    /// An array on these media.
+    pub fn new(identity: [u8; 16], fast: PathBuf, slow: PathBuf, options: &Options) -> Self {
+        Description {
+            version: VERSION,
+            system: SYSTEM.to_owned(),
+            identity: hexadecimal(identity),
+            fast,
+            slow,
+            options: Stored {
+                virtual_blocks: options.virtual_blocks,
+                segments: options.segments,
+                scan_every: options.scan_every,
+                scan_blocks: options.scan_blocks,
+                similar_positions: options.similar_positions,
+                delta_limit: options.delta_limit,
+                flush_blocks: options.flush_blocks,
+                write_back_batch: options.write_back_batch,
+                too_big: options.too_big,
+                similarity: options.similarity,
+                compression: options.compression,
+                halve_heatmap: options.halve_heatmap,
+                unpack_all: options.unpack_all,
+                codec: options.codec,
+            },
+        }
+    }
+
+    /// Whether a medium with this identity belongs to the array.
+    pub fn is_of(&self, identity: [u8; 16]) -> bool {
+        self.identity == hexadecimal(identity)
+    }
+
+    /// How the array is opened.
+    pub fn options(&self) -> Options {
+        let stored = &self.options;
+        Options {
+            virtual_blocks: stored.virtual_blocks,
+            segments: stored.segments,
+            scan_every: stored.scan_every,
+            scan_blocks: stored.scan_blocks,
+            similar_positions: stored.similar_positions,
+            delta_limit: stored.delta_limit,
+            flush_blocks: stored.flush_blocks,
+            write_back_batch: stored.write_back_batch,
+            too_big: stored.too_big,
+            similarity: stored.similarity,
+            compression: stored.compression,
+            halve_heatmap: stored.halve_heatmap,
+            unpack_all: stored.unpack_all,
+            codec: stored.codec,
+        }
+    }
+
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// The file cannot be read, is of another version, or says something else.
+    pub fn load(path: &Path) -> Result<Self, ServeError> {
+        let bytes = fs::read(path).map_err(ServeError::file("read", path))?;
+        let content = |why: String| ServeError::Content {
+            path: path.to_owned(),
+            why,
+        };
+        let other = |error: serde_json::Error| {
+            content(format!("expected the description of an array: {error}"))
+        };
+        let Version { version } = serde_json::from_slice(&bytes).map_err(other)?;
+        if version != VERSION {
+            return Err(content(format!("version {version}, expected {VERSION}")));
+        }
+        let description: Description = serde_json::from_slice(&bytes).map_err(other)?;
+        match description.system == SYSTEM {
+            true => Ok(description),
+            false => Err(content(format!(
+                "system is {:?}, expected {SYSTEM:?}",
+                description.system
+            ))),
+        }
+    }
+
+    /// Writes the description where there is none; it is durable when this returns.
+    ///
+    /// # Errors
+    /// There is one, a path is no text, or the file cannot be written.
+    pub fn store(&self, path: &Path) -> Result<(), ServeError> {
+        let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| ServeError::Content {
+            path: path.to_owned(),
+            why: error.to_string(),
+        })?;
+        bytes.push(b'\n');
+        let new = path.with_extension("new");
+        let stored = File::create(&new).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            // Unlike a renaming, this does not replace a description that somebody else just wrote.
+            fs::hard_link(&new, path)?;
+            File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        });
+        // Best effort: it is in nobody's way.
+        let _ = fs::remove_file(&new);
+        stored.map_err(ServeError::file("write", path))
+    }
+}
+
+fn hexadecimal(identity: [u8; 16]) -> String {
+    identity.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn description() -> Description {
+        let options = Options {
+            scan_every: 7,
+            too_big: TooBig::Log,
+            similarity: Similarity::SuperFeatures,
+            compression: Compression::IfShorter,
+            codec: Codec::Copy,
+            unpack_all: false,
+            ..Options::new(500, 900)
+        };
+        Description::new(*b"identity of one.", "/a".into(), "/b c".into(), &options)
+    }
+
+    #[test]
+    fn what_was_stored_is_found_again_and_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("array.json");
+        let stored = description();
+        stored.store(&path).unwrap();
+        let found = Description::load(&path).unwrap();
+        assert_eq!(found, stored);
+        assert_eq!(found.options().too_big, TooBig::Log);
+        assert_eq!(
+            (found.options().virtual_blocks, found.options().segments),
+            (500, 900)
+        );
+        assert!(found.is_of(*b"identity of one.") && !found.is_of(*b"identity of two."));
+        let refused = stored.store(&path).unwrap_err().to_string();
+        assert!(refused.contains("array.json: File exists"), "{refused}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_says_something_else_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("array.json");
+        description().store(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        for (from, to, why) in [
+            ("\"version\": 1", "\"version\": 2", "version 2, expected 1"),
+            ("i-cash", "raid", "system is \"raid\", expected \"i-cash\""),
+            ("\"fast\":", "\"quick\":", "unknown field `quick`"),
+            ("\"log\"", "\"tape\"", "unknown variant `tape`"),
+            ("{", "[", "expected the description of an array"),
+        ] {
+            fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            let error = Description::load(&path).unwrap_err().to_string();
+            assert!(
+                error.contains("array.json: ") && error.contains(why),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The virtual machines of an array as block devices for many threads.
+//!
+//! The element does one thing at a time: whoever changes it waits in a queue, whoever reads waits for the one change
+//! under way. A request of several pages takes the lock for each of them, a flush for as long as it takes.
+//!
+//! Each page holds what one request left: a part of a page is read, changed and written under one hold of the lock.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use flashlore_array::ArrayError;
+use flashlore_array::icash::{ICash, Kept, SlowAlone};
+use flashlore_delta::{PAGE_BYTES, Page};
+use flashlore_volume::disk::device::{COMPRESSED, DELTA, HOLE, UNIQUE};
+use flashlore_volume::disk::lock::Locked;
+use flashlore_volume::disk::range::{Pages, Part, check_range, tell};
+use flashlore_volume::disk::{About, BlockDevice, DiskError};
+
+use super::store::{Open, Store};
+
+/// All machines of an array.
+pub struct Machines {
+    store: Locked<Store>,
+    /// Number and blocks of each.
+    all: Vec<(u8, u32)>,
+}
+
+/// A machine of an array.
+pub struct MachineDisk {
+    machines: Arc<Machines>,
+    /// Its place among them.
+    position: usize,
+    blocks: u32,
+}
+
+impl Machines {
+    /// Those of an open array.
+    ///
+    /// # Errors
+    /// None that could happen.
+    pub fn whole(element: ICash) -> Result<Arc<Self>, DiskError> {
+        Machines::new(Open::Whole(Box::new(element)))
+    }
+
+    /// Those on a slow medium, as they were earlier. They can only be read.
+    ///
+    /// # Errors
+    /// None that could happen.
+    pub fn slow_alone(alone: SlowAlone) -> Result<Arc<Self>, DiskError> {
+        Machines::new(Open::SlowAlone(Box::new(alone)))
+    }
+
+    fn new(open: Open) -> Result<Arc<Self>, DiskError> {
+        let store = Store::new(open)?;
+        let all = store.machines().iter().map(|m| (m.number, m.blocks));
+        Ok(Arc::new(Machines {
+            all: all.collect(),
+            store: Locked::new(store),
+        }))
+    }
+
+    /// The number of each machine, and its blocks of 4 KiB.
+    pub fn all(&self) -> &[(u8, u32)] {
+        &self.all
+    }
+
+    /// The disk of a machine, by its position in [`Machines::all`].
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn disk(self: &Arc<Self>, position: usize) -> MachineDisk {
+        MachineDisk {
+            machines: Arc::clone(self),
+            position,
+            blocks: self.all[position].1,
+        }
+    }
+
+    /// Does something with the array while nobody else does.
+    pub(super) fn with<R>(
+        &self,
+        act: impl FnOnce(&mut Store) -> Result<R, DiskError>,
+    ) -> Result<R, DiskError> {
+        act(self.store.hold()?.get()?)
+    }
+
+    /// The same for what only looks or reads: it waits for no change but the one under way.
+    pub(super) fn look<R>(
+        &self,
+        act: impl FnOnce(&mut Store) -> Result<R, DiskError>,
+    ) -> Result<R, DiskError> {
+        act(self.store.look()?.get()?)
+    }
+
+    /// Ends the use: everything is durable and, with ordered write-back, at home. Later calls fail.
+    ///
+    /// # Errors
+    /// It was closed before, or a medium failed.
+    pub fn close(&self) -> Result<(), DiskError> {
+        self.store.close()?.settle()
+    }
+
+    /// Reads every block in RAM and durably, and tells of each machine and block that does not hold. Nothing changes.
+    ///
+    /// # Errors
+    /// The array is closed, or its invariants do not hold: then a sentence says which.
+    pub fn verify(
+        &self,
+        found: &mut dyn FnMut(u8, u32, ArrayError),
+    ) -> Result<Result<(), String>, DiskError> {
+        for (position, &(number, blocks)) in self.all.iter().enumerate() {
+            for block in 0..blocks {
+                let verified = self.look(|store| Ok(store.verify(position, block)))?;
+                if let Err(error) = verified {
+                    found(number, block, error);
+                }
+            }
+        }
+        self.recount()
+    }
+
+    /// Recounts the invariants of what is in RAM.
+    ///
+    /// # Errors
+    /// The array is closed. Inside: a sentence that says which does not hold.
+    pub fn recount(&self) -> Result<Result<(), String>, DiskError> {
+        self.look(|store| Ok(store.element().map_or(Ok(()), ICash::check)))
+    }
+}
+
+impl MachineDisk {
+    fn read_part(&self, part: &Part, bytes: &mut [u8]) -> Result<(), DiskError> {
+        let mut page = [0; PAGE_BYTES];
+        self.machines
+            .look(|store| store.read(self.position, part.lpn, &mut page))?;
+        bytes.copy_from_slice(&page[part.within.clone()]);
+        Ok(())
+    }
+
+    fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
+        self.machines.with(|store| {
+            let mut page = [0; PAGE_BYTES];
+            store.read(self.position, part.lpn, &mut page)?;
+            fill(&mut page[part.within.clone()]);
+            store.change(self.position, part.lpn, Some(&page))
+        })
+    }
+
+    fn change(&self, lpn: u32, page: Option<&Page>) -> Result<(), DiskError> {
+        self.machines
+            .with(|store| store.change(self.position, lpn, page))
+    }
+
+    fn flags(&self, about: About, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
+        let of = |kept| match (about, kept) {
+            (About::Stored, Kept::Nothing) => 0,
+            (About::Stored, Kept::Whole) => UNIQUE,
+            (About::Stored, Kept::Difference) => UNIQUE | DELTA,
+            (About::Stored, Kept::Compressed) => UNIQUE | COMPRESSED,
+            (_, Kept::Nothing) => HOLE,
+            _ => 0,
+        };
+        let position = self.position;
+        self.machines.look(|store| {
+            let mut pages = pages;
+            pages.try_fold(Vec::new(), |mut all, page| {
+                all.push(of(store.kept(position, page)?));
+                Ok(all)
+            })
+        })
+    }
+}
+
+impl BlockDevice for MachineDisk {
+    fn size(&self) -> u64 {
+        u64::from(self.blocks) * PAGE_BYTES as u64
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        check_range(self.size(), offset, buffer.len() as u64)?;
+        let pages = Pages::of(offset, buffer.len() as u64);
+        let (front, rest) = buffer.split_at_mut(pages.front_bytes());
+        let (whole, back) = rest.split_at_mut(pages.whole_bytes());
+        if let Some(part) = &pages.front {
+            self.read_part(part, front)?;
+        }
+        let (whole, _) = whole.as_chunks_mut::<PAGE_BYTES>();
+        for (lpn, page) in pages.whole.zip(whole) {
+            self.machines
+                .look(|store| store.read(self.position, lpn, page))?;
+        }
+        match &pages.back {
+            Some(part) => self.read_part(part, back),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
+        check_range(self.size(), offset, data.len() as u64)?;
+        let pages = Pages::of(offset, data.len() as u64);
+        let (front, rest) = data.split_at(pages.front_bytes());
+        let (whole, back) = rest.split_at(pages.whole_bytes());
+        if let Some(part) = &pages.front {
+            self.write_part(part, |space| space.copy_from_slice(front))?;
+        }
+        let (whole, _) = whole.as_chunks::<PAGE_BYTES>();
+        for (lpn, page) in pages.whole.zip(whole) {
+            self.change(lpn, Some(page))?;
+        }
+        match &pages.back {
+            Some(part) => self.write_part(part, |space| space.copy_from_slice(back)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_zeroes(&self, offset: u64, length: u64, allocate: bool) -> Result<(), DiskError> {
+        check_range(self.size(), offset, length)?;
+        let pages = Pages::of(offset, length);
+        for part in pages.front.iter().chain(&pages.back) {
+            self.write_part(part, |space| space.fill(0))?;
+        }
+        let zeros = allocate.then_some(&[0; PAGE_BYTES]);
+        for lpn in pages.whole {
+            self.change(lpn, zeros)?;
+        }
+        Ok(())
+    }
+
+    fn trim(&self, offset: u64, length: u64) -> Result<(), DiskError> {
+        check_range(self.size(), offset, length)?;
+        for lpn in Pages::of(offset, length).whole {
+            self.change(lpn, None)?;
+        }
+        Ok(())
+    }
+
+    /// Makes all machines durable.
+    fn flush(&self) -> Result<(), DiskError> {
+        self.machines.with(Store::flush)
+    }
+
+    fn ask(
+        &self,
+        about: About,
+        offset: u64,
+        length: u64,
+        piece: &mut dyn FnMut(u64, u32) -> bool,
+    ) -> Result<(), DiskError> {
+        check_range(self.size(), offset, length)?;
+        match about {
+            About::ChangedSince(_) => Err(DiskError::NotKnown),
+            _ => tell(offset, length, |pages| self.flags(about, pages), piece),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! An array in its directory: I-CASH on a fast and a slow medium as disks that are served.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`description`] | the file `array.json`: where the media are, and how the array is opened |
+//! | [`create`](mod@create) | a new array: its sizes, and its media |
+//! | `store` | the array, or its slow medium alone, page by page |
+//! | [`machines`] | the virtual machines as block devices for many threads |
+//! | [`service`] | an open array and what can be asked of it |
+//! | [`check`](mod@check) | whether an array holds that nobody has open |
+//!
+//! The element takes one request at a time, so one lock stands around it, for the time of a page or a flush.
+
+pub mod check;
+pub mod create;
+pub mod description;
+pub mod machines;
+pub mod service;
+
+mod store;
+
+pub use create::{CreateArray, Made};
+pub use description::Description;
+pub use machines::Machines;
+pub use service::ArrayService;

@@ -1,0 +1,442 @@
+//! An open array and what can be asked of it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flashlore_array::ArrayError;
+use flashlore_array::element::Traffic;
+use flashlore_array::icash::parameters::SEGMENT_BYTES;
+use flashlore_array::icash::{self, ICash, Image, SlowAlone};
+use flashlore_delta::{PAGE_BYTES, Page};
+use flashlore_medium::{Cause, FileMedium, Medium, MediumError, Mode, Operation};
+use flashlore_volume::disk::live::Clock;
+use flashlore_volume::disk::{BlockDevice, DiskError};
+
+use super::create::memory_needed;
+use super::description::{Description, SYSTEM};
+use super::machines::Machines;
+use super::store::Store;
+use crate::clients::Clients;
+use crate::error::ServeError;
+use crate::home::Home;
+use crate::memory::{available, refuse_more_than};
+use crate::metrics::{self, text};
+use crate::request::{
+    Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
+};
+use crate::served::{Live, Served, Space, read_bytes};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Blocks that are cloned under one hold of the array.
+const CLONE_STEP: u32 = 64;
+/// Blocks that are read for one request of a scrub.
+const SCRUB_STEP: u32 = 2048;
+/// Why nothing is known of the past.
+const NO_PAST: &str =
+    "an array keeps no history and no snapshots: the systems bvssd and combined do";
+
+/// An open array.
+pub struct ArrayService {
+    home: Home,
+    description: Description,
+    machines: Arc<Machines>,
+    clients: Arc<Clients>,
+    clock: Clock,
+}
+
+/// The media of an array, locked.
+pub(super) fn media(
+    home: &Home,
+    mode: Mode,
+) -> Result<(Description, FileMedium, FileMedium), ServeError> {
+    let description = Description::load(&home.description())?;
+    let slow = part(&description, &description.slow, mode)?;
+    let fast = part(&description, &description.fast, mode).map_err(|error| {
+        match icash::find(&slow).is_some_and(|found| found.shape.journal_blocks > 0) {
+            true => ServeError::Refused(format!(
+                "{error}; an older state can be read from the slow medium: serve, mount or export it with --slow-alone"
+            )),
+            false => error,
+        }
+    })?;
+    let needed =
+        icash::find(&slow).map(|found| memory_needed(&found.shape, &description.options()));
+    refuse_more_than(
+        available(),
+        needed.unwrap_or(0),
+        "virtual_blocks and segments in array.json may be less",
+    )?;
+    Ok((description, fast, slow))
+}
+
+/// A medium of an array, locked.
+fn part(description: &Description, path: &Path, mode: Mode) -> Result<FileMedium, ServeError> {
+    let medium = FileMedium::open(path, mode)?;
+    match icash::find(&medium) {
+        Some(found) if description.is_of(found.id) => Ok(medium),
+        found => Err(ServeError::Refused(format!(
+            "{} holds {}, expected a part of this array",
+            path.display(),
+            match found {
+                Some(_) => "a part of another array",
+                None => "no part of an array",
+            }
+        ))),
+    }
+}
+
+impl ArrayService {
+    /// Opens an array: what a crash left is recovered.
+    ///
+    /// # Errors
+    /// Its media cannot be used, are parts of another one or damaged, or the machine has too little memory.
+    pub fn open(home: Home, mode: Mode, clock: Clock) -> Result<Self, ServeError> {
+        let (description, fast, slow) = media(&home, mode)?;
+        let element = ICash::open(Arc::new(fast), Arc::new(slow), description.options())?;
+        Ok(ArrayService {
+            home,
+            description,
+            machines: Machines::whole(element)?,
+            clients: Arc::default(),
+            clock,
+        })
+    }
+
+    /// Opens the slow medium without the fast one, as it was when everything was home last. Nothing is written.
+    ///
+    /// # Errors
+    /// It cannot be used, is damaged, or the array was made without ordered write-back.
+    pub fn slow_alone(home: Home, mode: Mode, clock: Clock) -> Result<Self, ServeError> {
+        if !home.is_array() {
+            return Err(ServeError::Usage(
+                "it is no array: --slow-alone reads the slow medium of one".to_owned(),
+            ));
+        }
+        let description = Description::load(&home.description())?;
+        let slow = part(&description, &description.slow, mode)?;
+        Ok(ArrayService {
+            home,
+            description,
+            machines: Machines::slow_alone(SlowAlone::open(Arc::new(slow))?)?,
+            clients: Arc::default(),
+            clock,
+        })
+    }
+
+    /// Its machines.
+    pub fn machines(&self) -> &Arc<Machines> {
+        &self.machines
+    }
+
+    /// The name of a machine: that of the directory, and behind it the number of each but the first.
+    fn name_of(&self, position: usize) -> String {
+        match position {
+            0 => self.home.name(),
+            _ => format!("{}.{}", self.home.name(), self.machines.all()[position].0),
+        }
+    }
+
+    fn info(&self) -> Result<Answer, ServeError> {
+        let positions = 0..self.machines.all().len();
+        let info = self.machines.look(|store| {
+            let machine = |position: usize| MachineInfo {
+                number: self.machines.all()[position].0,
+                name: self.name_of(position),
+                size: u64::from(self.machines.all()[position].1) * PAGE,
+                logical: store.stored(position) * PAGE,
+            };
+            Ok(ArrayInfo {
+                system: SYSTEM.to_owned(),
+                fast: self.description.fast.clone(),
+                slow: self.description.slow.clone(),
+                machines: positions.map(machine).collect(),
+                element: store.element().map(|e| self.element_info(e, store)),
+                failure: store.failure(),
+                clients: self.clients.is_served().then(|| self.clients.count()),
+            })
+        })?;
+        Ok(Answer::Array(Box::new(info)))
+    }
+
+    fn element_info(&self, element: &ICash, store: &Store) -> ElementInfo {
+        let (states, status, shape) = (element.states(), element.status(), element.shape());
+        let (used, peak) = element.segments_used();
+        let options = self.description.options();
+        let (counters, statistics) = store.figures().unwrap_or_default();
+        let memory = element.memory();
+        let segment = SEGMENT_BYTES as u64;
+        let log_segment = u64::from(shape.segment_blocks) * PAGE;
+        let named = counters.named().into_iter();
+        ElementInfo {
+            references: states.references,
+            detached: states.detached,
+            associates: states.associates,
+            independents: states.independents,
+            virtual_blocks: options.virtual_blocks.into(),
+            delta_ram: u64::from(used) * segment,
+            delta_ram_peak: u64::from(peak) * segment,
+            delta_ram_limit: u64::from(options.segments) * segment,
+            fast_used: u64::from(shape.slots - status.free_slots) * PAGE,
+            fast_limit: u64::from(shape.slots) * PAGE,
+            log_free: u64::from(status.free_log_segments) * log_segment,
+            log_limit: u64::from(shape.log_segments) * log_segment,
+            away: status.away,
+            most_away: shape.journal_blocks.into(),
+            waiting: status.unrecorded,
+            epoch: status.epoch,
+            checkpoint: status.checkpoint,
+            memory: (memory.segments
+                + memory.virtual_blocks
+                + memory.heatmap
+                + memory.table
+                + memory.pool) as u64,
+            traffic: [
+                traffic("fast", &statistics.fast),
+                traffic("slow", &statistics.slow),
+            ],
+            counters: named.map(|(name, n)| (name.to_owned(), n)).collect(),
+        }
+    }
+
+    fn read(
+        &self,
+        at: Option<&str>,
+        machine: Option<u8>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Answer, ServeError> {
+        if at.is_some() {
+            return Err(ServeError::Usage(NO_PAST.to_owned()));
+        }
+        let position = self.disk_of(machine)?;
+        read_bytes(&self.machines.disk(position), offset, length)
+    }
+
+    /// Reads blocks on from one, counted through all machines, and compares them with their checksums.
+    fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
+        let (mut left, mut read, mut findings) = (SCRUB_STEP, 0, Vec::new());
+        let (mut first, mut next) = (0, None);
+        for (position, &(_, blocks)) in self.machines.all().iter().enumerate() {
+            for block in from.saturating_sub(first).min(blocks)..blocks {
+                if left == 0 {
+                    next = next.or(Some(first + block));
+                    break;
+                }
+                left -= 1;
+                let verified = self.machines.look(|store| {
+                    read += u64::from(store.kept(position, block)? != icash::Kept::Nothing);
+                    Ok(store.verify(position, block))
+                })?;
+                if let Err(error) = verified {
+                    findings.push(Unreadable {
+                        unit: first + block,
+                        why: error.to_string(),
+                        addresses: vec![block],
+                    });
+                }
+            }
+            first += blocks;
+        }
+        Ok(Answer::Scrubbed {
+            next,
+            read,
+            findings,
+        })
+    }
+
+    fn clone_machine(
+        &self,
+        native: u8,
+        machine: u8,
+        image: Option<&Path>,
+        overwrite: bool,
+    ) -> Result<Answer, ServeError> {
+        let (from, to) = (self.disk_of(Some(native))?, self.disk_of(Some(machine))?);
+        if from == to {
+            return Err(ServeError::Usage(format!(
+                "machine {machine} cannot be a clone of itself"
+            )));
+        }
+        let blocks = self.machines.all()[to].1;
+        let stored = self.machines.look(|store| Ok(store.stored(to)))?;
+        if stored > 0 && !overwrite {
+            return Err(ServeError::Usage(format!(
+                "machine {machine} holds {stored} blocks, which would be lost: say --overwrite"
+            )));
+        }
+        let image = image
+            .map(|path| RawImage::open(path, u64::from(blocks) * PAGE))
+            .transpose()?;
+        let mut all = Image::default();
+        for first in (0..blocks).step_by(CLONE_STEP as usize) {
+            let pages = first..blocks.min(first + CLONE_STEP);
+            let part = self.machines.with(|store| match &image {
+                Some(image) => {
+                    let mut read = |address, page: &mut Page| image.read(address, page);
+                    store.clone_part(from, to, pages, Some(&mut read))
+                }
+                None => store.clone_part(from, to, pages, None),
+            })?;
+            all.add(&part);
+        }
+        self.machines.with(Store::flush)?;
+        Ok(Answer::Cloned {
+            zeros: all.zeros,
+            differences: all.differences,
+            difference_bytes: all.difference_bytes,
+            whole: all.whole,
+        })
+    }
+}
+
+fn traffic(medium: &str, traffic: &Traffic) -> TrafficInfo {
+    TrafficInfo {
+        medium: medium.to_owned(),
+        reads: traffic.reads,
+        read_bytes: traffic.read_bytes,
+        writes: traffic.writes,
+        written_bytes: traffic.written_bytes,
+        syncs: traffic.syncs,
+    }
+}
+
+/// A raw image that a machine is filled with.
+struct RawImage {
+    file: File,
+    path: PathBuf,
+    length: u64,
+}
+
+impl RawImage {
+    fn open(path: &Path, most: u64) -> Result<Self, ServeError> {
+        let file = File::open(path).map_err(ServeError::file("open", path))?;
+        let told = file.metadata().map_err(ServeError::file("read", path))?;
+        let length = told.len();
+        if !told.is_file() {
+            let why = "it is no regular file".to_owned();
+            let path = path.to_owned();
+            return Err(ServeError::Content { path, why });
+        }
+        match length > most {
+            true => Err(ServeError::Usage(format!(
+                "{} has {length} bytes, the machine shows {most}",
+                path.display()
+            ))),
+            false => Ok(RawImage {
+                file,
+                path: path.to_owned(),
+                length,
+            }),
+        }
+    }
+
+    /// Fills a page; behind the end of the image there are zeros.
+    fn read(&self, address: u64, page: &mut Page) -> Result<(), ArrayError> {
+        page.fill(0);
+        let offset = address * PAGE;
+        let count = self.length.saturating_sub(offset).min(PAGE) as usize;
+        let read = self.file.read_exact_at(&mut page[..count], offset);
+        read.map_err(|error: io::Error| {
+            ArrayError::Medium(MediumError {
+                operation: Operation::Read,
+                offset,
+                length: count as u64,
+                path: Some(self.path.clone()),
+                cause: Cause::Io(error),
+            })
+        })
+    }
+}
+
+impl Served for ArrayService {
+    fn home(&self) -> &Home {
+        &self.home
+    }
+
+    fn clients(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+
+    fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    fn lives(&self) -> Vec<Live> {
+        let live = |position| Live {
+            name: self.name_of(position),
+            device: Arc::new(self.machines.disk(position)) as Arc<dyn BlockDevice>,
+        };
+        (0..self.machines.all().len()).map(live).collect()
+    }
+
+    fn disk_of(&self, machine: Option<u8>) -> Result<usize, ServeError> {
+        let all = self.machines.all();
+        let Some(number) = machine else { return Ok(0) };
+        let found = all.iter().position(|&(other, _)| other == number);
+        found.ok_or_else(|| {
+            let last = all.last().map_or(0, |&(last, _)| last);
+            ServeError::Usage(format!(
+                "there is no machine {number}, the last one is {last}"
+            ))
+        })
+    }
+
+    fn space(&self, disk: usize) -> Result<Space, DiskError> {
+        let most = self.machines.all()[disk].1.into();
+        let stored = self.machines.look(|store| Ok(store.stored(disk)))?;
+        Ok(Space { stored, most })
+    }
+
+    fn failure(&self) -> Result<Option<String>, DiskError> {
+        self.machines.look(|store| Ok(store.failure()))
+    }
+
+    fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
+        match request {
+            Request::Info => self.info(),
+            Request::Flush => {
+                self.machines.with(Store::flush)?;
+                Ok(Answer::Done)
+            }
+            Request::Read {
+                at,
+                machine,
+                offset,
+                length,
+            } => self.read(at.as_deref(), *machine, *offset, *length),
+            Request::Scrub { from } => self.scrub(*from),
+            Request::Clone {
+                native,
+                machine,
+                image,
+                overwrite,
+            } => self.clone_machine(*native, *machine, image.as_deref(), *overwrite),
+            Request::Log { .. }
+            | Request::SnapshotCreate { .. }
+            | Request::SnapshotList
+            | Request::SnapshotDelete { .. }
+            | Request::Mark { .. }
+            | Request::Recover { .. }
+            | Request::Diff { .. }
+            | Request::Purge { .. }
+            | Request::Resolve { .. } => Err(ServeError::Usage(NO_PAST.to_owned())),
+        }
+    }
+
+    fn measure(&self, page: &mut text::Page) {
+        metrics::array::measure(self, page);
+    }
+
+    /// Ends the use of the array: everything is durable and, with ordered write-back, at home.
+    fn close(&self) -> Result<(), DiskError> {
+        self.machines.close()
+    }
+}
+
+/// What lies on a medium that is only looked at.
+pub(super) fn looked_at<M: Medium + 'static>(medium: M) -> Arc<dyn Medium> {
+    Arc::new(flashlore_medium::Overlay::new(medium))
+}

@@ -1,0 +1,138 @@
+//! What an array tells.
+
+use super::text::{Kind, Page};
+use crate::array::ArrayService;
+use crate::request::{Answer, ArrayInfo, ElementInfo, Request};
+use crate::served::Served;
+
+/// Tells the figures of an array.
+pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
+    let Ok(Answer::Array(info)) = service.carry_out(&Request::Info) else {
+        return;
+    };
+    bytes(page, &info);
+    if let Some(element) = &info.element {
+        state(page, element);
+        media(page, element);
+        page.family(
+            "flashlore_array_events_total",
+            Kind::Counter,
+            "What the array did since it was opened.",
+        );
+        for (name, count) in &element.counters {
+            page.of("event", name, count);
+        }
+    }
+    page.gauge(
+        "flashlore_failed",
+        "1 if a medium failed: the array is read-only.",
+        u8::from(info.failure.is_some()),
+    );
+}
+
+fn bytes(page: &mut Page, info: &ArrayInfo) {
+    let size: u64 = info.machines.iter().map(|machine| machine.size).sum();
+    page.gauge(
+        "flashlore_size_bytes",
+        "Bytes that all machines show.",
+        size,
+    );
+    let help = "Bytes of blocks that hold something, by machine.";
+    page.family("flashlore_logical_bytes", Kind::Gauge, help);
+    for machine in &info.machines {
+        page.of("machine", &machine.number.to_string(), machine.logical);
+    }
+}
+
+fn state(page: &mut Page, element: &ElementInfo) {
+    let help = "Virtual blocks, by what they are.";
+    page.family("flashlore_array_virtual_blocks", Kind::Gauge, help)
+        .of("are", "references", element.references)
+        .of("are", "associates", element.associates)
+        .of("are", "independents", element.independents);
+    for (name, help, value) in [
+        (
+            "flashlore_array_delta_ram_bytes",
+            "RAM for differences in use.",
+            element.delta_ram,
+        ),
+        (
+            "flashlore_array_delta_ram_bytes_limit",
+            "RAM for differences.",
+            element.delta_ram_limit,
+        ),
+        (
+            "flashlore_array_fast_bytes",
+            "Bytes of data blocks on the fast medium in use.",
+            element.fast_used,
+        ),
+        (
+            "flashlore_array_fast_bytes_limit",
+            "Bytes of data blocks on the fast medium.",
+            element.fast_limit,
+        ),
+        (
+            "flashlore_array_log_free_bytes",
+            "Bytes of the log that can be written.",
+            element.log_free,
+        ),
+        (
+            "flashlore_array_log_bytes_limit",
+            "Bytes of the log.",
+            element.log_limit,
+        ),
+        (
+            "flashlore_array_away_blocks",
+            "Blocks that are not at home, with ordered write-back.",
+            element.away,
+        ),
+        (
+            "flashlore_changes_not_durable",
+            "Blocks whose content no flush has made durable yet.",
+            element.waiting,
+        ),
+    ] {
+        page.gauge(name, help, value);
+    }
+    page.counter(
+        "flashlore_checkpoints_total",
+        "Checkpoints since the array was made.",
+        element.checkpoint,
+    );
+    page.counter(
+        "flashlore_opened_total",
+        "How often the array was opened.",
+        element.epoch,
+    );
+}
+
+/// Operations on the media, since the array was opened.
+fn media(page: &mut Page, element: &ElementInfo) {
+    let help = "Operations on a medium.";
+    page.family(
+        "flashlore_array_medium_operations_total",
+        Kind::Counter,
+        help,
+    );
+    for traffic in &element.traffic {
+        for (kind, count) in [
+            ("read", traffic.reads),
+            ("write", traffic.writes),
+            ("sync", traffic.syncs),
+        ] {
+            let labels = [("medium", traffic.medium.as_str()), ("kind", kind)];
+            page.sample("", &labels, count);
+        }
+    }
+    let help = "Bytes read from a medium and written to it.";
+    page.family("flashlore_array_medium_bytes_total", Kind::Counter, help);
+    for traffic in &element.traffic {
+        for (kind, count) in [
+            ("read", traffic.read_bytes),
+            ("write", traffic.written_bytes),
+        ] {
+            let labels = [("medium", traffic.medium.as_str()), ("kind", kind)];
+            page.sample("", &labels, count);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What is served, whatever is behind it: a volume, or the machines of an array.
+//!
+//! Exports over NBD, mounted files, the control socket, metrics and loads know this and nothing behind it. A volume
+//! has one disk and a past; an array has a disk for each of its virtual machines and no past.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flashlore_medium::Mode;
+use flashlore_volume::disk::live::Clock;
+use flashlore_volume::disk::{BlockDevice, DiskError};
+
+use crate::array::ArrayService;
+use crate::clients::Clients;
+use crate::error::ServeError;
+use crate::home::Home;
+use crate::metrics::text::Page;
+use crate::request::{Answer, MOST_READ, Request};
+use crate::service::Service;
+
+/// A disk that clients may write.
+#[derive(Clone)]
+pub struct Live {
+    /// Its name, as an export and as a file.
+    pub name: String,
+    /// The disk.
+    pub device: Arc<dyn BlockDevice>,
+}
+
+/// Pages of 4 KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Space {
+    /// That are stored.
+    pub stored: u64,
+    /// That can be stored.
+    pub most: u64,
+}
+
+/// What is served.
+pub trait Served: Send + Sync {
+    /// Its directory.
+    fn home(&self) -> &Home;
+
+    /// Who uses it.
+    fn clients(&self) -> &Arc<Clients>;
+
+    /// The present, in nanoseconds since 1970.
+    fn now(&self) -> u64;
+
+    /// Its disks, at least one. They lie on the same media: a flush of one is a flush of all. The order does not
+    /// change while it is open.
+    fn lives(&self) -> Vec<Live>;
+
+    /// The number in [`Served::lives`] of a machine of an array; that of the first disk if none is named.
+    ///
+    /// # Errors
+    /// There is no such machine.
+    fn disk_of(&self, machine: Option<u8>) -> Result<usize, ServeError>;
+
+    /// What a disk takes, by its number in [`Served::lives`].
+    ///
+    /// # Errors
+    /// It is closed, or broken.
+    fn space(&self, disk: usize) -> Result<Space, DiskError>;
+
+    /// Why nothing can be written, if something failed.
+    ///
+    /// # Errors
+    /// It is closed, or broken.
+    fn failure(&self) -> Result<Option<String>, DiskError>;
+
+    /// The volume behind it, whose past can be looked at.
+    fn volume(&self) -> Option<&Service> {
+        None
+    }
+
+    /// Carries a request out.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    fn carry_out(&self, request: &Request) -> Result<Answer, ServeError>;
+
+    /// Carries a request out. Failures are answers too.
+    fn answer(&self, request: &Request) -> Answer {
+        self.carry_out(request)
+            .unwrap_or_else(|error| Answer::Error {
+                text: error.to_string(),
+                usage: error.is_usage(),
+            })
+    }
+
+    /// Tells its figures, besides those of requests and clients.
+    fn measure(&self, page: &mut Page);
+
+    /// Ends the use. Everything written is durable then; later calls fail.
+    ///
+    /// # Errors
+    /// The store failed, or it was closed before.
+    fn close(&self) -> Result<(), DiskError>;
+}
+
+/// Opens what a directory holds, with a sentence about what was recovered, if anything was.
+///
+/// # Errors
+/// There is nothing, it is in use or damaged, or the machine has too little memory.
+pub fn open(
+    home: &Home,
+    mode: Mode,
+    clock: Clock,
+) -> Result<(Box<dyn Served>, Option<String>), ServeError> {
+    if home.is_array() {
+        let array = ArrayService::open(home.clone(), mode, clock)?;
+        return Ok((Box::new(array), None));
+    }
+    let (volume, recovery) = home.open(mode)?;
+    let service = Service::new(home.clone(), volume, clock)?;
+    Ok((Box::new(service), recovery_told(&recovery)))
+}
+
+/// Bytes of a device, as the answer to a request.
+pub(crate) fn read_bytes(
+    device: &dyn BlockDevice,
+    offset: u64,
+    length: u64,
+) -> Result<Answer, ServeError> {
+    if length > MOST_READ {
+        return Err(ServeError::Usage(format!(
+            "{length} bytes at once, at most {MOST_READ} are read"
+        )));
+    }
+    let mut bytes = vec![0; length as usize];
+    device.read(offset, &mut bytes)?;
+    Ok(Answer::Bytes {
+        base64: STANDARD.encode(&bytes),
+    })
+}
+
+/// What an opening of a volume recovered, as a sentence.
+pub fn recovery_told(recovery: &flashlore_volume::Recovery) -> Option<String> {
+    (recovery.events > 0).then(|| {
+        format!(
+            "recovered {} events from {} units in {} blocks",
+            recovery.events, recovery.units, recovery.blocks
+        )
+    })
+}
