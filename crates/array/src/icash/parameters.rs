@@ -125,6 +125,8 @@ pub struct Options {
     pub compression: Compression,
     /// Whether each scan halves the heatmap, so that it forgets. The paper's never does.
     pub halve_heatmap: bool,
+    /// Whether a block that is read from the slow medium is copied to the fast one when it is read again, not at once.
+    pub lazy_fill: bool,
     /// Whether the other differences of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
     /// How differences are encoded.
@@ -150,6 +152,7 @@ impl Options {
             similarity: Similarity::default(),
             compression: Compression::default(),
             halve_heatmap: false,
+            lazy_fill: false,
             unpack_all: true,
             codec: Codec::default(),
         }

@@ -119,7 +119,9 @@ impl ICash {
         (found.signature, found.sketch) = (Some(signature), sketch);
         self.set_content(id, content.unwrap_or(Content::Stored), crc_of(page));
         self.access(id);
-        self.fill(id, page);
+        if !self.options.lazy_fill {
+            self.fill(id, page);
+        }
     }
 
     /// The content as a difference from the block with the same address in another machine.

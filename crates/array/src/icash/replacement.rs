@@ -7,7 +7,7 @@
 //! The loops that repeat steps end. Nothing in them makes a virtual block, puts content into RAM or leaves something
 //! unrecorded. A step that finds a victim ends it, or makes everything recorded, or brings the victim's content home
 //! or, if that cannot be, marks it as stuck, and what is stuck is no victim again; of a reference it brings home some
-//! of the blocks that depend on it. None of that can be done twice for the same block, so that there are at most
+//! of the blocks that depend on it, and of the next ones too. None of that can be done twice for the same block, so that there are at most
 //! three steps for each virtual block and one for each batch of dependents. A step that cannot do what it must fails,
 //! and that ends the loop too.
 
@@ -80,7 +80,7 @@ impl ICash {
             return Ok(false);
         };
         if let Some(slot) = self.blocks.get(id).slot.filter(|_| self.is_reference(id)) {
-            self.release_reference(slot)?;
+            self.release_reference(id, slot)?;
         } else if self.make_droppable(id)? {
             self.forget_frozen_signature(id);
             self.set_content(id, Content::Stored, 0);
@@ -135,43 +135,58 @@ impl ICash {
         Ok(false)
     }
 
-    /// The blocks of a virtual block and of the oldest others that are only in their data blocks.
+    /// What goes home together: what the data block of one virtual block needs to become free, and what those of the
+    /// oldest others do. If the first is a reference, references are among the others: their turn is next.
     fn oldest_to_write_home(&mut self, id: Id) -> BTreeSet<u32> {
+        let for_reference = self.is_reference(id);
         let (pool, table) = (&self.pool, &self.table);
-        let goes_too = |_, found: &Virtual| {
-            !found.is_stuck && !pool.is_base(found.slot) && needs_home(table, found)
+        let goes_too = |_, found: &Virtual| match pool.is_base(found.slot) {
+            _ if found.is_stuck => false,
+            true => for_reference,
+            false => needs_home(table, found),
         };
         let most = self.options.write_back_batch;
         let others = self
             .blocks
             .oldest(Class::WithSlot, most, |_| false, goes_too);
-        let all = std::iter::once(id).chain(others);
-        all.filter_map(|id| self.blocks.get(id).block).collect()
+        let mut blocks = BTreeSet::new();
+        for id in std::iter::once(id).chain(others) {
+            let found = self.blocks.get(id);
+            let room = most.saturating_sub(blocks.len());
+            match found.slot.filter(|&slot| self.pool.users(slot).is_base()) {
+                Some(slot) => blocks.extend(self.based_on(slot).take(room)),
+                None => blocks.extend(found.block),
+            }
+            if room <= 1 {
+                break;
+            }
+        }
+        blocks
     }
 
-    /// Writes blocks home that are differences from a data block; when none is left, their virtual blocks end.
-    fn release_reference(&mut self, slot: u32) -> Result<(), ArrayError> {
+    /// Blocks that go home before a reference's data block can be replaced: those whose durable content needs it,
+    /// and those whose next record would.
+    fn based_on(&self, slot: u32) -> impl Iterator<Item = u32> {
         let users = self.pool.users(slot);
-        let associates: Vec<Id> = users.associates.iter().copied().collect();
-        let mut blocks: Vec<u32> = users.dependents.iter().copied().collect();
-        blocks.extend(
-            associates
-                .iter()
-                .filter_map(|&id| self.blocks.get(id).block),
-        );
-        if blocks.iter().any(|block| self.unrecorded.contains(block)) {
-            return self.commit();
+        let associates = users.associates.iter();
+        let present = associates.filter_map(|&id| self.blocks.get(id).block);
+        let unrecorded = present.filter(|block| self.unrecorded.contains(block));
+        users.dependents.iter().copied().chain(unrecorded)
+    }
+
+    /// Writes blocks home that are differences from a reference's data block; when none is left, their virtual
+    /// blocks end.
+    fn release_reference(&mut self, id: Id, slot: u32) -> Result<(), ArrayError> {
+        if self.based_on(slot).next().is_some() {
+            let batch = self.oldest_to_write_home(id);
+            return self.write_back(&batch);
         }
-        let batch = self.options.write_back_batch;
-        let dependents: BTreeSet<u32> = users.dependents.iter().copied().take(batch).collect();
-        if dependents.is_empty() {
-            for id in associates {
-                self.drop_virtual(id);
-            }
-            self.counters.references_released += 1;
-            return Ok(());
+        let associates: Vec<Id> = self.pool.users(slot).associates.iter().copied().collect();
+        for id in associates {
+            self.drop_virtual(id);
         }
-        self.write_back(&dependents)
+        self.counters.references_released += 1;
+        Ok(())
     }
 
     /// The one of a class nearest to the tail that is as wanted.

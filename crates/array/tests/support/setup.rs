@@ -44,6 +44,8 @@ impl Setup {
         options.flush_blocks = draw.between(1, most) as u32;
         options.write_back_batch = draw.between(1, 12) as usize;
         options.unpack_all = draw.chance(80);
+        // From what was drawn already: named seeds keep their histories.
+        options.lazy_fill = options.scan_blocks.is_multiple_of(5);
         options.halve_heatmap = draw.chance(20);
         if draw.chance(30) {
             options.too_big = TooBig::Log;

@@ -52,6 +52,7 @@ struct Stored {
     #[serde(with = "CompressionText")]
     compression: Compression,
     halve_heatmap: bool,
+    lazy_fill: bool,
     unpack_all: bool,
     #[serde(with = "CodecText")]
     codec: Codec,
@@ -114,6 +115,7 @@ impl Description {
                 similarity: options.similarity,
                 compression: options.compression,
                 halve_heatmap: options.halve_heatmap,
+                lazy_fill: options.lazy_fill,
                 unpack_all: options.unpack_all,
                 codec: options.codec,
             },
@@ -141,6 +143,7 @@ impl Description {
             similarity: stored.similarity,
             compression: stored.compression,
             halve_heatmap: stored.halve_heatmap,
+            lazy_fill: stored.lazy_fill,
             unpack_all: stored.unpack_all,
             codec: stored.codec,
         }
@@ -212,6 +215,7 @@ mod tests {
             similarity: Similarity::SuperFeatures,
             compression: Compression::IfShorter,
             codec: Codec::Copy,
+            lazy_fill: true,
             unpack_all: false,
             ..Options::new(500, 900)
         };

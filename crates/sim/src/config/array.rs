@@ -57,6 +57,8 @@ pub struct ArrayConfig {
     pub compression: bool,
     /// Whether each scan halves the heatmap.
     pub halve_heatmap: bool,
+    /// Whether a block that is read from disk is copied to the SSD when it is read again, not at once.
+    pub lazy_fill: bool,
     /// Whether the other differences of a log block that is read come to RAM.
     pub unpack_all: bool,
     /// Whether blocks go home in batches that are one state.
@@ -226,6 +228,7 @@ impl ArrayConfig {
                 false => Compression::Never,
             },
             halve_heatmap: self.halve_heatmap,
+            lazy_fill: self.lazy_fill,
             unpack_all: self.unpack_all,
             codec: match self.algorithm {
                 Algorithm::Copy => Codec::Copy,

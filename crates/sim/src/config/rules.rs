@@ -254,6 +254,7 @@ fn array_conditions() -> impl Iterator<Item = Condition> {
                 "array.similarity",
                 "array.compression",
                 "array.halve_heatmap",
+                "array.lazy_fill",
                 "array.unpack_all",
                 "array.ordered",
                 "array.algorithm",
