@@ -349,3 +349,23 @@ fn options_that_cannot_work_are_refused_with_what_would() {
     assert!(refused(|o| o.flush_blocks = 1000).contains("expected"));
     assert!(refused(|o| o.scan_every = 0).contains("scans"));
 }
+
+#[test]
+fn a_lazy_fill_waits_for_the_second_read() {
+    for lazy_fill in [false, true] {
+        let mut options = options();
+        options.lazy_fill = lazy_fill;
+        let mut element = open(options);
+        let content = page(900 << 16);
+        element
+            .lay_in(&mut [(lba(0, 5), content)].into_iter())
+            .unwrap();
+        let mut fills = Vec::new();
+        for _ in 0..3 {
+            holds(&mut element, 5, &content);
+            fills.push(element.counters().fills);
+        }
+        let first = u64::from(!lazy_fill);
+        assert_eq!(fills, [first, 1, 1]);
+    }
+}

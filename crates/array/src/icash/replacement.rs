@@ -153,10 +153,11 @@ impl ICash {
         for id in std::iter::once(id).chain(others) {
             let found = self.blocks.get(id);
             let room = most.saturating_sub(blocks.len());
-            match found.slot.filter(|&slot| self.pool.users(slot).is_base()) {
-                Some(slot) => blocks.extend(self.based_on(slot).take(room)),
-                None => blocks.extend(found.block),
+            if let Some(slot) = found.slot.filter(|&slot| self.pool.users(slot).is_base()) {
+                blocks.extend(self.based_on(slot).take(room));
             }
+            // That of a reference too: it is going to be in the way when its dependents are gone.
+            blocks.extend(found.block.filter(|_| needs_home(&self.table, found)));
             if room <= 1 {
                 break;
             }

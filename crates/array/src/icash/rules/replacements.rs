@@ -145,3 +145,33 @@ fn replacement_3_takes_the_oldest_difference_that_is_no_references() {
     element.holds(6, page(2, [2; 8]));
     element.verify().unwrap();
 }
+
+/// Eight references with an associate each are the oldest. Each of their data blocks needs the associate home; all
+/// of them go with the first, in one group or two.
+#[test]
+fn what_old_references_need_to_go_goes_home_together() {
+    let mut element = element(options());
+    for family in 0..8 {
+        for block in [2 * family, 2 * family + 1] {
+            element.write_page(block, page(family, [family as u8 * 20; 8]));
+        }
+    }
+    element.scan_now();
+    element.flush_all();
+    let associates = (0..16).filter(|&b| matches!(element.state_of(b), State::AssociateOf(_)));
+    assert_eq!(associates.count(), 8);
+    let before = element.counters;
+    while element.counters().references_released < 8 {
+        assert!(element.replace_data_block().unwrap());
+        element.check().unwrap();
+    }
+    let done = element.counters().since(&before);
+    assert!(done.written_home >= 8);
+    assert!(done.groups <= 2, "{} groups", done.groups);
+    element.verify().unwrap();
+    for family in 0..8 {
+        for block in [2 * family, 2 * family + 1] {
+            element.holds(block, page(family, [family as u8 * 20; 8]));
+        }
+    }
+}
