@@ -127,3 +127,29 @@ impl Space {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_victim_is_the_segment_in_which_the_fewest_bytes_live() {
+        let head = Head {
+            segment: 0,
+            position: 0,
+            next: 1,
+        };
+        let mut space = Space::new(6, 4, head);
+        for (segment, bytes) in [(0, 5), (2, 300), (3, 100), (4, 200)] {
+            space.add_live(segment * 4, bytes);
+        }
+        space.checkpointed();
+        // The head's has fewer, but is needed; the last one is free.
+        assert_eq!(space.victim(), Some(3));
+        space.give_up(3);
+        assert_eq!(space.victim(), Some(4));
+        space.remove_live(16, 200);
+        assert_eq!(space.victim(), Some(2));
+        assert!(space.free().contains(&4) && space.free().contains(&5));
+    }
+}
