@@ -30,7 +30,7 @@ fn run(spec: &str, system: &str, more: &[&str]) -> RunResult {
 fn what_was_loaded_is_where_writes_go() {
     let (spec, room) = (
         "sysbench,scale=0.004",
-        ["array.fast=2", "array.loaded=true"],
+        ["array.fast=1", "array.loaded=true"],
     );
     let settings = [&room[..], &["array.delta_ram=1", "array.log=1"]].concat();
     for (system, settings) in [
