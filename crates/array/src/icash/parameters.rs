@@ -44,8 +44,17 @@ pub const SIMILAR_POSITIONS: u32 = 4;
 /// here: 256 KiB of log).
 pub const FLUSH_BLOCKS: u32 = 64;
 
-/// Blocks written home at once when data blocks are replaced (chosen here).
+/// Blocks written home at once when data blocks are replaced, at least (chosen here).
 pub const WRITE_BACK_BATCH: usize = 64;
+
+/// The most of them that [`write_back_batch`] gives (chosen here): 4 MiB.
+const LONGEST_BATCH: usize = 1024;
+
+/// Blocks that go home at once for so many data blocks: a sixteenth of them, within limits. Each batch waits for
+/// syncs of both media, and the more of a reference's dependents go together, the fewer seeks they take.
+pub fn write_back_batch(slots: u32) -> usize {
+    (slots as usize / 16).clamp(WRITE_BACK_BATCH, LONGEST_BATCH)
+}
 
 /// Blocks next to each other that are written at once when they go home, at most (chosen here: 1 MiB).
 pub const LONGEST_RUN: usize = 256;

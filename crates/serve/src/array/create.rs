@@ -33,10 +33,6 @@ const DATA_PER_LOG: u64 = 8;
 const SEGMENTS_PER_DIFFERENCE: u32 = 3;
 /// Blocks of a segment of the log: 1 MiB.
 const SEGMENT_BLOCKS: u32 = 256;
-/// One of so many data blocks goes home at once, and at most [`MOST_BATCH`]: each batch waits for both media to be
-/// synced, so many small ones take long.
-const SLOTS_PER_BATCH: usize = 16;
-const MOST_BATCH: usize = 1024;
 /// With ordered write-back one of so many blocks may be away from home, and at most [`MOST_AWAY`].
 const BLOCKS_PER_AWAY: u64 = 16;
 const LEAST_AWAY: u64 = 64;
@@ -133,8 +129,7 @@ impl CreateArray {
         let segments = ram / icash::parameters::SEGMENT_BYTES as u64;
         let (slots, segments) = (saturated(slots), saturated(segments));
         let mut options = Options::new(virtual_blocks(slots, segments, all), segments);
-        let batch = slots as usize / SLOTS_PER_BATCH;
-        options.write_back_batch = batch.clamp(icash::parameters::WRITE_BACK_BATCH, MOST_BATCH);
+        options.write_back_batch = icash::parameters::write_back_batch(slots);
         if self.strict {
             options.too_big = TooBig::Log;
         }

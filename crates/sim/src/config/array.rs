@@ -4,7 +4,7 @@
 //! for a data set.
 
 use flashlore_array::hdd::{Scheduler, drives};
-use flashlore_array::icash::parameters::DELTA_LIMIT;
+use flashlore_array::icash::parameters::{DELTA_LIMIT, write_back_batch};
 use flashlore_array::icash::{Compression, Options, Similarity, TooBig};
 use flashlore_array::timed::Costs;
 use flashlore_delta::Codec;
@@ -47,7 +47,7 @@ pub struct ArrayConfig {
     pub delta_limit: Count,
     /// Blocks of the log that are written at once.
     pub flush_blocks: u32,
-    /// Blocks that go home at once.
+    /// Blocks that go home at once; 0 = by the number of data blocks.
     pub write_back: Count,
     /// Where content goes that has no short difference.
     pub too_big: Place,
@@ -213,7 +213,7 @@ impl ArrayConfig {
             similar_positions: self.positions,
             delta_limit: self.delta_limit.0 as usize,
             flush_blocks: self.flush_blocks,
-            write_back_batch: self.write_back.0 as usize,
+            write_back_batch: self.write_back_batch(slots),
             too_big: match self.too_big {
                 Place::Fast => TooBig::Fast,
                 Place::Log => TooBig::Log,
@@ -235,6 +235,14 @@ impl ArrayConfig {
                 Algorithm::Lz4 => Codec::Lz4,
             },
             ..Options::new(virtual_blocks, segments)
+        }
+    }
+
+    /// Blocks that go home at once, of an SSD with so many data blocks.
+    pub fn write_back_batch(&self, slots: u32) -> usize {
+        match self.write_back.0 {
+            0 => write_back_batch(slots),
+            blocks => blocks as usize,
         }
     }
 
@@ -267,7 +275,7 @@ impl ArrayConfig {
                 DELTA_LIMIT as u64,
             ),
             ("array.flush_blocks", self.flush_blocks.into(), 1, 1 << 16),
-            ("array.write_back", self.write_back.0, 1, 1 << 16),
+            ("array.write_back", self.write_back.0, 0, 1 << 16),
             ("array.background", self.background.into(), 1, 1 << 20),
             ("array.disks", self.disks.into(), 1, 256),
         ];

@@ -196,7 +196,7 @@ fn element(
     let all = blocks * UNIT_BYTES;
     let pool = u64::from(slots) * UNIT_BYTES;
     let cache = CacheOptions {
-        write_back_batch: array.write_back.0 as usize,
+        write_back_batch: array.write_back_batch(slots),
         clean_ahead: array.clean_ahead,
         ..CacheOptions::new(slots)
     };
