@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use flashlore_array::timed::{Step, TimedError};
+use flashlore_array::timed::Step;
 use flashlore_delta::Page;
 use flashlore_flash::Time;
 use flashlore_trace::{Op, Request, RequestBlock, RequestSource, Summary};
@@ -159,7 +159,7 @@ struct Run<'a> {
     heard: Vec<Step>,
     is_measuring: bool,
     pages: Pages,
-    /// The latest answer, or when measuring began.
+    /// When everything was done, or the latest answer so far.
     latest: Time,
 }
 
@@ -306,10 +306,9 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for all answers. What goes on behind them is not part of the run.
+    /// Waits for all answers and for what goes on behind them: an array that put its work off is not done.
     fn finish(&mut self) -> Result<(), RunError> {
-        let finished: Result<Time, TimedError> = self.setup.engine.finish();
-        finished?;
+        self.latest = self.setup.engine.finish()?;
         self.take_answers();
         Ok(())
     }
