@@ -130,6 +130,7 @@ impl CliError {
                 | RunError::Disks(_)
                 | RunError::SmallSsd { .. }
                 | RunError::ThinkTime { .. }
+                | RunError::Memory { .. }
                 | RunError::CountsApart { .. } => 2,
                 RunError::Trace(_)
                 | RunError::Array(_)

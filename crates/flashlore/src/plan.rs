@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use flashlore_sim::config::{
-    DeviceConfig, HostConfig, Loaded, RunConfig, Settings, SystemConfig, load_device, load_host,
-    load_system,
+    DeviceConfig, Entries, HostConfig, Loaded, RunConfig, Settings, SystemConfig, load_device,
+    load_host, load_system,
 };
 use flashlore_trace::Summary;
 
@@ -119,10 +119,15 @@ impl Plan {
         self.columns.iter().any(|c| c.system.needs_ratios())
     }
 
-    /// Whether a device is sized from the trace and holds all of it, so that holes in the address space must go.
-    pub fn has_template(&self) -> bool {
-        let holds_all = |c: &Column| c.device.auto.is_some() && !c.system.array.is_some();
-        self.columns.iter().any(holds_all)
+    /// Whether holes in the address space of a workload must go: where a device is sized from the trace and holds
+    /// all of it, and where an array's media would have them too. A workload whose machines are told, by a profile or
+    /// a setting, keeps its addresses for an array.
+    pub fn compacts(&self, tells_machines: bool) -> bool {
+        let must = |c: &Column| match c.system.array.is_some() {
+            true => !tells_machines && c.system.array.machine_pages == Entries::Limited(0),
+            false => c.device.auto.is_some(),
+        };
+        self.columns.iter().any(must)
     }
 
     /// The configurations for a workload, whose machines have `machine_pages` each if it has several: for each

@@ -191,6 +191,24 @@ impl FileMedium {
         Ok(())
     }
 
+    /// Takes the room of the first `len` bytes of a file now, so that writes to them do not find the file system
+    /// full later. A block device has its room; a file system that cannot do this is left to take it when it is
+    /// written.
+    ///
+    /// # Errors
+    /// The file system has no room.
+    pub fn take_room(&self, len: u64) -> Result<(), MediumError> {
+        self.run(Operation::Extend, 0, len, || {
+            loop {
+                return match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len) {
+                    Err(Errno::INTR) => continue,
+                    Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
+                    Err(error) => Err(error.into()),
+                };
+            }
+        })
+    }
+
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.path

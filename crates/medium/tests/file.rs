@@ -362,3 +362,16 @@ fn a_file_becomes_longer_and_never_shorter() {
         assert!(*found == *bytes);
     }
 }
+
+#[test]
+fn room_that_was_taken_is_there() {
+    let directory = directory();
+    let path = directory.path().join("medium");
+    let medium = FileMedium::create(&path, 8 << 20, Mode::Buffered).unwrap();
+    medium.take_room(1 << 20).unwrap();
+    let taken = fs::metadata(&path).unwrap();
+    assert!(taken.blocks() * 512 >= 1 << 20);
+    assert_eq!((taken.len(), medium.len()), (8 << 20, 8 << 20));
+    let beyond = medium.take_room(9 << 20).unwrap_err().to_string();
+    assert!(beyond.contains("medium"), "{beyond}");
+}

@@ -145,6 +145,10 @@ pub enum Answer {
         differences: u64,
         /// Bytes of these.
         difference_bytes: u64,
+        /// Compressed by themselves.
+        compressed: u64,
+        /// Bytes of these.
+        compressed_bytes: u64,
         /// Whole.
         whole: u64,
     },

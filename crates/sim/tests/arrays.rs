@@ -313,7 +313,13 @@ fn a_run_that_cannot_be_is_refused_before_it_begins() {
     let mut config = configured(&made, "pure-ssd", &["device.capacity=1MiB"]);
     config.host.warmup = flashlore_sim::config::Share::new(0.0).unwrap();
     let why = simulated(&mut made, &config).unwrap_err().to_string();
-    assert!(why.contains("exports"), "{why}");
+    assert!(
+        why.contains("exports") && why.contains("the array's SSD holds"),
+        "{why}"
+    );
+    let pages = made.workload.summary().lpn_count;
+    let wide = configured(&made, "pure-ssd", &["array.machine_pages=4000000"]);
+    assert_eq!(wide.system.array.ssd_units(pages, pages), pages);
     let config = configured(&made, "i-cash", &["array.machine_pages=2"]);
     let why = simulated(&mut made, &config).err().unwrap().to_string();
     assert!(why.contains("machines, expected at most 256"), "{why}");

@@ -10,7 +10,7 @@ use flashlore_trace::{DeltaModel, Join, WorkloadOptions};
 
 use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
 use crate::error::CliError;
-use crate::input::{Input, same_file};
+use crate::input::{Input, profile, same_file};
 use crate::output::{print, style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
@@ -55,7 +55,8 @@ fn replay(
         read: args.trace.read.options(),
         join: args.trace.join.map_or(Join::Sequence, Join::from),
         devices: args.trace.device_filter.clone(),
-        compact: args.trace.compact || plan.has_template(),
+        compact: args.trace.compact
+            || plan.compacts(traces.iter().any(|path| profile(path).is_some())),
         content: args.trace.content.clone(),
         delta: args
             .trace

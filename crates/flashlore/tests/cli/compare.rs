@@ -440,6 +440,16 @@ fn arrays_stand_beside_other_systems() {
     }
 }
 
+/// Its media are as large as its address space, so holes in that are closed.
+#[test]
+fn an_array_takes_a_trace_with_high_addresses() {
+    let place = Place::new();
+    place.write("hi.spc", "0,134217728,4096,w,0.0\n0,0,4096,r,0.1\n");
+    for system in ["raid0", "lru-cache", "pure-ssd"] {
+        place.run(&["simulate", "hi.spc", "--system", system]).ok();
+    }
+}
+
 #[test]
 fn an_array_that_needs_bytes_refuses_a_trace_without_them() {
     let place = Place::new();

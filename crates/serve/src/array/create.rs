@@ -291,6 +291,10 @@ impl Home {
         let mut fast = Making::begin(&fast_path, made.bytes.0, asked.overwrite)?;
         let mut slow = Making::begin(&slow_path, made.bytes.1, asked.overwrite)?;
         (fast.written, slow.written) = (true, true);
+        // All but the homes: an array that cannot write its log or its table cannot go on.
+        let homes = made.shape.blocks() * PAGE;
+        fast.medium.take_room(made.bytes.0)?;
+        slow.medium.take_room(made.bytes.1 - homes)?;
         let media = (Arc::clone(&fast.medium), Arc::clone(&slow.medium));
         icash::create(media.0, media.1, asked.identity, &made.shape)?;
         let description = Description::new(asked.identity, fast_path, slow_path, &made.options);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use flashlore_array::icash::{Compression, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use crate::error::ServeError;
 
@@ -186,16 +187,18 @@ impl Description {
             why: error.to_string(),
         })?;
         bytes.push(b'\n');
-        let new = path.with_extension("new");
-        let stored = File::create(&new).and_then(|mut file| {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        // A file of its own for each attempt: two at once do not write into each other's.
+        let stored = NamedTempFile::new_in(directory).and_then(|mut file| {
             file.write_all(&bytes)?;
-            file.sync_all()?;
-            // Unlike a renaming, this does not replace a description that somebody else just wrote.
-            fs::hard_link(&new, path)?;
-            File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+            file.as_file().sync_all()?;
+            // Does not replace a description that somebody else just wrote.
+            file.persist_noclobber(path)?;
+            File::open(directory)?.sync_all().inspect_err(|_| {
+                // The media are going to be removed: nothing may name them.
+                let _ = fs::remove_file(path);
+            })
         });
-        // Best effort: it is in nobody's way.
-        let _ = fs::remove_file(&new);
         stored.map_err(ServeError::file("write", path))
     }
 }
@@ -239,6 +242,32 @@ mod tests {
         let refused = stored.store(&path).unwrap_err().to_string();
         assert!(refused.contains("array.json: File exists"), "{refused}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    /// Each of several at once writes a file of its own; one is there in the end, whole, and nothing else was touched.
+    #[test]
+    fn of_several_at_once_one_is_stored() {
+        for _ in 0..20 {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("array.json");
+            let other = directory.path().join("array.new");
+            fs::write(&other, "somebody's").unwrap();
+            let stored = std::thread::scope(|scope| {
+                let one = |byte: u8| {
+                    let (path, options) = (path.clone(), Options::new(500, 900));
+                    scope.spawn(move || {
+                        let own = Description::new([byte; 16], "/a".into(), "/b".into(), &options);
+                        own.store(&path).is_ok().then_some(own)
+                    })
+                };
+                let all: Vec<_> = (1..=4).map(one).collect();
+                let ended = all.into_iter().filter_map(|thread| thread.join().unwrap());
+                ended.collect::<Vec<_>>()
+            });
+            assert_eq!(stored, [Description::load(&path).unwrap()]);
+            assert_eq!(fs::read_to_string(&other).unwrap(), "somebody's");
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+        }
     }
 
     #[test]

@@ -287,6 +287,8 @@ impl ArrayService {
             zeros: all.zeros,
             differences: all.differences,
             difference_bytes: all.difference_bytes,
+            compressed: all.compressed,
+            compressed_bytes: all.compressed_bytes,
             whole: all.whole,
         })
     }

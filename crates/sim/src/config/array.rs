@@ -186,7 +186,9 @@ impl ArrayConfig {
             ArrayKind::None | ArrayKind::Raid0 => 1,
             // The last machine may have more pages than the trace touches.
             ArrayKind::PureSsd => match self.machine_pages {
-                Entries::Limited(machine) if machine > 0 => pages.next_multiple_of(machine),
+                Entries::Limited(machine) if machine > 0 => {
+                    pages.next_multiple_of(machine.min(pages.max(1)))
+                }
                 Entries::Limited(_) | Entries::Unlimited => pages,
             },
             ArrayKind::ICash | ArrayKind::LruCache | ArrayKind::DedupCache => {

@@ -118,6 +118,15 @@ pub enum RunError {
         /// Bytes there are.
         has: u64,
     },
+    /// The media of the array do not fit the memory of this machine.
+    #[error(
+        "the media of the array have {bytes} bytes, which this machine has no memory for; use `--compact`, or a \
+         smaller scale"
+    )]
+    Memory {
+        /// Bytes of both media.
+        bytes: u64,
+    },
     /// A host that pauses is not modelled with an array.
     #[error(
         "system {system} is an array, of which requests follow each other; expected host.think_time = 0"

@@ -30,6 +30,8 @@ pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
         zeros,
         differences,
         difference_bytes,
+        compressed,
+        compressed_bytes,
         whole,
     } = answer
     else {
@@ -40,10 +42,11 @@ pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
     }
     let mean = difference_bytes as f64 / differences.max(1) as f64;
     tell(&format!(
-        "machine {}: {differences} blocks are differences, {mean:.1} bytes each on average ({} in all); {whole} are \
-         whole, {zeros} are zeros",
+        "machine {}: {differences} blocks are differences, {mean:.1} bytes each on average ({} in all); {compressed} are \
+         compressed ({} in all), {whole} are whole, {zeros} are zeros",
         args.machine,
         human(difference_bytes),
+        human(compressed_bytes),
     ));
     Ok(())
 }

@@ -97,11 +97,11 @@ fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
         line("not at home", format!("{away} of at most {most} blocks"));
     }
     let count = |name: &str| element.counters.get(name).copied().unwrap_or(0);
-    line("stored", {
+    line("since opened", {
         let (deltas, bytes) = (count("deltas"), count("delta_bytes"));
         let mean = bytes as f64 / deltas.max(1) as f64;
         format!(
-            "{deltas} differences of {mean:.0} bytes on average, {} blocks on the fast medium, {} blocks home",
+            "{deltas} differences of {mean:.0} bytes on average made, {} blocks written to the fast medium, {} home",
             count("slot_writes"),
             count("written_home")
         )

@@ -109,12 +109,16 @@ struct Media {
 }
 
 impl Media {
-    fn new(fast: u64, slow: u64) -> Media {
+    fn new(fast: u64, slow: u64) -> Result<Media, RunError> {
+        let bytes = fast.saturating_add(slow);
+        // Only asked for, and given back: what is not touched takes no memory.
+        let asked = Vec::<u8>::new().try_reserve_exact(bytes as usize);
+        asked.map_err(|_| RunError::Memory { bytes })?;
         let medium = |bytes: u64| Arc::new(MemoryMedium::new(bytes as usize));
-        Media {
+        Ok(Media {
             fast: medium(fast),
             slow: medium(slow),
-        }
+        })
     }
 }
 
@@ -130,6 +134,15 @@ pub fn set_up<'a>(
     let array = &config.system.array;
     let (machines, list) = Machines::of(array, summary.lpn_count)?;
     let (mut made, media) = element(array, summary, &list)?;
+    let needed = media.fast.len();
+    let has = config.device.shape()?.exported_units * UNIT_BYTES;
+    if has < needed {
+        return Err(RunError::SmallSsd {
+            device: config.device.name.clone(),
+            needed,
+            has,
+        });
+    }
     let mut held = vec![Held::Nothing; list.len() * list[0].blocks as usize];
     if config.device.precondition.prefill_from_trace {
         for (lpn, value) in summary.prefill_units() {
@@ -145,15 +158,6 @@ pub fn set_up<'a>(
         .then(|| Numbers::new(media.fast.clone()));
     let found = on_the_ssd(array, &media.fast, &held, numbers.as_ref())?;
     let ssd = Ssd::new(&inner, found.into_iter(), None)?;
-    let needed = media.fast.len();
-    let has = u64::from(ssd.units()) * UNIT_BYTES;
-    if has < needed {
-        return Err(RunError::SmallSsd {
-            device: config.device.name.clone(),
-            needed,
-            has,
-        });
-    }
     let disks = disks(array, media.slow.len())?;
     let listener = Listener::default();
     made.observe(listener.clone());
@@ -201,10 +205,10 @@ fn element(
         ..CacheOptions::new(slots)
     };
     let media = match array.kind {
-        ArrayKind::None | ArrayKind::ICash => Media::new(0, 0),
-        ArrayKind::PureSsd => Media::new(all, 0),
-        ArrayKind::Raid0 => Media::new(0, all),
-        ArrayKind::LruCache | ArrayKind::DedupCache => Media::new(pool, all),
+        ArrayKind::None | ArrayKind::ICash => Media::new(0, 0)?,
+        ArrayKind::PureSsd => Media::new(all, 0)?,
+        ArrayKind::Raid0 => Media::new(0, all)?,
+        ArrayKind::LruCache | ArrayKind::DedupCache => Media::new(pool, all)?,
     };
     let (fast, slow) = (media.fast.clone(), media.slow.clone());
     let rival = match array.kind {
@@ -238,7 +242,7 @@ fn icash(
         journal_blocks,
     };
     let (fast, slow) = bytes_needed(&shape)?;
-    let media = Media::new(fast, slow);
+    let media = Media::new(fast, slow)?;
     create(
         media.fast.clone(),
         media.slow.clone(),
