@@ -49,12 +49,7 @@ fn array_text(info: &ArrayInfo) -> String {
         ),
         Some(element) => element_lines(element, &mut line),
     }
-    if let Some((writers, readers)) = info.clients {
-        line(
-            "clients",
-            format!("{writers} that may write, {readers} that only read"),
-        );
-    }
+    clients_line(info.clients, &mut line);
     line(
         "health",
         match &info.failure {
@@ -64,6 +59,15 @@ fn array_text(info: &ArrayInfo) -> String {
         },
     );
     text
+}
+
+fn clients_line(clients: Option<(u64, u64)>, line: &mut dyn FnMut(&str, String)) {
+    if let Some((writers, readers)) = clients {
+        line(
+            "clients",
+            format!("{writers} that may write, {readers} that only read"),
+        );
+    }
 }
 
 fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
@@ -179,12 +183,7 @@ fn text(info: &Info) -> String {
         },
     );
     line("opened", format!("{} times", info.epoch));
-    if let Some((writers, readers)) = info.clients {
-        line(
-            "clients",
-            format!("{writers} that may write, {readers} that only read"),
-        );
-    }
+    clients_line(info.clients, &mut line);
     line(
         "health",
         match (&info.failure, info.findings.len()) {
