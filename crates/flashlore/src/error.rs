@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use flashlore_array::ArrayError;
 use flashlore_characterize::CharacterizeError;
@@ -73,6 +72,9 @@ pub enum CliError {
     /// Standard output that cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
+    /// What the Python package refused, or that there is none.
+    #[error("{0}")]
+    Python(String),
     /// A repetition that does not repeat.
     #[error("{0}")]
     Differs(String),
@@ -87,17 +89,17 @@ impl CliError {
         }
     }
 
-    /// Prints the message, if there is anybody to read it, and gives the exit code.
-    pub fn report(&self) -> ExitCode {
+    /// Prints the message, if there is anybody to read it, and gives the exit status.
+    pub fn report(&self) -> u8 {
         if let Self::Output(source) = self
             && source.kind() == io::ErrorKind::BrokenPipe
         {
-            return ExitCode::SUCCESS;
+            return 0;
         }
         use io::Write;
         // Without standard error there is nobody to tell.
         let _ = writeln!(io::stderr(), "error: {self}");
-        ExitCode::from(self.code())
+        self.code()
     }
 
     /// 2 where other flags or settings would help, 1 where something failed.
@@ -152,6 +154,7 @@ impl CliError {
             | Self::Recording(_)
             | Self::Mount(_)
             | Self::Output(_)
+            | Self::Python(_)
             | Self::Differs(_) => 1,
         }
     }

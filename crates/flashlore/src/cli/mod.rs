@@ -1,6 +1,7 @@
 //! The command line as clap derives it. What a flag means to users stands here and nowhere else.
 
 mod definition;
+mod page;
 mod reproduce;
 mod run;
 mod trace;
@@ -10,6 +11,7 @@ use clap::{Parser, Subcommand};
 use flashlore_trace::Format;
 
 pub use definition::{CompletionShell, CompletionsArgs, ManArgs};
+pub use page::{ReportArgs, SweepArgs};
 pub use reproduce::ReproduceArgs;
 pub use run::{CompareArgs, DemoArgs, RerunArgs, RunArgs, SimulateArgs};
 pub use trace::{
@@ -74,6 +76,10 @@ pub enum Command {
     Devices(ListArgs),
     /// Repeat the runs of a results file and verify that nothing differs
     Rerun(RerunArgs),
+    /// Make a page of results, with figures, that opens without a network
+    Report(ReportArgs),
+    /// Run a grid of configurations, here or on a cluster
+    Sweep(SweepArgs),
     /// Repeat the experiments of a paper and judge what comes out
     Reproduce(ReproduceArgs),
     /// Make a persistent volume, or an array of an SSD and a disk

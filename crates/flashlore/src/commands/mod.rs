@@ -5,6 +5,7 @@ mod definition;
 mod demo;
 mod fit;
 mod list;
+mod page;
 mod replay;
 mod reproduce;
 mod rerun;
@@ -14,12 +15,13 @@ mod volume;
 
 use crate::cli::{Command, TraceCommand};
 use crate::error::CliError;
+use crate::python::Python;
 
 /// Does what was asked.
 ///
 /// # Errors
 /// Whatever keeps the command from doing it.
-pub fn run(command: Command) -> Result<(), CliError> {
+pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
     match command {
         Command::Demo(args) => demo::demo(&args),
         Command::Compare(args) => replay::compare(&args),
@@ -32,6 +34,8 @@ pub fn run(command: Command) -> Result<(), CliError> {
         Command::Trace(TraceCommand::Profiles(args)) => synth::profiles(&args),
         Command::Systems(args) => list::systems(&args),
         Command::Devices(args) => list::devices(&args),
+        Command::Report(args) => page::report(&args, python),
+        Command::Sweep(args) => page::sweep(&args, python),
         Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Create(args) => volume::create(&args),
         Command::Clone(args) => volume::clone(&args),

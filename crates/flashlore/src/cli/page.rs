@@ -1,0 +1,43 @@
+//! Flags of `report` and `sweep`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Flags of `report`.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  flashlore compare demo:maildir --timeline 1s --out results\n  \
+                  flashlore report results -o report.html"
+)]
+pub struct ReportArgs {
+    /// A directory of --out, or a results.json
+    pub results: PathBuf,
+    /// The page
+    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
+    pub output: PathBuf,
+    /// Its title
+    #[arg(long)]
+    pub title: Option<String>,
+}
+
+/// Flags of `sweep`.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  flashlore sweep spare.toml -o spare\n  \
+                  flashlore sweep spare.toml --scheduler tcp://head:8786"
+)]
+pub struct SweepArgs {
+    /// What is swept, as TOML
+    pub file: PathBuf,
+    /// Directory of the results; cells that are there are not run again [default: the name of the file]
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// A Dask scheduler; without it the cells run in processes of this machine
+    #[arg(long, value_name = "ADDRESS")]
+    pub scheduler: Option<String>,
+    /// Processes at a time, without a scheduler [default: the cores there are]
+    #[arg(long, value_name = "N", conflicts_with = "scheduler")]
+    pub jobs: Option<NonZeroUsize>,
+}

@@ -1,0 +1,26 @@
+//! `flashlore report` and `flashlore sweep`, which the Python package carries out.
+
+use serde_json::json;
+
+use crate::cli::{ReportArgs, SweepArgs};
+use crate::error::CliError;
+use crate::python::Python;
+
+/// Makes a page of results.
+pub fn report(args: &ReportArgs, python: &dyn Python) -> Result<(), CliError> {
+    python.demand("flashlore report")?;
+    let arguments = json!({ "results": args.results, "output": args.output, "title": args.title });
+    python.call("report", arguments)
+}
+
+/// Runs a grid.
+pub fn sweep(args: &SweepArgs, python: &dyn Python) -> Result<(), CliError> {
+    python.demand("flashlore sweep")?;
+    let arguments = json!({
+        "file": args.file,
+        "output": args.output,
+        "scheduler": args.scheduler,
+        "jobs": args.jobs,
+    });
+    python.call("sweep", arguments)
+}

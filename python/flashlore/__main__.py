@@ -1,0 +1,5 @@
+"""`python -m flashlore` is the command `flashlore`."""
+
+from flashlore._command import main
+
+main()

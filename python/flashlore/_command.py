@@ -1,0 +1,17 @@
+"""The command `flashlore` of the package, and what the command line asks the package for.
+
+The command line is defined once, in the core. It calls `report` and `sweep` here by name.
+"""
+
+import signal
+import sys
+
+from flashlore import _core
+
+
+def main() -> None:
+    """Carry out the command line and exit with its status."""
+    # The core does not look at Python's signals: an interrupt ends the process, as that of any command, and those
+    # commands that must end in order listen for it themselves.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_core.command(sys.argv))
