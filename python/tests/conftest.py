@@ -3,8 +3,8 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Literal
+from contextlib import AbstractContextManager, contextmanager
+from typing import Literal, Protocol
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
@@ -41,23 +41,40 @@ class Visit:
             self.complaints.append(message.text)
 
 
-@contextmanager
-def visit(
-    browser: Browser,
-    address: str,
-    *,
-    size: tuple[int, int] = WIDE,
-    scheme: Literal["light", "dark"] = "light",
-    offline: bool = False,
-) -> Iterator[Visit]:
-    """Open `address` in a window of `size` pixels; at the end the page must not have complained."""
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, offline=offline
-    )
-    try:
-        visit = Visit(context.new_page())
-        visit.page.goto(address)
-        yield visit
-        assert visit.complaints == []
-    finally:
-        context.close()
+class Open(Protocol):
+    """Opens an address in a window of `size` pixels; at the end of the block the page must not have complained."""
+
+    def __call__(
+        self,
+        address: str,
+        *,
+        size: tuple[int, int] = WIDE,
+        scheme: Literal["light", "dark"] = "light",
+        offline: bool = False,
+    ) -> AbstractContextManager[Visit]: ...
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Open:
+    """Visits pages: `with visit(path.as_uri(), size=NARROW, scheme="dark") as visited: visited.page...`."""
+
+    @contextmanager
+    def opened(
+        address: str,
+        *,
+        size: tuple[int, int] = WIDE,
+        scheme: Literal["light", "dark"] = "light",
+        offline: bool = False,
+    ) -> Iterator[Visit]:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, offline=offline
+        )
+        try:
+            visited = Visit(context.new_page())
+            visited.page.goto(address)
+            yield visited
+            assert visited.complaints == []
+        finally:
+            context.close()
+
+    return opened
