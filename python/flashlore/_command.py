@@ -14,4 +14,5 @@ def main() -> None:
     # The core does not look at Python's signals: an interrupt ends the process, as that of any command, and those
     # commands that must end in order listen for it themselves.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.exit(_core.command(sys.argv))
+    # Its name is the same however it was called, `python -m flashlore` included.
+    sys.exit(_core.command(["flashlore", *sys.argv[1:]]))
