@@ -1,21 +1,48 @@
-# What a user or a contributor runs. Everything needs Rust and a C compiler, nothing else.
+# What a user or a contributor runs. Everything needs Rust, a C compiler and Python 3.11 or newer; what else is needed
+# of Python is installed into .venv.
 
 CARGO ?= cargo
+PYTHON ?= python3
+VENV ?= .venv
 # How long `make fuzz` looks for a finding.
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test bench fuzz paper-check planted
+PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-# The captures inside the program on a plain SSD and on CA-SSD: a table within a minute of the build.
-demo:
-	$(CARGO) run --package flashlore -- demo
+.PHONY: install demo test test-rust test-python papers-quick bench fuzz paper-check planted
+
+# The command and the Python package, into .venv.
+install: $(VENV)/bin/python
+	$(PIP) install .
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The captures inside the program on a plain SSD and on CA-SSD: a table within seconds of the build, and a page.
+demo: install
+	$(VENV)/bin/flashlore demo --report demo.html
 
 # Everything a change must pass.
-test:
+test: test-rust test-python
+
+test-rust:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 	$(CARGO) test --workspace
+
+# The module lies in the tree then, beside the source that the tests read; `make install` has built it before.
+test-python: $(VENV)/bin/python
+	$(PIP) install --editable '.[dev]'
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/pytest --quiet
+	$(VENV)/bin/pdoc --output-directory target/python-doc flashlore
+
+# The evaluations of all papers at a small scale, as a page.
+papers-quick: install
+	$(VENV)/bin/flashlore reproduce all --quick --report papers.html
 
 # Speed of parsing, of synthesis, of the translation layer and of whole replays.
 bench:
@@ -45,11 +72,7 @@ planted:
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size
 # against what was published of it, and the evaluations of CA-SSD, DeltaFTL, BVSSD, I-CASH and of all
-# together.
-paper-check:
+# together, as a page.
+paper-check: install
 	$(CARGO) test --release --workspace -- --ignored
-	$(CARGO) run --release --package flashlore -- reproduce ca-ssd
-	$(CARGO) run --release --package flashlore -- reproduce delta-ftl
-	$(CARGO) run --release --package flashlore -- reproduce bvssd
-	$(CARGO) run --release --package flashlore -- reproduce combined --figure profiles
-	$(CARGO) run --release --package flashlore -- reproduce i-cash
+	$(VENV)/bin/flashlore reproduce all --report papers.html
