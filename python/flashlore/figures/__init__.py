@@ -1,0 +1,1 @@
+"""Figures of results: one file a family, all in the looks of `theme`."""

@@ -1,0 +1,1 @@
+"""Pages that open without a network: `page` is their shell."""
