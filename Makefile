@@ -26,6 +26,7 @@ demo: install
 test: test-rust test-python
 
 test-rust:
+	tools/unlisted-tests.sh
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps

@@ -1,8 +1,8 @@
 //! Arbitrary bytes over the media of a valid array never make anything panic; what the fuzzer does for hours, for a
 //! moment.
 
-mod exercise;
-mod support;
+use crate::exercise;
+use crate::support;
 
 use exercise::exercise;
 use support::Draw;

@@ -6,7 +6,7 @@
 //!
 //! FLASHLORE_CRASH_HISTORIES sets how many histories are searched, FLASHLORE_CRASH_SEED where they begin.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

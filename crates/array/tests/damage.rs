@@ -1,7 +1,7 @@
 //! Media with bits that flipped, and media of arbitrary bytes: an array that is opened holds what was written or
 //! says that it cannot read it, and nothing panics.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

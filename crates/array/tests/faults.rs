@@ -1,7 +1,7 @@
 //! Media that fail: writes, syncs and ranges that cannot be read. What was written is read back, or is an error;
 //! it is never anything else, and what has failed once works again.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What images of clones cost: identical blocks a few bytes, images with another layout everything, and what plain
 //! compression makes of the same images.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

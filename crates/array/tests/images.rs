@@ -1,6 +1,6 @@
 //! Images of new virtual machines: stored as differences from a native one, and equal to what they were made from.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

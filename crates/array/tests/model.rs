@@ -1,6 +1,6 @@
 //! The element against a plain list of values, with every invariant recounted after every operation.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What each option changes, and what an observer hears.
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! Every statistic against the oracle, which computes each from its definition without looking at
 //! this crate: on random traces and on pieces of the captures, whole and in slices.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Sampled statistics against exact ones of the same accesses.
 
-mod common;
+use crate::common;
 
 use flashlore_characterize::statistics::index::MissPoint;
 use flashlore_characterize::statistics::locality::{CurvePoint, LocalityCurve};

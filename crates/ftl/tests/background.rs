@@ -4,7 +4,7 @@
 //! background work: at most one step (a page copied, or an erase), and no erase at all where it can
 //! be suspended. A block is programmed only after its erase has ended.
 
-mod common;
+use crate::common;
 
 use std::convert::Infallible;
 

@@ -2,7 +2,7 @@
 //! under collection, eviction and trim. (Invariants 1, 3, 4 and 5 are in `histories.rs` and, with the
 //! whole state, in `twins.rs`; 9 is in `identities.rs`.)
 
-mod common;
+use crate::common;
 
 use common::Random;
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};

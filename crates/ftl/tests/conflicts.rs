@@ -1,7 +1,7 @@
 //! The conflict checklist of deduplication, differences and history together (`spec/matrix.md`), a scenario for
 //! each line, in its order; then what the model test (`model`) found, each as small as it could be made.
 
-mod common;
+use crate::common;
 
 use common::policies::{DIFFERENCES, VERSIONS};
 use common::values::{Lengths, Page, V};

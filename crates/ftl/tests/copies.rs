@@ -2,7 +2,7 @@
 //! read and may stay on the chip; a page with a copy from another plane crosses the channel, after
 //! the read of that copy.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -5,7 +5,7 @@
 //! blocks' pages that are valid, counted on the device whenever a block's worth of pages has been
 //! written: free and open blocks are left out on both sides, as the models know neither.
 
-mod common;
+use crate::common;
 
 use common::{Random, exported, single_plane, slc};
 use flashlore_flash::sim::NandSim;

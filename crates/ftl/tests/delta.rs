@@ -1,7 +1,7 @@
 //! Differences and compression on a medium that keeps every page: random histories against a plain map,
 //! with `check()` after the steps, and the papers' examples.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! operations of a device that encodes against those of a plain one, under collection (spec/delta-ftl.md,
 //! invariant 6).
 
-mod common;
+use crate::common;
 
 use common::Random;
 use common::devices::drawn;

@@ -1,7 +1,7 @@
 //! The vectors and invariants of DeltaFTL's specification (spec/delta-ftl.md), one by one, and what
 //! differences and deduplication do to each other (the conflicts of spec/matrix.md).
 
-mod common;
+use crate::common;
 
 use common::Random;
 use common::policies::DIFFERENCES;

@@ -1,6 +1,6 @@
 //! Devices that are written to until they are worn out: how much they take, and what is left then.
 
-mod common;
+use crate::common;
 
 use common::Random;
 use flashlore_content::PageTag;

@@ -1,7 +1,5 @@
 //! The worked example of CA-SSD's Figure 5(b) (`spec/ca-ssd.md` section 3), event by event.
 
-mod common;
-
 use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;

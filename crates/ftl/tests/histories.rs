@@ -1,7 +1,7 @@
 //! Random histories on a medium that keeps every page and refuses what NAND cannot do: every read
 //! returns the last content written, and `check()` recounts every invariant.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 //!
 //! The figures CA-SSD published for its web trace satisfy them.
 
-mod common;
+use crate::common;
 
 use common::{Random, exported};
 use flashlore_content::{DedupOptions, PageTag, ValueLedger};

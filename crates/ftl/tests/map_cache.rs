@@ -1,6 +1,6 @@
 //! The map partly in RAM: against a naive model of cache and translation pages, and its identities.
 
-mod common;
+use crate::common;
 
 use common::maps::{Both, Device, devices};
 use common::{Random, slc};

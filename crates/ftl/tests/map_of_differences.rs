@@ -1,7 +1,7 @@
 //! The map partly in RAM under differences, compression, deduplication and old versions: fused entries
 //! against a naive model; what lies elsewhere has changed its entry; counts are those of cached entries.
 
-mod common;
+use crate::common;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

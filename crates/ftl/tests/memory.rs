@@ -1,7 +1,7 @@
 //! Bytes of memory a logical page, by the tables' own reports. All tables are in proportion to the device, so a
 //! small one says what a large one takes; `cargo bench -p flashlore-sim --bench replay` allocates those of 1 TiB.
 
-mod common;
+use crate::common;
 
 use common::Random;
 use flashlore_content::delta::{Drawn, Ratio};

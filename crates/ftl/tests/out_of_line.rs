@@ -1,7 +1,7 @@
 //! Pages that are hashed in idle time: random histories with writes that are hashed and writes that are
 //! not, while what is scanned may be overwritten, trimmed or moved between its read and its end.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Restored index entries against a naive model on a device that is not collected: the same hits, reads and
 //! entries, in the same order; and under collection what is read is what was written.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! A return to an instant on a device of 1 TiB touches what has changed since, and nothing else: counted, with
 //! few pages written and far more changes before the instant than after it.
 
-mod common;
+use crate::common;
 
 use common::policies::VERSIONS;
 use flashlore_content::delta::{Drawn, Ratio};

@@ -1,6 +1,6 @@
 //! Victims sealed before the window of old versions begins: they are preferred, and any will do without them.
 
-mod common;
+use crate::common;
 
 use common::policies::VERSIONS;
 use common::values::{Lengths, Page, V};

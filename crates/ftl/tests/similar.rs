@@ -1,6 +1,6 @@
 //! Bases chosen by similarity: pages become differences from pages elsewhere, and outlive what these held.
 
-mod common;
+use crate::common;
 
 use common::policies::{DIFFERENCES, VERSIONS};
 use common::values::{Lengths, Page, V};

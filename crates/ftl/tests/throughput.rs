@@ -1,7 +1,7 @@
 //! Saturated write throughput against the measured write amplification: what a die spends on host
 //! programs, copies and erases is all the time there is.
 
-mod common;
+use crate::common;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

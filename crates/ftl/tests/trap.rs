@@ -1,7 +1,7 @@
 //! TRAP against a list of versions, on a medium that keeps every page: an old version is what decoding its
 //! chain gives, and a parity decoded against another page than it was taken from stops the test.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

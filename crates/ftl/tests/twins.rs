@@ -1,7 +1,7 @@
 //! The fast core against separately written slow models (`crates/oracle`), operation by operation:
 //! the same programs, reads and erases in the same order, under collection.
 
-mod common;
+use crate::common;
 
 use common::Random;
 use common::devices::{Drawn, drawn};

@@ -1,6 +1,6 @@
 //! Somebody else's victim policy: the core collects what it names.
 
-mod common;
+use crate::common;
 
 use common::Random;
 use flashlore_content::PageTag;

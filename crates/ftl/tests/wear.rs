@@ -1,7 +1,7 @@
 //! Static wear levelling in the foreground against its rule, told from the operations of the medium
 //! alone: when cold data are moved, which, and to where.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 

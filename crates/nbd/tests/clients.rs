@@ -1,6 +1,6 @@
 //! Real clients against the listener. A tool that is not installed is said and passed over.
 
-mod served;
+use crate::served;
 
 use std::path::Path;
 use std::process::Command;

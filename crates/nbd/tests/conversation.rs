@@ -1,7 +1,7 @@
 //! A client and a server talk over queues of bytes that are cut anywhere, replies come in any order,
 //! and what the client reads is what a plain array holds.
 
-mod exercise;
+use crate::exercise;
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! Clients that mean harm: each case by name. None takes memory beyond the limits, keeps the machine
 //! busy without sending bytes itself, or gets more than it may.
 
-mod exercise;
+use crate::exercise;
 
 use exercise::shop::{FLAGS, Shop, announced, info, meta, option, replies, request};
 use exercise::{TIGHT, negotiate};

@@ -1,6 +1,6 @@
 //! Servers that mean harm to a client: each case by name. Every one ends the connection with a reason.
 
-mod exercise;
+use crate::exercise;
 
 use exercise::read_replies;
 use exercise::shop::option;

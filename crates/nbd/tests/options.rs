@@ -1,6 +1,6 @@
 //! Every option and the errors it may get, and what a client reads of it.
 
-mod exercise;
+use crate::exercise;
 
 use exercise::negotiate;
 use exercise::shop::{FLAGS, info, meta, option, replies};

@@ -1,6 +1,6 @@
 //! Every command, every flag and every error of transmission, and the bytes of the replies.
 
-mod exercise;
+use crate::exercise;
 
 use exercise::shop::request;
 use flashlore_nbd::transmission::{

@@ -1,6 +1,6 @@
 //! The listener with clients that behave and clients that do not.
 
-mod served;
+use crate::served;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

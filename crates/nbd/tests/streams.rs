@@ -1,7 +1,7 @@
 //! Random, built and mutated streams through every state machine: the short, deterministic form of the
 //! fuzz target, and the property that cutting changes nothing.
 
-mod exercise;
+use crate::exercise;
 
 use exercise::shop::{FLAGS, announced, info, meta, option, request};
 use proptest::collection::vec;

@@ -1,6 +1,6 @@
 //! TLS: certificates from files, what is refused without it, and real encryption both ways.
 
-mod served;
+use crate::served;
 
 use std::fs;
 use std::io::{self, Read, Write};

@@ -1,6 +1,6 @@
 //! Traces of the Linux block layer: blkparse and fio.
 
-mod common;
+use crate::common;
 
 use common::*;
 use flashlore_trace::formats::blkparse::Action;

@@ -1,7 +1,7 @@
 //! Traces of clouds and virtual machines: what their records say, what is passed over, and every way
 //! a record can be wrong.
 
-mod common;
+use crate::common;
 
 use common::*;
 use flashlore_trace::{Format, Op};

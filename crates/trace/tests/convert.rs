@@ -1,6 +1,6 @@
 //! Conversion: round trips, and what a format cannot express.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Formats that look alike are told apart by what parses.
 
-mod common;
+use crate::common;
 
 use common::*;
 use flashlore_trace::formats::detect;

@@ -1,7 +1,7 @@
 //! The formats of simulators and servers, and what is common to all: what their records say, and
 //! every way a record can be wrong.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 

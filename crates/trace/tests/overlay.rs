@@ -1,7 +1,7 @@
 //! Content and difference ratios laid over a trace: in memory, streamed and as accesses they are the
 //! same, and they depend on the order of the trace alone.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Files of pages: round trips, damage, and the captures that come with one.
 
-mod common;
+use crate::common;
 
 use std::io::Write;
 

@@ -1,6 +1,6 @@
 //! Captures and fragments of published traces, where they are at hand.
 
-mod common;
+use crate::common;
 
 use common::*;
 use flashlore_trace::{Format, Info, RequestSource, Workload};

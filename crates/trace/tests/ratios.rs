@@ -1,6 +1,6 @@
 //! Difference ratios that a trace carries: the column, what is refused of it, and what becomes of them.
 
-mod common;
+use crate::common;
 
 use std::io::Cursor;
 use std::sync::Arc;

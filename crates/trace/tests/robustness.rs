@@ -1,6 +1,6 @@
 //! The corpus of the fuzzer and simple mutations of it, the same ones at every run.
 
-mod exercise;
+use crate::exercise;
 
 use std::io::Cursor;
 use std::path::Path;

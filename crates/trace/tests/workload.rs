@@ -1,6 +1,6 @@
 //! Workloads: layout, partial units, content, prefill, joining; memory and stream alike.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

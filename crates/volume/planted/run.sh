@@ -8,7 +8,8 @@
 # PLANTED_PATCHES is the directory of the patches, this one unless given.
 #
 # All tests must pass without a planted bug, else it stops. PLANTED_TESTS names the tests to run: `ftl/conflicts` is
-# one of the crate `ftl`, `crash_search` one of the volume, and `lib` those inside it.
+# one of the crate `ftl`, a program of its own or a module of its tests, `crash_search` one of the volume, and `lib`
+# those inside it.
 #
 # CARGO_TARGET_DIR is where it builds, target/planted unless given.
 set -u
@@ -37,8 +38,13 @@ on_test() {
     [ "$name" = "$1" ] || crate=${1%/*}
     target="--test=$name"
     [ "$name" != lib ] || target=--lib
+    only=
+    if grep -qs "^mod $name;" "crates/$crate/tests/all.rs"; then
+        target=--test=all
+        only="$name::"
+    fi
     shift
-    "$@" --quiet --package "flashlore-$crate" "$target" >"$log" 2>&1
+    "$@" --quiet --package "flashlore-$crate" "$target" -- $only >"$log" 2>&1
 }
 
 # Answers the first test that fails, or nothing.

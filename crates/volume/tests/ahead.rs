@@ -1,7 +1,7 @@
 //! Pages encoded before they are written: the volume becomes what it would be without, byte for byte, however old the
 //! plan is by then.
 
-mod support;
+use crate::support;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! The short form flips each bit of the records and of what is filled in the other structures, and
 //! samples the rest; the long one (`--ignored`, or FLASHLORE_LONG set) flips every bit.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

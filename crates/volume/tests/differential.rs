@@ -2,7 +2,7 @@
 //! programs, same collections, same answers of the index. So what a simulation says of a workload is
 //! what the volume does with it.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

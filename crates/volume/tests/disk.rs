@@ -1,6 +1,6 @@
 //! A volume as a block device: bytes, threads, filters.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A medium that fails: each barrier and each write in turn, ranges that cannot be read, pages that
 //! have rotted or were never written, and no space left.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

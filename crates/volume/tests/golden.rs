@@ -1,7 +1,7 @@
 //! An image of every format version so far, kept as a fixture, still opens and reads.
 //!
 //! The image of the present version is written anew by
-//! `FLASHLORE_WRITE_GOLDEN=1 cargo test -p flashlore-volume --test golden`, which is needed only
+//! `FLASHLORE_WRITE_GOLDEN=1 cargo test -p flashlore-volume --test all golden`, which is needed only
 //! together with a new version number: the image of a version never changes.
 
 use std::path::PathBuf;

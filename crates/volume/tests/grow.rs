@@ -1,7 +1,7 @@
 //! A volume that grows keeps its content, instants and snapshots, takes writes where it refused them, and has its old
 //! size or its new one after a power cut at any call.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

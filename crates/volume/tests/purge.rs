@@ -1,7 +1,7 @@
 //! What was deleted is gone: a secret that was written, replaced and trimmed is in no byte of the medium once it
 //! has been purged and erased, wherever it lay: whole, compressed, as a difference, in the journal.
 
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 use std::sync::Arc;

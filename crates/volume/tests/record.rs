@@ -1,6 +1,6 @@
 //! A device that tells what is done with it: the truth, in whole pages, in an order in which it could have happened.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! Bits of stored pages flip while a volume of any kind is in use: reads give what was written or an error, now and
 //! for instants past, and everything else goes on.
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 

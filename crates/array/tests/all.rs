@@ -1,0 +1,15 @@
+//! The tests of arrays, one module a subject. Disks and rivals have programs of their own.
+
+mod exercise;
+mod support;
+
+mod allocation;
+mod arbitrary;
+mod crash_search;
+mod damage;
+mod faults;
+mod image_savings;
+mod images;
+mod model;
+mod options;
+mod timed;

@@ -1,0 +1,32 @@
+//! The tests of the translation layer, one module a subject. The long model, `--test model`, is a program of its own.
+
+mod common;
+
+mod background;
+mod buffer;
+mod ca_ssd_invariants;
+mod conflicts;
+mod copies;
+mod curves;
+mod delta;
+mod delta_twins;
+mod delta_vectors;
+mod endurance;
+mod faults;
+mod figure_5b;
+mod histories;
+mod identities;
+mod map_cache;
+mod map_of_differences;
+mod memory;
+mod out_of_line;
+mod pages_of_several_units;
+mod prefetch;
+mod return_on_a_tebibyte;
+mod sealed_before_window;
+mod similar;
+mod throughput;
+mod trap;
+mod twins;
+mod victims;
+mod wear;

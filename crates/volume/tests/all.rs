@@ -1,0 +1,18 @@
+//! The tests of volumes, one module a subject. The crash search is a program of its own.
+
+mod exercise;
+mod support;
+
+mod ahead;
+mod arbitrary;
+mod bit_flips;
+mod differential;
+mod disk;
+mod failures;
+mod golden;
+mod grow;
+mod journal_chain;
+mod purge;
+mod record;
+mod reopen;
+mod rot;
