@@ -2,7 +2,7 @@
 //! for one operation, exact equality for any sequence of operations, M/D/1 within 2 %.
 
 use flashlore_flash::geometry::Counts;
-use flashlore_flash::sim::{Concurrency, NandSim, Timing};
+use flashlore_flash::sim::{Concurrency, NandSim, Timing, Worked};
 use flashlore_flash::{
     BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, PageId, PlaneId, Ppn, Ready,
     Route, Tag, Time, Unit,
@@ -332,6 +332,8 @@ struct Both {
     /// What the device said at once.
     known: Vec<Option<Span>>,
     operations: Vec<Operation>,
+    /// What the device said at an instant that it has worked.
+    looks: Vec<(Time, Worked)>,
 }
 
 impl Both {
@@ -343,14 +345,17 @@ impl Both {
             finished: Vec::new(),
             known: Vec::new(),
             operations: Vec::new(),
+            looks: Vec::new(),
         }
     }
 
     fn pass(&mut self, gap: Time) {
         // In two steps: how often time is told must not matter.
-        self.device.advance(self.now + gap / 2, &mut self.finished);
+        for at in [self.now + gap / 2, self.now + gap] {
+            self.device.advance(at, &mut self.finished);
+            self.looks.push((at, self.device.worked()));
+        }
         self.now += gap;
-        self.device.advance(self.now, &mut self.finished);
     }
 
     fn note(&mut self, done: Completion, ready: bus::Ready, page: u32, phases: Vec<Phase>) {
@@ -505,6 +510,36 @@ fn check_busy(both: &Both, spans: &[Span]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What the device said at any instant is what the spans, cut off there, add up to; `erased` is what erases
+/// that are not among `spans` had done by then.
+fn check_worked(
+    both: &Both,
+    operations: &[Operation],
+    spans: &[Span],
+    erased: impl Fn(Time) -> Time,
+) -> Result<(), TestCaseError> {
+    for &(at, worked) in &both.looks {
+        let until = |start: Time, end: Time| end.min(at).saturating_sub(start);
+        let mut servers = erased(at);
+        let mut channels = 0;
+        for (operation, span) in operations.iter().zip(spans) {
+            let (start, end) = (span.start_ns, span.completion_ns);
+            servers += until(start, end);
+            let moved = operation.phases.iter().find(|p| p.channel);
+            channels += match moved.map(|p| p.duration_ns) {
+                Some(took) if operation.phases[0].channel => until(start, start + took),
+                Some(took) => until(end - took, end),
+                None => 0,
+            };
+        }
+        if !both.shape.timing.shared_channel {
+            channels = 0;
+        }
+        prop_assert_eq!(worked, Worked { servers, channels }, "at {} ns", at);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -522,6 +557,7 @@ proptest! {
         let spans = both.spans()?;
         prop_assert_eq!(&spans, &expected);
         check_busy(&both, &spans)?;
+        check_worked(&both, &both.operations, &spans, |_| 0)?;
     }
 
     /// A background erase that cannot be suspended is an operation like any other: what comes while
@@ -541,6 +577,7 @@ proptest! {
         let spans = both.spans()?;
         prop_assert_eq!(&spans, &expected);
         check_busy(&both, &spans)?;
+        check_worked(&both, &both.operations, &spans, |_| 0)?;
     }
 
     /// A suspended erase costs the host nothing: every operation runs as if there were none. The erase
@@ -569,6 +606,8 @@ proptest! {
         prop_assert_eq!(&spans[1..], &expected[1..]);
         prop_assert_eq!(spans[0].start_ns, 0);
         prop_assert_eq!(spans[0].completion_ns, fills_gaps(&both.operations, &spans, erase));
+        let erased = |at| erase.min(gaps_until(&both.operations, &spans, at));
+        check_worked(&both, &both.operations[1..], &spans[1..], erased)?;
         // It has worked for as long as an erase takes, not for as long as it took.
         let mut worked = spans;
         worked[0].completion_ns = erase;
@@ -612,10 +651,9 @@ fn beside_block_0(shape: &Shape, kind: Kind) -> Option<Kind> {
     })
 }
 
-/// When work of this length, begun at 0 on the server of operation 0, ends if it runs only while the
-/// server has nothing else. The server has something from the instant it takes an operation, also
-/// when that waits for the channel first.
-fn fills_gaps(operations: &[Operation], spans: &[Span], mut left: Time) -> Time {
+/// The stretches in which the server of operation 0 has other operations, in order: from the instant it takes
+/// one, also when that waits for the channel first, to its end.
+fn taken(operations: &[Operation], spans: &[Span]) -> Vec<(Time, Time)> {
     let ready = |operation: &Operation| match operation.ready {
         bus::Ready::At(at) => at,
         bus::Ready::After { op, not_before_ns } => spans[op].completion_ns.max(not_before_ns),
@@ -628,8 +666,17 @@ fn fills_gaps(operations: &[Operation], spans: &[Span], mut left: Time) -> Time 
         .map(|(operation, span)| (span.start_ns, ready(operation), span.completion_ns))
         .collect();
     others.sort_unstable();
+    others
+        .into_iter()
+        .map(|(_, ready, end)| (ready, end))
+        .collect()
+}
+
+/// When work of this length, begun at 0 on the server of operation 0, ends if it runs only while the
+/// server has nothing else.
+fn fills_gaps(operations: &[Operation], spans: &[Span], mut left: Time) -> Time {
     let mut now = 0;
-    for (_, ready, end) in others {
+    for (ready, end) in taken(operations, spans) {
         let gap = ready.saturating_sub(now);
         if left <= gap {
             break;
@@ -638,6 +685,16 @@ fn fills_gaps(operations: &[Operation], spans: &[Span], mut left: Time) -> Time 
         now = end;
     }
     now + left
+}
+
+/// How long the server of operation 0 had nothing else before an instant.
+fn gaps_until(operations: &[Operation], spans: &[Span], at: Time) -> Time {
+    let (mut now, mut gaps) = (0, 0);
+    for (ready, end) in taken(operations, spans) {
+        gaps += ready.min(at).saturating_sub(now);
+        now = end;
+    }
+    gaps + at.saturating_sub(now)
 }
 
 #[test]

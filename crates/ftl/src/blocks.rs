@@ -21,6 +21,8 @@ use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
+use crate::erase_tally::EraseTally;
+
 /// No block.
 pub const NO_BLOCK: u32 = u32::MAX;
 
@@ -101,6 +103,8 @@ pub struct Blocks {
     seals: u32,
     /// Grains of slack in a unit, as a power of two: a block's must fit in its record.
     grain_bits: u32,
+    /// Erases since somebody began to watch.
+    tally: Option<Box<EraseTally>>,
     geometry: Geometry,
 }
 
@@ -140,8 +144,20 @@ impl Blocks {
             units_per_block: geometry.units_per_block(),
             seals: 0,
             grain_bits: FINEST_GRAIN_BITS.min(u16::MAX.ilog2().saturating_sub(data_units.ilog2())),
+            tally: None,
             geometry: geometry.clone(),
         }
+    }
+
+    /// Counts the erases of all blocks from here on.
+    pub fn tally_erases(&mut self) {
+        let before = self.records.iter().map(|r| r.erases);
+        self.tally = Some(Box::new(EraseTally::new(before)));
+    }
+
+    /// The erases since counting began, if somebody counts them.
+    pub fn erase_tally(&self) -> Option<&EraseTally> {
+        self.tally.as_deref()
     }
 
     /// Units of a block that can hold data.
@@ -396,6 +412,9 @@ impl Blocks {
         );
         record.state = State::Erasing;
         record.erases += 1;
+        if let Some(tally) = &mut self.tally {
+            tally.count(block, record.erases);
+        }
         self.remove_turn(block);
     }
 
@@ -412,16 +431,18 @@ impl Blocks {
         self.records[block.index()].state = State::Free;
     }
 
-    /// Says how often a block has been erased.
+    /// Says how often a block has been erased, before anybody counts.
     pub fn set_erases(&mut self, block: BlockId, erases: u32) {
+        debug_assert!(self.tally.is_none(), "erases are being counted");
         self.records[block.index()].erases = erases;
     }
 
-    /// Sets the erase counts to 0: the end of preconditioning.
+    /// Sets the erase counts to 0: the end of preconditioning. Nobody counts them then.
     pub fn restart(&mut self) {
         for record in &mut self.records {
             record.erases = 0;
         }
+        self.tally = None;
     }
 
     /// The sealed block of a pool with the fewest valid units, if collecting it gains a page.
@@ -526,6 +547,9 @@ impl Blocks {
             }
         }
         self.check_turns()?;
+        if let Some(tally) = &self.tally {
+            tally.check(self.records.iter().map(|r| r.erases))?;
+        }
         for (number, record) in self.records.iter().enumerate() {
             let first = number as u32 * self.units_per_block;
             let counted = (first..first + self.units_per_block)

@@ -1017,6 +1017,11 @@ where
         self.store.read_tables(&mut self.core, instant)
     }
 
+    /// Units on flash that hold anything of the present or of old versions, without translation pages.
+    pub fn units_in_use(&self) -> u64 {
+        self.store.units(&self.core)
+    }
+
     /// Units that old versions may take beside what the present needs now. Packed units count as the present's.
     pub fn room_of_history(&self) -> u64 {
         self.store.room_of_history(&self.core)

@@ -231,6 +231,11 @@ where
         &self.blocks
     }
 
+    /// Counts the erases of all blocks from here on, for [`Blocks::erase_tally`].
+    pub fn tally_erases(&mut self) {
+        self.blocks.tally_erases();
+    }
+
     /// Free blocks of the device.
     pub fn free_blocks(&self) -> u32 {
         self.pools.iter().map(|p| p.free).sum()

@@ -9,6 +9,7 @@
 //! | [`buffer`] | a write buffer and a sorting write queue in front of the map |
 //! | [`gc`] | victim policies and the collection itself, foreground and background |
 //! | [`wear`] | static wear levelling |
+//! | [`erase_tally`] | how unevenly erases fell, for those who watch |
 //! | [`endurance`] | blocks that reach the end of their life |
 //! | [`map_cache`] | the forward map in RAM, or partly on flash |
 //! | [`mapping`] | logical page to location: directly, or through objects |
@@ -30,6 +31,7 @@ pub mod content;
 pub mod core;
 pub mod counters;
 pub mod endurance;
+pub mod erase_tally;
 pub mod error;
 pub mod gc;
 pub mod layout;

@@ -94,7 +94,7 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
         },
         response_us: ResponseByKind::of(&response),
         service_us: ResponseByKind::of(&response),
-        erases: EraseSpread::of([1, 2, 3]),
+        erases: EraseSpread::of([1, 2, 2, 3]),
         utilization: Utilization::of(vec![0.1], vec![0.25, 0.75]),
         energy_uj: 0.1 + scale as f64,
         run: RunSpeed {
@@ -128,7 +128,7 @@ fn documented_names_are_there() {
         dedup.paper_bytes, response_us.read.count, response_us.write.mean, response_us.all.std, response_us.all.p50, \
         response_us.all.p95, response_us.all.p99, response_us.all.p999, response_us.all.p9999, response_us.all.max, \
         service_us.read.count, service_us.write.max, service_us.all.p50, erases.min, erases.mean, erases.max, \
-        erases.std, utilization.channel, utilization.die, energy_uj, run.wall_s, run.requests_per_s, run.simulated_s, \
+        erases.std, erases.per_block, utilization.channel, utilization.die, energy_uj, run.wall_s, run.requests_per_s, run.simulated_s, \
         run.peak_rss_bytes, delta.candidates, delta.bypassed, delta.encoded, delta.mean_rc, delta.similar.asked, delta.similar.found, delta.similar.taken, delta.similar.mean_rc, delta.reads, delta.double_reads, delta.merges.read_hot, delta.merges.write_cold, delta.merges.gc, delta.merges.room, delta.merges.shared, delta.log_pages, delta.repacked, \
         delta.values_end, delta.packs_end, delta.pinned_bytes, compress.encoded, compress.mean_ratio, history.entries, history.window_s, history.historical_units, history.copied_live, history.copied_historical, history.recorded, history.dropped, history.paper_bytes, history.capacity_bytes, history.estimated_window_s, history.kept_instants_s, history.table_programs, history.tables_end, history.longest_return.pages, history.longest_return.reads, history.longest_return.decodes, history.longest_return.programs, history.encoded, history.raw, history.mean_rc, gc.log_victims";
     let file = ResultsFile::new(vec![result("plain", "ca-ssd-4g", 1, 2)]);
@@ -164,6 +164,19 @@ fn results_read_back_exactly() {
         error.starts_with("old.json is not a results file: ") && error.contains("line 1"),
         "{error}"
     );
+    // A file of a version that did not write a field.
+    let mut older: Value = serde_json::from_str(&file.to_json()).unwrap();
+    older["runs"][0]["erases"]
+        .as_object_mut()
+        .unwrap()
+        .remove("per_block");
+    let error = ResultsFile::from_json(&older.to_string(), "old.json")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("old.json") && error.contains("missing field `per_block`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -183,6 +196,9 @@ fn seeds_of_one_configuration_are_summarized() {
     // Standard deviation 1000, t = 4.3027 for two degrees of freedom.
     assert!((host["ci95"].as_f64().unwrap() - 4.302_652_7 * 1000.0 / 3_f64.sqrt()).abs() < 1e-3);
     assert_eq!(seeds[0].estimates["programs"]["unique"], Value::Null);
+    let erases = &seeds[0].estimates["erases"];
+    assert_eq!(erases["mean"]["mean"], 2.0);
+    assert!(erases.get("per_block").is_none(), "a distribution");
     assert!(seeds[0].estimates.get("configuration").is_none());
 }
 
@@ -247,6 +263,8 @@ fn the_directory_holds_everything_and_no_temporary_file() {
         .collect();
     names.sort();
     let expected = [
+        "erase_cdf.csv",
+        "erase_cdf.parquet",
         "response_cdf.csv",
         "response_cdf.parquet",
         "results.json",
@@ -288,6 +306,11 @@ fn the_directory_holds_everything_and_no_temporary_file() {
     );
     assert_eq!(lines.next(), Some("plain,ca-ssd-4g,mail,1,0.1,4,1"));
     assert_eq!(victims.lines().count(), 21);
+    let erases = fs::read_to_string(out.join("erase_cdf.csv")).unwrap();
+    let lines: Vec<&str> = erases.lines().collect();
+    assert_eq!(lines[0], "system,device,trace,seed,blocks,erases,share");
+    assert_eq!(lines[2], "plain,ca-ssd-4g,mail,1,2,2,0.75");
+    assert_eq!(lines.len(), 7);
     let responses = fs::read_to_string(out.join("response_cdf.csv")).unwrap();
     assert!(
         responses

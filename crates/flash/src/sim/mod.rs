@@ -9,5 +9,5 @@
 pub mod nand;
 pub mod timing;
 
-pub use nand::{Busy, NandSim};
+pub use nand::{Busy, NandSim, Worked};
 pub use timing::{Concurrency, Timing, TimingError};

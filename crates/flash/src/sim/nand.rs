@@ -108,6 +108,8 @@ struct Queue {
     waiting: VecDeque<u32>,
     /// Shared channel only: an event of this server is pending, `free_at` is not its end yet.
     open: bool,
+    /// Shared channel only: up to here its last program waited for the channel, not working.
+    waited_until: Time,
     erasing: Option<Erasing>,
 }
 
@@ -118,6 +120,15 @@ pub struct Busy {
     pub servers: Vec<Time>,
     /// Per channel. A private channel belongs to its die, so its time is in the dies' alone.
     pub channels: Vec<Time>,
+}
+
+/// How long servers and channels have worked, each in sum, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Worked {
+    /// All servers.
+    pub servers: Time,
+    /// All channels; 0 where they are private.
+    pub channels: Time,
 }
 
 /// A device in simulated time.
@@ -190,10 +201,18 @@ impl NandSim {
         self.advance(Time::MAX, &mut Vec::new());
         self.servers.fill(Resource::default());
         self.channels.fill(Resource::default());
+        for queue in &mut self.queues {
+            queue.waited_until = 0;
+        }
         self.ops.clear();
         self.free_ops.clear();
         self.latest_end = 0;
         self.now = 0;
+    }
+
+    /// What serves operations: dies, or planes where planes are independent.
+    pub fn servers(&self) -> u32 {
+        self.servers.len() as u32
     }
 
     /// How long each part has worked so far.
@@ -201,6 +220,30 @@ impl NandSim {
         Busy {
             servers: self.servers.iter().map(|s| s.busy).collect(),
             channels: self.channels.iter().map(|c| c.busy).collect(),
+        }
+    }
+
+    /// How long servers and channels have worked up to the present: unlike [`Self::busy`] without what is
+    /// decided to run later, and with what runs and has no end yet.
+    pub fn worked(&self) -> Worked {
+        let now = self.now;
+        let ahead = |free_at: Time, from: Time| free_at.saturating_sub(from.max(now));
+        let servers = self.servers.iter().zip(&self.queues);
+        let booked = servers.map(|(s, queue)| s.busy - ahead(s.free_at, queue.waited_until));
+        let channels = self.channels.iter().map(|c| c.busy - ahead(c.free_at, 0));
+        // What is booked only when it ends or is suspended.
+        let erases = self.erasing.iter().filter_map(|&server| {
+            let queue = &self.queues[server as usize];
+            let erasing = queue.erasing.filter(|_| !queue.open)?;
+            Some(now.saturating_sub(erasing.resumed).min(erasing.remaining))
+        });
+        let senses = self.heap.iter().map(|Reverse((_, _, event))| match event {
+            Event::Sensed(op) => now - self.ops[*op as usize].start,
+            Event::Ready(_) | Event::Free(_) => 0,
+        });
+        Worked {
+            servers: booked.chain(erases).chain(senses).sum(),
+            channels: channels.sum(),
         }
     }
 
@@ -464,6 +507,7 @@ impl NandSim {
                 let moved = self.transfer(at, server, transfer);
                 // Waiting for the channel is not part of its first stage.
                 self.ops[op as usize].start = moved - transfer;
+                self.queues[server as usize].waited_until = moved - transfer;
                 self.release(op, moved + array);
             }
             Stages::Local { array } => self.release(op, at + array),

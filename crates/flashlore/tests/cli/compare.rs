@@ -20,7 +20,7 @@ const NAMES: &str = "system device trace seed config_hash host.requests host.rea
     response_us.read.count response_us.write.mean response_us.all.std response_us.all.p50 \
     response_us.all.p95 response_us.all.p99 response_us.all.p999 response_us.all.p9999 \
     response_us.all.max service_us.read.mean service_us.write.p99 service_us.all.count erases.min \
-    erases.mean erases.max erases.std utilization.die energy_uj run.wall_s run.requests_per_s \
+    erases.mean erases.max erases.std erases.per_block utilization.die energy_uj run.wall_s run.requests_per_s \
     run.simulated_s run.peak_rss_bytes workload.compact workload.content workload.read.lenient \
     delta.candidates delta.bypassed delta.encoded delta.mean_rc delta.similar.asked delta.similar.found delta.similar.taken delta.similar.mean_rc delta.reads delta.double_reads delta.merges.read_hot delta.merges.write_cold delta.merges.gc delta.merges.room delta.merges.shared delta.log_pages delta.repacked \
     delta.values_end delta.packs_end delta.pinned_bytes compress.encoded compress.mean_ratio history.entries history.window_s history.historical_units history.copied_live history.copied_historical history.recorded history.dropped history.paper_bytes history.capacity_bytes history.estimated_window_s history.kept_instants_s history.table_programs history.tables_end history.longest_return.pages history.longest_return.reads history.longest_return.decodes history.longest_return.programs history.encoded history.raw history.mean_rc gc.log_victims \
@@ -182,6 +182,7 @@ fn files_are_written_where_asked() {
         "results.json",
         "results.parquet",
         "response_cdf.csv",
+        "erase_cdf.csv",
         "timeline.csv",
     ] {
         assert!(place.path(&format!("a/b/{name}")).exists(), "{name}");

@@ -7,6 +7,7 @@
 //! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
 //! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
+//! * **A time line** looks at the device where its stretches end: `look`.
 //! * **A page buffer** that does not fill is padded and programmed `flush_after` later.
 //!
 //! Every instant is handled in order: events up to an arrival come before it. Where nothing else can happen
@@ -19,6 +20,7 @@ mod changes;
 mod encoding;
 mod front;
 mod idle;
+mod look;
 mod replay;
 mod sampling;
 mod sender;
@@ -292,6 +294,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if let Some(cache) = &mut self.cache {
             cache.restart();
         }
+        self.begin_looking();
     }
 
     /// Serves a request that arrives at an instant, after all that happens before it. `number` names it; up to
@@ -361,6 +364,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 self.handle(instant)?;
             }
         }
+        self.end_stretches(until)?;
         self.now = until;
         self.system.advance(until)?;
         self.collect_finished()
@@ -368,6 +372,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
 
     /// Handles what happens at one instant.
     fn handle(&mut self, at: Time) -> Result<()> {
+        self.end_stretches(at)?;
         self.happen(at)?;
         self.watch(at);
         Ok(())
@@ -483,6 +488,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             return Ok(false);
         }
         self.watch(self.now);
+        self.end_stretches(end)?;
         self.now = end;
         self.system.advance(end)?;
         self.collect_finished()?;
@@ -720,9 +726,12 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 }
             }
         }
-        self.now = self.now.max(self.last_end);
-        self.system.advance(self.now)?;
-        self.watch(self.now);
+        let end = self.now.max(self.last_end);
+        self.end_stretches(end)?;
+        self.now = end;
+        self.system.advance(end)?;
+        self.watch(end);
+        self.look(end);
         Ok(())
     }
 

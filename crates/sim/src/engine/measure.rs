@@ -5,10 +5,11 @@
 use std::io::Write;
 
 use flashlore_flash::Time;
+use flashlore_flash::sim::Worked;
 use flashlore_ftl::Counters;
 use flashlore_trace::Op;
 
-use crate::results::{LatencyByKind, Timeline};
+use crate::results::{LatencyByKind, Space, Timeline, Wear};
 
 use super::requests::InFlight;
 
@@ -36,7 +37,8 @@ pub struct Measured {
     pub timeline: Option<Timeline>,
     log: Option<Box<dyn Write + Send>>,
     log_error: Option<std::io::Error>,
-    seen: Counters,
+    seen: Seen,
+    looks: Option<Looks>,
 }
 
 impl Measured {
@@ -134,18 +136,62 @@ impl Measured {
         let Some(timeline) = &mut self.timeline else {
             return;
         };
-        let seen = &mut self.seen;
+        let (now, seen) = (Seen::of(counters), self.seen);
         let bucket = timeline.at(at);
-        bucket.host_programs += counters.programs_host - seen.programs_host;
-        bucket.gc_programs += counters.programs_gc - seen.programs_gc;
-        let other = |c: &Counters| c.programs() - c.programs_host - c.programs_gc;
-        bucket.other_programs += other(counters) - other(seen);
-        bucket.erases += counters.erases - seen.erases;
+        bucket.host_programs += now.host - seen.host;
+        bucket.gc_programs += now.gc - seen.gc;
+        bucket.other_programs += now.other - seen.other;
+        bucket.erases += now.erases - seen.erases;
         bucket.free_blocks = Some(u64::from(free_blocks));
-        let lists = std::mem::take(&mut seen.valid_per_victim);
-        *seen = Counters {
-            valid_per_victim: lists,
-            ..shallow(counters)
+        self.seen = now;
+    }
+
+    /// The stretches of the time line begin to be looked at; the device has worked for so long.
+    pub fn begin_looking(&mut self, at: Time, worked: Worked) {
+        self.looks = self.timeline.as_ref().map(|timeline| Looks {
+            since: at,
+            next: timeline.end_of(at),
+            worked,
+        });
+    }
+
+    /// Where the device is to be looked at next: the end of a stretch.
+    #[inline(always)]
+    pub fn next_look(&self) -> Option<Time> {
+        self.looks.as_ref().map(|looks| looks.next)
+    }
+
+    /// The time line reaches an instant, and becomes coarser if it has to.
+    pub fn reach(&mut self, at: Time) {
+        if let (Some(timeline), Some(looks)) = (&mut self.timeline, &mut self.looks) {
+            timeline.at(at);
+            looks.next = timeline.end_of(looks.since);
+        }
+    }
+
+    /// Books what is seen of the device at an instant to the stretch since the last look.
+    pub fn look(&mut self, at: Time, (counters, free_blocks): (&Counters, u32), sight: Sight) {
+        let Some(since) = self.looks.as_ref().map(|looks| looks.since) else {
+            return;
+        };
+        self.watch(since, counters, free_blocks);
+        let (Some(timeline), Some(looks)) = (&mut self.timeline, &mut self.looks) else {
+            return;
+        };
+        let bucket = timeline.at(since);
+        let mean = |worked: Time, parts: u32| worked as f64 / f64::from(parts);
+        bucket.watched_ns += at - since;
+        bucket.die_busy_ns += mean(sight.worked.servers - looks.worked.servers, sight.servers);
+        bucket.channel_busy_ns += mean(
+            sight.worked.channels - looks.worked.channels,
+            sight.channels,
+        );
+        bucket.wear = sight.wear;
+        bucket.space = sight.space;
+        *looks = Looks {
+            since: at,
+            next: timeline.end_of(at),
+            worked: sight.worked,
         };
     }
 
@@ -161,17 +207,47 @@ impl Measured {
     }
 }
 
-/// The counters without their list.
-fn shallow(c: &Counters) -> Counters {
-    Counters {
-        programs_host: c.programs_host,
-        programs_gc: c.programs_gc,
-        programs_wear: c.programs_wear,
-        programs_padding: c.programs_padding,
-        programs_summary: c.programs_summary,
-        programs_map: c.programs_map,
-        erases: c.erases,
-        ..Counters::default()
+/// The looks at the device so far.
+struct Looks {
+    /// When the last one was.
+    since: Time,
+    /// Where the stretch of that instant ends.
+    next: Time,
+    /// What the device had worked by then.
+    worked: Worked,
+}
+
+/// What is seen of a device when it is looked at.
+pub struct Sight {
+    /// What its parts have worked.
+    pub worked: Worked,
+    /// Its dies, or planes where they are independent.
+    pub servers: u32,
+    /// Its channels.
+    pub channels: u32,
+    /// Its wear.
+    pub wear: Option<Wear>,
+    /// What is in use of it.
+    pub space: Space,
+}
+
+/// The counters that a time line splits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    host: u64,
+    gc: u64,
+    other: u64,
+    erases: u64,
+}
+
+impl Seen {
+    fn of(c: &Counters) -> Self {
+        Seen {
+            host: c.programs_host,
+            gc: c.programs_gc,
+            other: c.programs() - c.programs_host - c.programs_gc,
+            erases: c.erases,
+        }
     }
 }
 

@@ -98,6 +98,14 @@ pub trait System {
     fn return_to(&mut self, _instant: Time) -> Option<ReturnCost> {
         None
     }
+    /// Units on flash that hold anything of the present or of old versions, where they are counted.
+    fn units_in_use(&self) -> Option<u64> {
+        None
+    }
+    /// Entries that the history holds, if there is one.
+    fn history_entries(&self) -> Option<u64> {
+        None
+    }
     /// What the history holds and did, if there is one.
     fn history(&self) -> Option<HistoryTotals> {
         None
@@ -487,6 +495,13 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
     fn oldest_instant(&self) -> Time {
         let versions = self.0.versions();
         versions.map_or(Time::MAX, |versions| versions.history.oldest())
+    }
+    fn units_in_use(&self) -> Option<u64> {
+        Some(self.0.units_in_use())
+    }
+    fn history_entries(&self) -> Option<u64> {
+        let versions = self.0.versions()?;
+        Some(versions.history.len() as u64)
     }
     fn kept_instants(&self) -> Vec<Time> {
         let history = self.0.versions().map(|versions| &versions.history);

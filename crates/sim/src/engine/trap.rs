@@ -74,6 +74,12 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     fn oldest_instant(&self) -> Time {
         self.0.oldest()
     }
+    fn units_in_use(&self) -> Option<u64> {
+        Some(self.0.units())
+    }
+    fn history_entries(&self) -> Option<u64> {
+        Some(self.0.entries())
+    }
     fn content(&self, lpn: u32) -> Option<PageTag> {
         self.0.content(lpn)
     }

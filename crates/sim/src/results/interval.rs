@@ -182,7 +182,8 @@ pub(super) fn workload_key(run: &RunResult) -> (&str, Vec<&str>, &WorkloadOption
 }
 
 fn summary(group: &[&RunResult]) -> SeedSummary {
-    // The distribution is a list of pairs of different lengths, the rest says what is the same.
+    // Distributions are lists of pairs of different lengths, the rest says what is the same.
+    const DISTRIBUTIONS: [(&str, &str); 2] = [("gc", "valid_per_victim"), ("erases", "per_block")];
     const LEFT_OUT: [&str; 5] = [
         "configuration",
         "seed",
@@ -195,8 +196,10 @@ fn summary(group: &[&RunResult]) -> SeedSummary {
         if let Value::Object(map) = &mut tree {
             map.retain(|key, _| !LEFT_OUT.contains(&key.as_str()));
         }
-        if let Some(Value::Object(gc)) = tree.get_mut("gc") {
-            gc.remove("valid_per_victim");
+        for (group, list) in DISTRIBUTIONS {
+            if let Some(Value::Object(fields)) = tree.get_mut(group) {
+                fields.remove(list);
+            }
         }
         tree
     };

@@ -28,4 +28,4 @@ pub use record::{
     MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Return, RunResult, RunSpeed,
     Similar, TraceFile, Utilization,
 };
-pub use timeline::{Bucket, Timeline, TimelineRow};
+pub use timeline::{Bucket, Space, Timeline, TimelineRow, Wear};

@@ -101,8 +101,8 @@ impl ResultsFile {
 /// * `results.json`, and `results.parquet` with a row for each run and a column for each number and
 ///   text of its record (configuration and lists left out);
 /// * `response_cdf` (kind of request, microseconds, share of requests not above), `victim_cdf`
-///   (valid units, victims, share of victims not above) and, where runs have one, `timeline`: each
-///   as `.parquet` and `.csv`, rows labelled by system, device, trace and seed.
+///   (valid units, victims, share of victims not above), `erase_cdf` (erases, blocks, share of blocks
+///   not above) and, where runs have one, `timeline`: each as `.parquet` and `.csv`, rows labelled by system, device, trace and seed.
 ///
 /// # Errors
 /// A directory or file that cannot be written. Files written before stay.
@@ -122,6 +122,7 @@ pub fn write_directory(dir: &Path, outputs: &[RunOutput]) -> Result<(), ResultsE
     write_file(&dir.join("results.parquet"), |out| runs.write_parquet(out))?;
     write_frame(dir, "response_cdf", outputs.iter().flat_map(response_rows))?;
     write_frame(dir, "victim_cdf", outputs.iter().flat_map(victim_rows))?;
+    write_frame(dir, "erase_cdf", outputs.iter().flat_map(erase_rows))?;
     write_frame(dir, "timeline", outputs.iter().flat_map(timeline_rows))
 }
 
@@ -164,17 +165,30 @@ fn response_rows(output: &RunOutput) -> Vec<Value> {
 }
 
 fn victim_rows(output: &RunOutput) -> Vec<Value> {
-    let gc = &output.result.gc;
+    let victims = &output.result.gc.valid_per_victim;
+    distribution_rows(&output.result, victims, ["valid_units", "victims"])
+}
+
+fn erase_rows(output: &RunOutput) -> Vec<Value> {
+    let blocks = &output.result.erases.per_block;
+    distribution_rows(&output.result, blocks, ["erases", "blocks"])
+}
+
+/// A row for each pair of a value and how many have it, with the share of those not above; values ascend.
+fn distribution_rows(
+    result: &RunResult,
+    pairs: &[(u64, u64)],
+    [value_name, count_name]: [&str; 2],
+) -> Vec<Value> {
+    let all: u64 = pairs.iter().map(|(_, count)| count).sum();
     let mut below = 0;
-    let row = |(valid, victims): &(u64, u64)| {
-        below += victims;
-        let share = below as f64 / gc.victims.max(1) as f64;
-        labelled(
-            &output.result,
-            json!({"valid_units": valid, "victims": victims, "share": share}),
-        )
+    let row = |&(value, count): &(u64, u64)| {
+        below += count;
+        let share = below as f64 / all as f64;
+        let row = json!({value_name: value, count_name: count, "share": share});
+        labelled(result, row)
     };
-    gc.valid_per_victim.iter().map(row).collect()
+    pairs.iter().map(row).collect()
 }
 
 fn timeline_rows(output: &RunOutput) -> Vec<Value> {

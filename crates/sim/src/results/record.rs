@@ -4,6 +4,8 @@
 //! Units: *pages* of the host and *units* are 4 KiB mapping units; *flash pages* are those of the
 //! device. A figure without meaning for a run, such as a mean of nothing, is absent (`null`).
 
+use std::collections::BTreeMap;
+
 use flashlore_ftl::content::history::ReturnCost;
 use flashlore_trace::workload::InputSummary;
 use flashlore_trace::{Format, WorkloadOptions};
@@ -515,7 +517,7 @@ impl ResponseByKind {
 }
 
 /// Erases per block.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EraseSpread {
     /// Of the least worn block.
@@ -526,31 +528,45 @@ pub struct EraseSpread {
     pub max: u64,
     /// Standard deviation over the blocks.
     pub std: f64,
+    /// Pairs of erases and the blocks that were erased so often, ascending.
+    pub per_block: Vec<(u64, u64)>,
 }
 
 impl EraseSpread {
     /// The figures of the erase counts of all blocks; zeros if there is no block.
     pub fn of(counts: impl IntoIterator<Item = u64>) -> Self {
-        let (mut blocks, mut sum, mut squares) = (0_u128, 0_u128, 0_u128);
-        let (mut min, mut max) = (u64::MAX, 0);
+        let mut per_block = BTreeMap::new();
         for count in counts {
-            blocks += 1;
-            sum += u128::from(count);
-            squares += u128::from(count) * u128::from(count);
-            (min, max) = (min.min(count), max.max(count));
+            *per_block.entry(count).or_insert(0_u64) += 1;
         }
-        if blocks == 0 {
+        let (Some((&min, _)), Some((&max, _))) =
+            (per_block.first_key_value(), per_block.last_key_value())
+        else {
             return Self::default();
+        };
+        let (mut blocks, mut sum, mut squares) = (0, 0, 0);
+        for (&count, &here) in &per_block {
+            let (count, here) = (u128::from(count), u128::from(here));
+            blocks += here;
+            sum += count * here;
+            squares += count * count * here;
         }
-        let n = blocks as f64;
-        let variance = (blocks * squares).saturating_sub(sum * sum) as f64 / (n * n);
+        let (mean, std) = mean_and_std(blocks, sum, squares);
         Self {
             min,
-            mean: sum as f64 / n,
+            mean,
             max,
-            std: variance.sqrt(),
+            std,
+            per_block: per_block.into_iter().collect(),
         }
     }
+}
+
+/// Mean and standard deviation of so many values (at least 1) from their sum and that of their squares.
+pub(crate) fn mean_and_std(values: u128, sum: u128, squares: u128) -> (f64, f64) {
+    let n = values as f64;
+    let variance = (values * squares).saturating_sub(sum * sum) as f64 / (n * n);
+    (sum as f64 / n, variance.sqrt())
 }
 
 /// Busy shares of simulated time, 0 to 1.
@@ -605,7 +621,26 @@ pub struct RunSpeed {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn spreads_agree_with_a_walk_over_the_blocks(counts in prop::collection::vec(0..9_u64, 1..80)) {
+            let spread = EraseSpread::of(counts.iter().copied());
+            let n = counts.len() as f64;
+            let mean = counts.iter().sum::<u64>() as f64 / n;
+            let variance = counts.iter().map(|&c| (c as f64 - mean).powi(2)).sum::<f64>() / n;
+            prop_assert_eq!(Some(spread.min), counts.iter().copied().min());
+            prop_assert_eq!(Some(spread.max), counts.iter().copied().max());
+            prop_assert!((spread.mean - mean).abs() < 1e-12);
+            prop_assert!((spread.std - variance.sqrt()).abs() < 1e-9);
+            let walked = (0..9).map(|e| (e, counts.iter().filter(|&&c| c == e).count() as u64));
+            let walked: Vec<_> = walked.filter(|&(_, blocks)| blocks > 0).collect();
+            prop_assert_eq!(spread.per_block, walked);
+        }
+    }
 
     #[test]
     fn amplification() {
@@ -632,7 +667,8 @@ mod tests {
                 min: 2,
                 mean: 5.0,
                 max: 9,
-                std: 2.0
+                std: 2.0,
+                per_block: vec![(2, 1), (4, 3), (5, 2), (7, 1), (9, 1)],
             }
         );
         assert_eq!(EraseSpread::of([]), EraseSpread::default());

@@ -57,6 +57,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if start >= bound {
             return Ok(false);
         }
+        self.end_stretches(start)?;
         self.now = start;
         self.system.advance(start)?;
         self.collect_finished()?;
