@@ -1,6 +1,6 @@
 //! Runs of arrays: against runs of the SSD alone, against disks served by hand, and by what must add up.
 
-mod common;
+use crate::common;
 
 use common::config;
 use flashlore_array::hdd::{Hdd, Options, Request as DiskRequest, Scheduler, drives};

@@ -1,6 +1,6 @@
 //! Runs with a write buffer or a write queue, from the configuration to the results.
 
-mod common;
+use crate::common;
 
 use common::{Uniform, config};
 use flashlore_sim::config::RunConfig;

@@ -1,7 +1,7 @@
 //! Sampling and out-of-line deduplication under the host model: who is hashed and when, against a
 //! model without flash or time, and against CA-SSD where neither is on.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;

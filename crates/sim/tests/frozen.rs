@@ -1,7 +1,7 @@
 //! Difference ratios that a trace carries, in whole runs with collection and merges: they do what the same
 //! ratios do when they are drawn.
 
-mod common;
+use crate::common;
 
 use std::io::Cursor;
 

@@ -1,7 +1,7 @@
 //! Old versions in whole runs: what is kept when room is needed, what a run says of it, and that every instant
 //! it promises is what the host had written.
 
-mod common;
+use crate::common;
 
 use common::{Uniform, config};
 use flashlore_sim::config::RunConfig;

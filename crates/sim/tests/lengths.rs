@@ -3,7 +3,7 @@
 //! What is expected is computed from the requests alone: a device on which every page is hot stores the
 //! first value of a page whole, and every later one as its difference from that.
 
-mod common;
+use crate::common;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

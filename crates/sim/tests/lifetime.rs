@@ -1,6 +1,6 @@
 //! Runs that end because the device is worn out.
 
-mod common;
+use crate::common;
 
 use common::{Uniform, config};
 use flashlore_sim::engine::{RunError, RunOptions, simulate};

@@ -1,6 +1,6 @@
 //! Data that was written through an array before the run (`array.loaded`), and what its SSD then holds.
 
-mod common;
+use crate::common;
 
 use common::config;
 use flashlore_sim::engine::{RunOptions, simulate};

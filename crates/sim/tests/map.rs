@@ -1,6 +1,6 @@
 //! Runs with a part of the map in RAM.
 
-mod common;
+use crate::common;
 
 use common::{Uniform, config};
 use flashlore_sim::engine::{RunOptions, simulate};

@@ -1,6 +1,6 @@
 //! Restored index entries in whole runs.
 
-mod common;
+use crate::common;
 
 use common::{Uniform, config};
 use flashlore_sim::engine::{RunOptions, simulate};

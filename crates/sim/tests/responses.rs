@@ -1,7 +1,7 @@
 //! Every request of the host gets one response, whatever becomes of its units on a device whose operations
 //! wait for shared channels.
 
-mod common;
+use crate::common;
 
 use common::{Uniform, config};
 use flashlore_sim::engine::{RunOptions, simulate};

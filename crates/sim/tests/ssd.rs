@@ -1,7 +1,7 @@
 //! The SSD that requests are submitted to, against runs of the same requests: bit for bit the same responses and
 //! figures, however time passes.
 
-mod common;
+use crate::common;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

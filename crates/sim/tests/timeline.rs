@@ -1,7 +1,7 @@
 //! Time lines of whole runs: a run with one is the same run, and every column is what a slow recount from the
 //! record and the request log gives.
 
-mod common;
+use crate::common;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,25 @@
+//! The tests of simulation runs, one module a subject.
+
+mod common;
+
+mod agrawal;
+mod arrays;
+mod buffered_runs;
+mod caftl;
+mod captures;
+mod config;
+mod encoding;
+mod front;
+mod frozen;
+mod history;
+mod host_timing;
+mod lengths;
+mod lifetime;
+mod loaded_arrays;
+mod map;
+mod order;
+mod prefetch;
+mod responses;
+mod results;
+mod ssd;
+mod timeline;
