@@ -24,10 +24,8 @@ pub struct ReportArgs {
 
 /// Flags of `sweep`.
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  flashlore sweep spare.toml -o spare\n  \
-                  flashlore sweep spare.toml --scheduler tcp://head:8786"
-)]
+#[command(after_help = "Examples:\n  flashlore sweep spare.toml -o spare\n  \
+                  flashlore sweep spare.toml --scheduler tcp://head:8786")]
 pub struct SweepArgs {
     /// What is swept, as TOML
     pub file: PathBuf,
