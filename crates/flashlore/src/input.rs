@@ -4,16 +4,60 @@
 //! each run reads the file itself, and memory stays flat.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use flashlore_synth::{Source, source::PREFIX};
+use flashlore_synth::{Source, overlay, source::PREFIX};
 use flashlore_trace::{
-    Format, NativeSource, PageSource, ReadOptions, RequestSource, Summary, TraceReader, Workload,
-    WorkloadOptions,
+    ContentModel, DeltaModel, FirstPass, Format, Join, NativeSource, PageSource, ReadOptions,
+    Records, RequestSource, Stop, Summary, TraceReader, Workload, WorkloadOptions,
 };
 
 use crate::bundled;
 use crate::bytes::Bytes;
 use crate::error::CliError;
+use crate::plan::Plan;
+
+/// How traces are to become workloads, as far as it does not follow from the systems.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// How each is read.
+    pub read: ReadOptions,
+    /// How several become one.
+    pub join: Join,
+    /// Names of the devices to keep; all when empty.
+    pub devices: Vec<String>,
+    /// Whether addresses are made compact; if it is not said, where the plan demands it.
+    pub compact: Option<bool>,
+    /// Where the content comes from.
+    pub content: ContentModel,
+    /// Where R_c comes from; if it is not said, from the trace where the plan needs it.
+    pub delta: Option<DeltaModel>,
+}
+
+impl Reading {
+    /// The options for a plan; `profiles` tells whether some trace is made by a profile.
+    ///
+    /// # Errors
+    /// R_c that no system reads.
+    pub fn options(&self, plan: &Plan, profiles: bool) -> Result<WorkloadOptions, CliError> {
+        if self.delta.is_some() && !plan.needs_ratios() {
+            return Err(CliError::Usage(
+                "--delta gives page writes an R_c, which no system here reads; expected one with \
+                 delta.enabled = true and codec.ratio = \"trace\""
+                    .into(),
+            ));
+        }
+        let needed = plan.needs_ratios().then_some(DeltaModel::FromTrace);
+        Ok(WorkloadOptions {
+            read: self.read,
+            join: self.join,
+            devices: self.devices.clone(),
+            compact: self.compact.unwrap_or_else(|| plan.compacts(profiles)),
+            content: self.content.clone(),
+            delta: self.delta.or(needed),
+        })
+    }
+}
 
 /// A workload of one or several traces, ready for any number of runs.
 pub struct Input {
@@ -29,6 +73,10 @@ enum Requests {
     Native {
         path: PathBuf,
         summary: Box<Summary>,
+    },
+    Recorded {
+        records: Arc<Records>,
+        first: Arc<FirstPass>,
     },
 }
 
@@ -57,6 +105,21 @@ pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
 /// What stands behind `profile:`.
 pub fn profile(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
+}
+
+/// A content model by its text: of a profile, or one of those that need none.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn content_model(text: &str) -> Result<ContentModel, String> {
+    match text.strip_prefix(PREFIX) {
+        Some(spec) => overlay::parse(spec)
+            .map(ContentModel::Named)
+            .map_err(|error| error.to_string()),
+        None => text
+            .parse()
+            .map_err(|error| format!("{error}, or {PREFIX}NAME[,seed=SEED]")),
+    }
 }
 
 fn open_profile(spec: &str, read: &ReadOptions) -> Result<TraceReader, CliError> {
@@ -97,10 +160,44 @@ impl Input {
         options: &WorkloadOptions,
         needs_bytes: bool,
     ) -> Result<Self, CliError> {
+        Self::load_until(paths, options, needs_bytes, &Stop::default())
+    }
+
+    /// As [`Input::load`], unless it is asked to stop.
+    ///
+    /// # Errors
+    /// As [`Input::load`], and when it is asked to stop.
+    pub fn load_until(
+        paths: &[PathBuf],
+        options: &WorkloadOptions,
+        needs_bytes: bool,
+        stop: &Stop,
+    ) -> Result<Self, CliError> {
         Ok(Self {
-            requests: Requests::load(paths, options)?,
+            requests: Requests::load(paths, options, stop)?,
             bytes: needs_bytes.then(|| Bytes::of(paths, options)).transpose()?,
             machine_pages: machine_pages(paths, options)?,
+        })
+    }
+
+    /// The workload of records in memory, which it shares.
+    ///
+    /// # Errors
+    /// When they cannot be laid out as asked, and when it is asked to stop.
+    pub fn recorded(
+        records: &Arc<Records>,
+        options: &WorkloadOptions,
+        stop: &Stop,
+    ) -> Result<Self, CliError> {
+        let reader = TraceReader::recorded(records.clone()).stopped_by(stop);
+        let why = "records given as arrays have no file of pages beside them";
+        Ok(Self {
+            requests: Requests::Recorded {
+                records: records.clone(),
+                first: NativeSource::from_reader(reader, options)?.first_pass(),
+            },
+            bytes: Some(Bytes::Unknown(why.to_string())),
+            machine_pages: None,
         })
     }
 
@@ -122,18 +219,25 @@ impl Input {
         match &self.requests {
             Requests::Memory(workload) => workload.summary(),
             Requests::Native { summary, .. } => summary,
+            Requests::Recorded { first, .. } => first.summary(),
         }
     }
 
-    /// Its requests, from the first on.
+    /// Its requests, from the first on, until it is asked to stop.
     ///
     /// # Errors
     /// When a native file cannot be read any more.
-    pub fn source(&self) -> flashlore_trace::Result<Box<dyn RequestSource>> {
+    pub fn source(&self, stop: &Stop) -> flashlore_trace::Result<Box<dyn RequestSource>> {
         match &self.requests {
             Requests::Memory(workload) => Ok(Box::new(workload.clone())),
             Requests::Native { path, summary } => {
-                Ok(Box::new(NativeSource::open(path, &summary.options)?))
+                let reader = TraceReader::open(path, &summary.options.read)?.stopped_by(stop);
+                let source = NativeSource::from_reader(reader, &summary.options)?;
+                Ok(Box::new(source))
+            }
+            Requests::Recorded { records, first } => {
+                let reader = TraceReader::recorded(records.clone()).stopped_by(stop);
+                Ok(Box::new(NativeSource::after(reader, first.clone())?))
             }
         }
     }
@@ -164,10 +268,10 @@ impl Input {
 }
 
 impl Requests {
-    fn load(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Self, CliError> {
+    fn load(paths: &[PathBuf], options: &WorkloadOptions, stop: &Stop) -> Result<Self, CliError> {
         let mut readers = paths
             .iter()
-            .map(|path| open(path, &options.read))
+            .map(|path| Ok(open(path, &options.read)?.stopped_by(stop)))
             .collect::<Result<Vec<_>, CliError>>()?;
         if let [path] = paths
             && readers[0].format() == Format::Native
