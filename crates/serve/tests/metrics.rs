@@ -31,8 +31,12 @@ struct Served {
 
 impl Served {
     fn new() -> Served {
+        Served::named("disk")
+    }
+
+    fn named(name: &str) -> Served {
         let directory = tempfile::tempdir().unwrap();
-        let home = Home::new(directory.path().join("disk"));
+        let home = Home::new(directory.path().join(name));
         let options = options(SECOND);
         home.create(&options).unwrap();
         let (volume, _) = home.open(Mode::Buffered).unwrap();
@@ -168,10 +172,32 @@ fn counters_equal_the_truth_after_a_known_sequence() {
         ("flashlore_opened_total", 1.0),
         ("flashlore_clients{may=\"write\"}", 0.0),
         ("flashlore_unreadable_pages", 0.0),
+        ("flashlore_used_bytes", 2.0 * page),
+        ("flashlore_window_least_seconds", 0.0),
+        ("flashlore_window_protected", 0.0),
+        ("flashlore_block_erases{quantile=\"1\"}", 0.0),
     ];
     for (sample, value) in expected {
         assert_eq!(after.get(sample), value, "{sample}");
     }
+    let sum = |family: &str| -> f64 {
+        let begins = format!("{family}{{");
+        let all = after.0.iter();
+        let of_family = all.filter(|(name, _)| name.starts_with(&begins));
+        of_family.map(|(_, value)| value).sum()
+    };
+    assert_eq!(sum("flashlore_values"), 3.0);
+    let stored = after.get("flashlore_stored_bytes");
+    assert_eq!(sum("flashlore_value_bytes"), stored);
+    // What was saved and what is stored make what plain pages would take.
+    let (logical, old) = (
+        after.get("flashlore_logical_bytes"),
+        after.get("flashlore_old_version_bytes"),
+    );
+    assert_eq!(sum("flashlore_saved_bytes") + stored, logical + old);
+    let start = after.get("flashlore_window_start_timestamp_seconds");
+    let back = after.get("flashlore_window_seconds");
+    assert!((start + back - 100.0).abs() < 1e-6, "{start} {back}");
     // Looking is no request.
     let of_requests = |samples: &Samples| -> Vec<(String, f64)> {
         let all = samples.0.iter();
@@ -221,7 +247,9 @@ fn scrapers_are_answered_and_junk_is_refused() {
     let answer = ask("HEAD /health HTTP/1.0\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\n"));
     for (request, status) in [
-        ("GET / HTTP/1.1\r\n\r\n", 404),
+        ("GET // HTTP/1.1\r\n\r\n", 404),
+        ("GET /page.html HTTP/1.1\r\n\r\n", 404),
+        ("POST / HTTP/1.1\r\n\r\n", 405),
         ("GET /metrics/../health HTTP/1.1\r\n\r\n", 404),
         ("POST /metrics HTTP/1.1\r\nContent-Length: 9\r\n\r\n", 405),
         ("\r\n\r\n", 400),
@@ -236,6 +264,57 @@ fn scrapers_are_answered_and_junk_is_refused() {
     }
     let answer = exchange(endpoint.address(), b"\xff\xfe\x00 \x80 x\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn a_browser_gets_a_page_that_may_do_nothing_else() {
+    let served = Served::new();
+    let endpoint = served.listen();
+    let ask = |request: &str| exchange(endpoint.address(), request.as_bytes());
+    let answer = ask("GET /?from=a-bookmark HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    for line in [
+        "HTTP/1.1 200 OK",
+        "Content-Type: text/html; charset=utf-8",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        &format!("Content-Length: {}", body.len()),
+    ] {
+        assert!(head.lines().any(|found| found == line), "{line}: {head}");
+    }
+    let mut lines = head.lines();
+    let policy = lines.find_map(|line| line.strip_prefix("Content-Security-Policy: "));
+    let policy = policy.expect(head);
+    assert!(policy.starts_with("default-src 'none';"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert!(body.starts_with("<!DOCTYPE html>") && body.ends_with("</html>\n"));
+    // Nothing of the volume is in it: names and numbers come as text from /metrics.
+    assert!(!body.contains("flashlore_info{"));
+    let only_head = ask("HEAD / HTTP/1.1\r\n\r\n");
+    assert_eq!(only_head, format!("{head}\r\n\r\n"));
+    for path in ["/metrics", "/health", "/other"] {
+        let answer = ask(&format!("GET {path} HTTP/1.1\r\n\r\n"));
+        for line in [
+            "Cache-Control: no-store\r\n",
+            "X-Content-Type-Options: nosniff\r\n",
+            "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n",
+            "Content-Type: text/plain; ",
+        ] {
+            assert!(answer.contains(line), "{path}: {line}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn a_name_with_odd_letters_is_one_label() {
+    let served = Served::named("a \"b\" \\ <c>\nd");
+    let page = served.metrics(false).metrics().body;
+    let info = page
+        .lines()
+        .find(|line| line.starts_with("flashlore_info{"));
+    let name = r#"name="a \"b\" \\ <c>\nd""#;
+    assert!(info.is_some_and(|line| line.contains(name)), "{info:?}");
+    Samples::parse(&page);
 }
 
 #[test]

@@ -586,6 +586,12 @@ impl Volume {
         (self.identity().blocks, self.layer.core().free_blocks())
     }
 
+    /// How often each block was erased since the volume was made.
+    pub fn block_erases(&self) -> impl Iterator<Item = u32> + '_ {
+        let lives = &self.layer.core().flash().lives;
+        lives.iter().map(|life| life.erases)
+    }
+
     /// Where a page lies.
     pub fn location(&self, lpn: u32) -> Option<Ppn> {
         self.layer.location(lpn)

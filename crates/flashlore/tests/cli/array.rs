@@ -467,6 +467,8 @@ fn figures_are_scraped() {
         "flashlore_size_bytes 2097152",
         "flashlore_failed 0",
         "flashlore_array_events_total{event=\"groups\"} 0",
+        "flashlore_array_away_blocks_limit 0",
+        "flashlore_info{kind=\"array\",name=\"disk\",system=\"i-cash\",",
     ] {
         assert!(page.contains(line), "{line} is not in {page}");
     }

@@ -32,6 +32,9 @@ fn a_served_volume_tells_what_its_clients_do() {
         assert!(metrics.contains(line), "{line}{metrics}");
     }
     assert!(get(address, "/health").starts_with("HTTP/1.1 200 OK"));
+    let page = format!("a live page at http://{address}/\n");
+    assert!(told.contains(&page), "{told}");
+    assert!(get(address, "/").contains("<!DOCTYPE html>"));
     server.stop();
 }
 

@@ -1,5 +1,6 @@
 //! What an array tells.
 
+use super::identity;
 use super::text::{Kind, Page};
 use crate::array::ArrayService;
 use crate::request::{Answer, ArrayInfo, ElementInfo, Request};
@@ -10,6 +11,7 @@ pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
     let Ok(Answer::Array(info)) = service.carry_out(&Request::Info) else {
         return;
     };
+    identity(page, "array", &service.home().name(), &info.system);
     bytes(page, &info);
     if let Some(element) = &info.element {
         state(page, element);
@@ -52,6 +54,11 @@ fn state(page: &mut Page, element: &ElementInfo) {
         .of("are", "independents", element.independents);
     for (name, help, value) in [
         (
+            "flashlore_array_virtual_blocks_limit",
+            "Virtual blocks there can be.",
+            element.virtual_blocks,
+        ),
+        (
             "flashlore_array_delta_ram_bytes",
             "RAM for differences in use.",
             element.delta_ram,
@@ -85,6 +92,11 @@ fn state(page: &mut Page, element: &ElementInfo) {
             "flashlore_array_away_blocks",
             "Blocks that are not at home, with ordered write-back.",
             element.away,
+        ),
+        (
+            "flashlore_array_away_blocks_limit",
+            "The most of them; 0 without ordered write-back.",
+            element.most_away,
         ),
         (
             "flashlore_changes_not_durable",

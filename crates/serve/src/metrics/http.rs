@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a scraper needs: GET and HEAD of a path, one request a connection.
+//! As much of HTTP/1.1 as a scraper and a page need: GET and HEAD of a path, one request a connection.
 //!
 //! Written here because a server of a library would bring a runtime, keep-alive, bodies and their limits, of which
 //! nothing is needed. Whatever comes, a connection holds one thread and [`MOST_HEAD`] bytes for at most [`PATIENCE`] to
@@ -25,9 +25,14 @@ pub struct Answer {
     pub status: &'static str,
     /// The type of the body.
     pub content_type: &'static str,
+    /// What a browser that shows the body may do with it: a Content-Security-Policy.
+    pub policy: &'static str,
     /// The body.
     pub body: String,
 }
+
+/// The policy of what is no page: nothing.
+pub const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 
 impl Answer {
     /// A sentence.
@@ -35,6 +40,7 @@ impl Answer {
         Answer {
             status,
             content_type: "text/plain; charset=utf-8",
+            policy: NOTHING,
             body: text.into() + "\n",
         }
     }
@@ -146,10 +152,13 @@ fn serve(mut stream: &TcpStream, handler: &Handler) -> io::Result<()> {
         }
     };
     let mut bytes = format!(
-        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\
+         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: {}\r\n\r\n",
         answer.status,
         answer.content_type,
-        answer.body.len()
+        answer.body.len(),
+        answer.policy
     );
     if with_body {
         bytes.push_str(&answer.body);
@@ -205,6 +214,6 @@ fn answer(head: &[u8], handler: &Handler) -> (Answer, bool) {
     }
     let path = target.split('?').next().unwrap_or_default();
     let found = handler(path);
-    let missing = || Answer::sentence("404 Not Found", "expected /metrics or /health");
+    let missing = || Answer::sentence("404 Not Found", "expected /, /metrics or /health");
     (found.unwrap_or_else(missing), method == "GET")
 }

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`http`] | the endpoint |
 //! | [`text`] | the text format of Prometheus |
+//! | `page` | the page that shows it to people |
 //! | `volume` | what a volume tells |
 //! | `array` | what an array tells |
 //!
-//! `/metrics` says what is counted, `/health` whether the volume can be written to. Looking disturbs little: what is
+//! `/metrics` says what is counted, `/health` whether the volume can be written to, and `/` is a page that asks both
+//! again and again. Looking disturbs little: what is
 //! stored is surveyed in steps between which others may use the volume, so that the sums of a volume that changes are
 //! near, not exact.
 
@@ -15,6 +17,7 @@ pub mod http;
 pub mod text;
 
 pub(crate) mod array;
+mod page;
 pub(crate) mod volume;
 
 use std::net::SocketAddr;
@@ -69,6 +72,7 @@ impl Metrics {
     /// The address cannot be listened on.
     pub fn listen(self, address: SocketAddr) -> Result<Endpoint, ServeError> {
         let handler = move |path: &str| match path {
+            "/" => Some(page::answer()),
             "/metrics" => Some(self.metrics()),
             "/health" => Some(self.health()),
             _ => None,
@@ -105,6 +109,7 @@ impl Metrics {
         Answer {
             status: "200 OK",
             content_type: "text/plain; version=0.0.4; charset=utf-8",
+            policy: http::NOTHING,
             body: page.into_text(),
         }
     }
@@ -145,6 +150,19 @@ impl Metrics {
         .of("may", "write", writers)
         .of("may", "read", readers);
     }
+}
+
+/// What it is that is served: texts, on a sample of 1.
+pub(crate) fn identity(page: &mut Page, kind: &str, name: &str, system: &str) {
+    let help = "What is served.";
+    page.family("flashlore_info", Kind::Gauge, help);
+    let labels = [
+        ("kind", kind),
+        ("name", name),
+        ("system", system),
+        ("version", env!("CARGO_PKG_VERSION")),
+    ];
+    page.sample("", &labels, 1);
 }
 
 /// The histogram of one kind of requests.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a family is begun once and its samples follow it.
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 
 /// What the samples of a family are.
@@ -47,7 +48,7 @@ impl Page {
             .sample("", &[], value);
     }
 
-    /// A sample with a label, whose value has no quotes, backslashes or ends of lines.
+    /// A sample with a label.
     pub fn of(&mut self, label: &str, is: &str, value: impl Display) -> &mut Self {
         self.sample("", &[(label, is)], value)
     }
@@ -62,7 +63,7 @@ impl Page {
         let _ = write!(self.text, "{}{suffix}", self.name);
         for (number, (label, is)) in labels.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{before}{label}=\"{is}\"");
+            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(is));
         }
         let after = if labels.is_empty() { "" } else { "}" };
         let _ = writeln!(self.text, "{after} {value}");
@@ -72,5 +73,36 @@ impl Page {
     /// The whole.
     pub fn into_text(self) -> String {
         self.text
+    }
+}
+
+/// The value of a label as the format demands it.
+fn escaped(value: &str) -> Cow<'_, str> {
+    if !value.contains(['\\', '"', '\n']) {
+        return Cow::Borrowed(value);
+    }
+    let mut text = String::with_capacity(value.len() + 2);
+    for letter in value.chars() {
+        match letter {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            _ => text.push(letter),
+        }
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_label_may_not_hold_is_escaped() {
+        let mut page = Page::default();
+        page.family("flashlore_info", Kind::Gauge, "A name.")
+            .of("name", "a \"b\" \\ c\nd", 1);
+        let sample = page.into_text().lines().last().unwrap_or("").to_owned();
+        assert_eq!(sample, r#"flashlore_info{name="a \"b\" \\ c\nd"} 1"#);
     }
 }

@@ -3,29 +3,53 @@
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::{Counters, DedupCounters, DeltaCounters, HistoryStatus, Status, Survey};
 
+use super::identity;
 use super::text::{Kind, Page};
-use crate::service::{Service, saved, stored_bytes};
+use crate::served::Served;
+use crate::service::{Service, saved, stored_bytes, system_of};
 
 const PAGE: u64 = 4096;
 
+/// Shares of the blocks for which it is told how often at most they were erased.
+const QUANTILES: [(u32, &str); 11] = [
+    (0, "0"),
+    (1, "0.1"),
+    (2, "0.2"),
+    (3, "0.3"),
+    (4, "0.4"),
+    (5, "0.5"),
+    (6, "0.6"),
+    (7, "0.7"),
+    (8, "0.8"),
+    (9, "0.9"),
+    (10, "1"),
+];
+
 /// What a volume says of itself under one hold of its lock.
 struct Looked {
+    system: String,
     status: Status,
     counters: Counters,
     dedup: Option<DedupCounters>,
     encoding: Option<DeltaCounters>,
     history: Option<HistoryStatus>,
+    /// The least window, and whether writes are refused for it.
+    least: Option<(u64, bool)>,
     blocks: (u32, u32),
+    /// Of each block, since the volume was made.
+    erases: Vec<u32>,
     failure: Option<String>,
 }
 
 /// Tells the figures of a volume.
 pub(crate) fn measure(service: &Service, page: &mut Page) {
-    if let Ok((looked, survey)) = look(service) {
+    if let Ok((mut looked, survey)) = look(service) {
         let now = service.disk().now();
+        identity(page, "volume", &service.home().name(), &looked.system);
         stored(page, &looked.status, &survey);
-        history(page, looked.history.as_ref(), now);
+        history(page, &looked, now);
         flash(page, &looked.counters, looked.blocks);
+        wear(page, &mut looked.erases);
         content(page, &looked);
         durable(page, &looked);
     }
@@ -41,12 +65,15 @@ pub(crate) fn measure(service: &Service, page: &mut Page) {
 fn look(service: &Service) -> Result<(Looked, Survey), DiskError> {
     let survey = service.survey()?;
     let looked = service.disk().with(|volume| Looked {
+        system: system_of(volume.identity()),
         status: volume.status(),
         counters: volume.counters().clone(),
         dedup: volume.dedup_counters(),
         encoding: volume.encoding_counters(),
         history: volume.history_status().ok(),
+        least: (volume.identity().history).map(|kept| (kept.least_window, kept.protected)),
         blocks: volume.blocks(),
+        erases: volume.block_erases().collect(),
         failure: volume.failure().map(str::to_owned),
     })?;
     Ok((looked, survey))
@@ -75,6 +102,11 @@ fn stored(page: &mut Page, status: &Status, survey: &Survey) {
         status.most * PAGE,
     );
     page.gauge(
+        "flashlore_used_bytes",
+        "Bytes of the capacity in use: distinct pages that clients can read now, each counted whole.",
+        status.stored * PAGE,
+    );
+    page.gauge(
         "flashlore_old_version_bytes",
         "Bytes of values that old versions alone need, as whole pages.",
         survey.kept * PAGE,
@@ -84,10 +116,27 @@ fn stored(page: &mut Page, status: &Status, survey: &Survey) {
         .of("by", "dedup", saved.dedup)
         .of("by", "delta", saved.delta)
         .of("by", "compression", saved.compression);
+    let (differences, compressed) = (survey.differences, survey.compressed);
+    let whole = (survey.values + survey.kept).saturating_sub(differences.0 + compressed.0);
+    let forms = [
+        ("whole", (whole, whole * PAGE)),
+        ("difference", differences),
+        ("compressed", compressed),
+    ];
+    let help = "Values stored, those of old versions too, by how.";
+    page.family("flashlore_values", Kind::Gauge, help);
+    for (form, (count, _)) in forms {
+        page.of("as", form, count);
+    }
+    let help = "What they take: the parts of flashlore_stored_bytes.";
+    page.family("flashlore_value_bytes", Kind::Gauge, help);
+    for (form, (_, bytes)) in forms {
+        page.of("as", form, bytes);
+    }
 }
 
-fn history(page: &mut Page, history: Option<&HistoryStatus>, now: u64) {
-    let Some(history) = history else {
+fn history(page: &mut Page, looked: &Looked, now: u64) {
+    let Some(history) = &looked.history else {
         return;
     };
     let window = now.saturating_sub(history.oldest) as f64 / 1e9;
@@ -96,6 +145,23 @@ fn history(page: &mut Page, history: Option<&HistoryStatus>, now: u64) {
         "How far back the volume goes.",
         window,
     );
+    page.gauge(
+        "flashlore_window_start_timestamp_seconds",
+        "The oldest instant that the volume goes back to, in seconds since 1970.",
+        history.oldest as f64 / 1e9,
+    );
+    if let Some((least, protected)) = looked.least {
+        page.gauge(
+            "flashlore_window_least_seconds",
+            "The window that is kept at least; 0 for whatever fits.",
+            least as f64 / 1e9,
+        );
+        page.gauge(
+            "flashlore_window_protected",
+            "1 if writes fail before the window gets shorter than that.",
+            u8::from(protected),
+        );
+    }
     page.gauge(
         "flashlore_history_entries",
         "Changes of pages that are remembered.",
@@ -146,6 +212,21 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         .of("for", "wear", counters.wear_victims);
     page.gauge("flashlore_blocks", "Blocks of the volume.", blocks);
     page.gauge("flashlore_free_blocks", "Blocks that are free.", free);
+}
+
+/// How evenly blocks wear; sorts the erases of all blocks.
+fn wear(page: &mut Page, erases: &mut [u32]) {
+    erases.sort_unstable();
+    let Some(last) = erases.len().checked_sub(1) else {
+        return;
+    };
+    let help =
+        "How often a block was erased since the volume was made: at most, by share of blocks.";
+    page.family("flashlore_block_erases", Kind::Gauge, help);
+    for (tenths, label) in QUANTILES {
+        let place = (last * tenths as usize).div_ceil(10);
+        page.of("quantile", label, erases[place]);
+    }
 }
 
 /// What was made of content, since the volume was opened.

@@ -85,7 +85,8 @@ pub struct ServingArgs {
     /// Allow addresses that other machines can reach without encryption
     #[arg(long)]
     pub insecure: bool,
-    /// Answer GET /metrics (Prometheus) and GET /health at HOST:PORT, or at PORT of this machine alone
+    /// Answer GET / (a live page for browsers), /metrics (Prometheus) and /health at HOST:PORT, or at PORT of this
+    /// machine alone
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<String>,
     /// The most clients at once

@@ -266,7 +266,10 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     }));
     let control = running.control()?;
     if let Some(metrics) = &metrics {
-        tell(&format!("metrics at http://{}/metrics", metrics.address()));
+        let at = metrics.address();
+        tell(&format!(
+            "metrics at http://{at}/metrics, a live page at http://{at}/"
+        ));
     }
     for address in server.addresses() {
         let encrypted = args.tls_certificate.is_some();
