@@ -23,11 +23,15 @@ def problems(script: str) -> Iterator[str]:
         yield checked.stderr
         return
     for words in _commands(script):
-        yield from command_problems(words)
+        yield from _command_problems(words)
 
 
-def command_problems(words: list[str]) -> Iterator[str]:
-    """What one command names that does not exist."""
+def programs(script: str) -> set[str]:
+    """The programs that a block of commands calls."""
+    return {words[0] for words in _commands(script)}
+
+
+def _command_problems(words: list[str]) -> Iterator[str]:
     name = words[0].removeprefix("./").removeprefix("target/release/").removeprefix("target/debug/")
     if name == "flashlore":
         yield from _unknown_options(words[1:])

@@ -3,8 +3,6 @@
 Whatever a block leaves behind is ended here: processes, mounts and loop devices of its directory.
 """
 
-import contextlib
-import json
 import os
 import re
 import shutil
@@ -12,8 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -21,8 +17,9 @@ from typing import NoReturn
 import flashlore
 import pytest
 
-from snippets import console, props
+from snippets import commands, processes, props
 from snippets.documents import Block
+from snippets.interpreter import Interpreter
 
 # How long a block may take, in seconds, and how long what it stopped may take to end.
 LIMIT = 120
@@ -33,11 +30,11 @@ GRACE = 20
 _SERVER = re.compile(r"flashlore (serve|mount|record) [^&;|]*")
 _READY = re.compile(r"^(serving|mounted) ", re.MULTILINE)
 # Tells which command of a block failed.
-_TRAP = """trap 'echo "failed: $BASH_COMMAND" >&2' ERR\n"""
+_TRAP = """trap 'echo "failed: $BASH_COMMAND" >&2' ERR; """
 
-_NBD = ("nbdinfo", "nbdcopy", "nbdfuse", "nbdsh", "qemu-img", "qemu-io")
-_MOUNTING = ("losetup", "mount", "umount", "fusermount3", "nbdfuse")
-_OPTIONAL = {*_NBD, *_MOUNTING, "mkfs.ext4", "curl", "fio", "xz", "zstd"}
+# Programs that need not be installed, and those that need root as well.
+_MOUNTING = {"losetup", "mount", "umount", "fusermount3", "nbdfuse"}
+_OPTIONAL = {*_MOUNTING, "nbdinfo", "nbdcopy", "nbdsh", "qemu-img", "qemu-io", "mkfs.ext4", "curl", "fio"}
 
 
 @dataclass
@@ -57,8 +54,7 @@ class Stage:
         self.printed: dict[int, str] = {}
         self._properties = properties
         self._outputs = directory / "outputs"
-        self._console: subprocess.Popen[str] | None = None
-        self._replies = -1
+        self._interpreter: Interpreter | None = None
         programs = directory / "bin"
         for new in (self.directory, self._outputs, programs, directory / "home", properties):
             new.mkdir(exist_ok=True)
@@ -76,8 +72,8 @@ class Stage:
 
     def lacks(self, block: Block) -> str | None:
         """Why the block cannot run here, if it cannot."""
-        words = set(re.findall(r"[\w.+-]+", block.text)) if block.language == "sh" else set()
-        for tool in sorted(words & _OPTIONAL):
+        programs = commands.programs(block.text) if block.language == "sh" else set()
+        for tool in sorted(programs & _OPTIONAL):
             if shutil.which(tool, path=self._environment["PATH"]) is None:
                 return f"{tool} is not installed"
         for port in re.findall(r"--metrics (\d+)", block.text):
@@ -87,8 +83,9 @@ class Stage:
                     listener.bind(("127.0.0.1", int(port)))
                 except OSError:
                     return f"port {port} is in use"
-        mounts = words & set(_MOUNTING)
-        if mounts and not (os.geteuid() == 0 and all(Path(p).exists() for p in ("/dev/fuse", "/dev/loop-control"))):
+        if programs & _MOUNTING and not (
+            os.geteuid() == 0 and all(Path(p).exists() for p in ("/dev/fuse", "/dev/loop-control"))
+        ):
             return "mounting needs root, /dev/fuse and loop devices"
         return None
 
@@ -121,17 +118,14 @@ class Stage:
 
     def loads(self, path: Path) -> None:
         """Read a file as a system, a device or a profile; one of them must do."""
-        commands = [f"systems {path}", f"devices {path}", f"trace synth {path} --requests 1 -o {path}.parquet"]
-        tried = [self._shell(f"flashlore {command}", LIMIT) for command in commands]
+        ways = (f"systems {path}", f"devices {path}", f"trace synth {path} --requests 1 -o {path}.parquet")
+        tried = [self._shell(f"flashlore {way}", LIMIT) for way in ways]
         if all(ended.status != 0 for ended in tried):
             _fail("\n".join(ended.errors for ended in tried))
 
     def close(self) -> None:
-        if self._console is not None:
-            _end({self._console.pid})
-            self._console.wait()
-            os.close(self._replies)
-            self._console = None
+        if self._interpreter is not None:
+            self._interpreter.close()
         self._tidy()
         shutil.rmtree(self.directory)
 
@@ -161,60 +155,30 @@ class Stage:
         status: int | None
         try:
             if foreground:
-                _until(lambda: process.poll() is not None or _READY.search(errors.read_text()), limit)
-                os.killpg(process.pid, signal.SIGINT)
+                processes.until(lambda: process.poll() is not None or _READY.search(errors.read_text()), limit)
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGINT)
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-            _end(_session(process.pid))
+            processes.end(processes.session(process.pid), 5)
             process.wait()
         # What it stopped in the background may take a moment.
-        if not _until(lambda: not _session(process.pid), GRACE if status == 0 else 0):
+        if not processes.until(lambda: not processes.session(process.pid), GRACE if status == 0 else 0):
+            running = ", ".join(map(processes.command, processes.session(process.pid)))
             with errors.open("a") as err:
-                err.write(f"still running at its end: {', '.join(map(_command, _session(process.pid)))}\n")
+                err.write(f"still running at its end: {running}\n")
             status = status or -1
-        _end(_session(process.pid))
+        processes.end(processes.session(process.pid), 5)
         return Ended(status, output.read_text(errors="replace"), errors.read_text(errors="replace"))
 
     def _python(self, block: Block, limit: float) -> Ended:
-        if self._console is None:
-            self._replies, write = os.pipe()
-            self._console = subprocess.Popen(
-                [sys.executable, console.__file__, str(write)],
-                cwd=self.directory,
-                env=self._environment,
-                stdin=subprocess.PIPE,
-                pass_fds=[write],
-                text=True,
-                start_new_session=True,
-            )
-            os.close(write)
         output = self._outputs / "output"
-        output.write_text("")
-        asked = {"source": block.text, "document": block.document, "line": block.line, "output": str(output)}
-        assert self._console.stdin is not None
-        self._console.stdin.write(json.dumps(asked) + "\n")
-        self._console.stdin.flush()
-        os.set_blocking(self._replies, False)
-        reply = b""
-
-        def answered() -> bool:
-            nonlocal reply
-            try:
-                reply += os.read(self._replies, 1 << 16)
-            except BlockingIOError:
-                return False
-            return reply.endswith(b"\n") or self._console is None or self._console.poll() is not None
-
-        answered_in_time = _until(answered, limit)
-        failure = json.loads(reply)["failure"] if reply.endswith(b"\n") else "the interpreter ended"
-        status = (1 if failure else 0) if answered_in_time else None
-        if not reply.endswith(b"\n"):
-            _end(_session(self._console.pid))
-            self._console.wait()
-            os.close(self._replies)
-            self._console = None
-        return Ended(status, output.read_text(errors="replace"), failure)
+        if self._interpreter is None or self._interpreter.has_ended:
+            self._interpreter = Interpreter(self.directory, self._environment, output)
+        failure = self._interpreter.run(block, limit)
+        status = None if failure is None else int(failure != "")
+        return Ended(status, output.read_text(errors="replace"), failure or "")
 
     def _tidy(self) -> list[str]:
         """Undo mounts and loop devices of the directory; what there was of them."""
@@ -252,48 +216,3 @@ def _said(block: Block, what: str, ended: Ended) -> str:
 def _last_command(script: str) -> str:
     lines = [line.split(" #")[0].strip() for line in script.replace("\\\n", " ").splitlines()]
     return next((line for line in reversed(lines) if line and not line.startswith("#")), "")
-
-
-def _until(done: Callable[[], object], limit: float) -> bool:
-    """Wait until something is so, at most so many seconds; whether it is."""
-    end = time.monotonic() + limit
-    while not done():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def _processes() -> Iterator[tuple[int, int, str]]:
-    """Number, session and state of all processes."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        yield int(path.parent.name), int(fields[3]), fields[0]
-
-
-def _session(leader: int) -> set[int]:
-    return {number for number, session, state in _processes() if session == leader and state != "Z"}
-
-
-def _alive() -> set[int]:
-    return {number for number, _, state in _processes() if state != "Z"}
-
-
-def _command(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ").strip()
-    except OSError:
-        return f"process {process}"
-
-
-def _end(processes: set[int]) -> None:
-    """Ask processes to end, and do not take no for an answer."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, number)
-        if _until(lambda: not processes & _alive(), GRACE / 4):
-            return
