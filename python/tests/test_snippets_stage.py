@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from snippets import commands, documents
+from snippets import commands, documents, props
 from snippets import stage as stages
 from snippets.documents import Block, DocumentError
 from snippets.stage import Stage
@@ -50,6 +50,13 @@ def test_later_blocks_find_what_earlier_ones_left(stage: Stage) -> None:
     assert stage.printed == {1: "", 2: "", 3: "a is 1\n\n"}
 
 
+def test_what_a_block_names_is_made_unless_the_block_makes_it(tmp_path: Path) -> None:
+    assert list(props.missing("flashlore info disk; a t.fiu.xz at.fiu.xz", tmp_path)) == ["t.fiu.xz", "disk"]
+    (tmp_path / "t.fiu.xz").touch()
+    assert list(props.missing("flashlore create disk; cp t.fiu.xz image.raws", tmp_path)) == []
+    assert list(props.missing('Volume.create("disk", "1MiB")', tmp_path)) == []
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -72,7 +79,7 @@ def test_python_that_fails_is_told_and_does_not_stop_the_next_block(stage: Stage
 
 
 def test_an_exception_names_the_line_of_the_document(stage: Stage) -> None:
-    with pytest.raises(pytest.fail.Exception, match=r'"a\.md", line 43'):
+    with pytest.raises(pytest.fail.Exception, match=r'"a\.md", line 43, in <module>\n +b = 1 / 0\n'):
         stage.run(block("a = 1\nb = 1 / 0\n", "python", 41), long=False)
 
 

@@ -6,9 +6,11 @@ see that input.
 """
 
 import json
+import linecache
 import os
 import sys
 import traceback
+import types
 
 
 def main() -> None:
@@ -18,7 +20,8 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    namespace = sys.modules["__main__"].__dict__
+    # Not that of this file: a block that starts processes must not run it in them.
+    module = sys.modules["__main__"] = types.ModuleType("__main__")
     for line in requests:
         asked = json.loads(line)
         output = os.open(asked["output"], os.O_WRONLY | os.O_APPEND)
@@ -29,7 +32,9 @@ def main() -> None:
         try:
             # As many blank lines before it as make the lines of a traceback those of the document.
             source = "\n" * asked["line"] + asked["source"]
-            exec(compile(source, asked["document"], "exec"), namespace)  # noqa: S102
+            lines = source.splitlines(keepends=True)
+            linecache.cache[asked["document"]] = (len(source), None, lines, asked["document"])
+            exec(compile(source, asked["document"], "exec"), module.__dict__)  # noqa: S102
         except BaseException:  # noqa: BLE001 whatever ends a block is its failure, `SystemExit` included
             failure = traceback.format_exc()
         sys.stdout.flush()
