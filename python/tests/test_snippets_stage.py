@@ -51,7 +51,10 @@ def test_later_blocks_find_what_earlier_ones_left(stage: Stage) -> None:
 
 
 def test_what_a_block_names_is_made_unless_the_block_makes_it(tmp_path: Path) -> None:
-    assert list(props.missing("flashlore info disk; a t.fiu.xz at.fiu.xz", tmp_path)) == ["t.fiu.xz", "disk"]
+    assert list(props.missing("flashlore snapshot create disk a; a t.fiu.xz at.fiu.xz", tmp_path)) == [
+        "t.fiu.xz",
+        "disk",
+    ]
     (tmp_path / "t.fiu.xz").touch()
     assert list(props.missing("flashlore create disk; cp t.fiu.xz image.raws", tmp_path)) == []
     assert list(props.missing('Volume.create("disk", "1MiB")', tmp_path)) == []

@@ -68,4 +68,4 @@ def missing(block: str, directory: Path) -> dict[str, str]:
 
 def _needs(block: str, name: str) -> bool:
     named = rf"(?<![\w./-]){re.escape(name)}(?![\w.-])"
-    return re.search(named, block) is not None and not re.search(rf"""create[ (]["']?{named}""", block)
+    return re.search(named, block) is not None and not re.search(rf"""(flashlore |\.)create[ (]["']?{named}""", block)

@@ -159,10 +159,12 @@ class Stage:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGINT)
             status = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            status = None
+        except BaseException as error:
             processes.end(processes.session(process.pid), 5)
             process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):  # somebody interrupts the tests
+                raise
+            status = None
         # What it stopped in the background may take a moment.
         if not processes.until(lambda: not processes.session(process.pid), GRACE if status == 0 else 0):
             running = ", ".join(map(processes.command, processes.session(process.pid)))
