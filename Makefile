@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 300
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo test test-rust test-python papers-quick bench fuzz paper-check planted
+.PHONY: install demo test test-rust test-python snippets papers-quick bench fuzz paper-check planted
 
 # The command and the Python package, into .venv.
 install: $(VENV)/bin/python
@@ -40,6 +40,11 @@ test-python: $(VENV)/bin/python
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pytest --quiet
 	$(VENV)/bin/pdoc --output-directory target/python-doc flashlore
+
+# The blocks of all documents, those included that take up to half an hour each.
+snippets: $(VENV)/bin/python
+	$(PIP) install --editable '.[dev]'
+	$(VENV)/bin/pytest -rs --long-snippets python/tests/test_snippets.py
 
 # The evaluations of all papers at a small scale, as a page.
 papers-quick: install

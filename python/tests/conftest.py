@@ -78,3 +78,7 @@ def visit(browser: Browser) -> Open:
             context.close()
 
     return opened
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long-snippets", action="store_true", help="run the blocks of documents that take minutes, too")
