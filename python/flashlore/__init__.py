@@ -15,17 +15,21 @@ from flashlore.errors import (
     VolumeError,
     VolumeUsageError,
 )
+from flashlore.moment import Time
 from flashlore.results import Results, Run
 from flashlore.run import compare, simulate
 from flashlore.system import Device, System
 from flashlore.table import Table
 from flashlore.trace import Trace
+from flashlore.volume import Instant, Machine, Volume
 
 __all__ = [
     "ConfigError",
     "Device",
     "FileError",
     "FlashloreError",
+    "Instant",
+    "Machine",
     "ProfileError",
     "Results",
     "ResultsError",
@@ -34,10 +38,12 @@ __all__ = [
     "RunUsageError",
     "System",
     "Table",
+    "Time",
     "Trace",
     "TraceError",
     "TraceUsageError",
     "UsageError",
+    "Volume",
     "VolumeError",
     "VolumeUsageError",
     "__version__",

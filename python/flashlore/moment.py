@@ -34,7 +34,7 @@ class Time(datetime):
         micros, rest = divmod(ns, _PER_MICROSECOND)
         whole = _EPOCH + micros * _MICROSECOND
         made = cls.combine(whole.date(), whole.time(), tzinfo=UTC)
-        made._rest = rest
+        made._rest = rest  # noqa: SLF001 (of this class)
         return made
 
     @property
@@ -68,19 +68,23 @@ class Time(datetime):
         """Compare all nanoseconds."""
         return super().__eq__(other) and _rest(self) == _rest(other)
 
-    def __lt__(self, other: datetime) -> bool:
+    def __ne__(self, other: object) -> bool:
+        """Compare all nanoseconds."""
+        return not self == other
+
+    def __lt__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime
         """Compare all nanoseconds."""
         return super().__lt__(other) or (super().__eq__(other) and _rest(self) < _rest(other))
 
-    def __le__(self, other: datetime) -> bool:
+    def __le__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime
         """Compare all nanoseconds."""
         return super().__lt__(other) or (super().__eq__(other) and _rest(self) <= _rest(other))
 
-    def __gt__(self, other: datetime) -> bool:
+    def __gt__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime
         """Compare all nanoseconds."""
         return not self <= other
 
-    def __ge__(self, other: datetime) -> bool:
+    def __ge__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime
         """Compare all nanoseconds."""
         return not self < other
 
@@ -91,4 +95,4 @@ def nanoseconds(time: datetime) -> int:
 
 
 def _rest(time: object) -> int:
-    return (time._rest or 0) if isinstance(time, Time) else 0
+    return (time._rest or 0) if isinstance(time, Time) else 0  # noqa: SLF001 (of this module)

@@ -70,26 +70,24 @@ _MOST = 1 << 64
 class Disk:
     """What can be read: a volume, a machine of an array, or an instant of a volume."""
 
-    def __init__(self, volume: Volume, position: int, at: int | None) -> None:
-        """Stand for a disk of a volume; users get disks from volumes."""
-        self._volume = volume
+    def __init__(self, opened: _core.Volume, position: int, at: int | None = None, owner: Volume | None = None) -> None:
+        """Stand for a disk of an open volume, which is not released before it; users get disks from volumes."""
+        self._opened = opened
         self._position = position
+        self._number, self._name, self._size = opened.shapes()[position]
         self._at = at
-
-    @property
-    def _core(self) -> _core.Volume:
-        return self._volume._opened  # noqa: SLF001 (one module)
+        self._owner = owner
 
     @property
     def size(self) -> int:
         """Bytes it shows."""
-        return self._core.shapes()[self._position][2]
+        return self._size
 
     def read(self, offset: SupportsIndex = 0, length: SupportsIndex | None = None) -> bytes:
         """Return `length` bytes from `offset` on, up to the end by default; what was never written is zeros."""
         first = _whole("offset", offset)
         count = max(self.size - first, 0) if length is None else _whole("length", length)
-        return self._core.read(self._position, self._at, first, count)
+        return self._opened.read(self._position, self._at, first, count)
 
     def read_into(self, buffer: Buffer, offset: SupportsIndex = 0) -> int:
         """Fill writable contiguous memory, such as an array of NumPy, from `offset` on; return how many bytes."""
@@ -97,9 +95,9 @@ class Disk:
         if view.readonly:
             raise TypeError("buffer: expected memory that can be written to, found some that is read-only")
         first = _whole("offset", offset)
-        self._core.demand(self._position, first, len(view))
+        self._opened.demand(self._position, first, len(view))
         for at, end in _pieces(first, len(view)):
-            view[at - first : end - first] = self._core.read(self._position, self._at, at, end - at)
+            view[at - first : end - first] = self._opened.read(self._position, self._at, at, end - at)
         return len(view)
 
     def file(self) -> DiskFile:
@@ -120,7 +118,7 @@ class Instant(Disk):
 
     def __repr__(self) -> str:
         """Name the volume and the instant."""
-        return f"<Instant {self.instant} of {str(self._volume.directory)!r}>"
+        return f"<Instant {self.instant} of {self._owner!r}>"
 
 
 class LiveDisk(Disk):
@@ -133,21 +131,25 @@ class LiveDisk(Disk):
         """
         first = _whole("offset", offset)
         if isinstance(data, bytes):
-            self._core.write(self._position, first, data)
+            self._opened.write(self._position, first, data)
             return
         view = _bytes_of("data", data)
-        self._core.demand(self._position, first, len(view))
+        self._opened.demand(self._position, first, len(view))
         for at, end in _pieces(first, len(view)):
             # A copy: other threads may change the memory meanwhile.
-            self._core.write(self._position, at, bytes(view[at - first : end - first]))
+            self._opened.write(self._position, at, bytes(view[at - first : end - first]))
 
     def trim(self, offset: SupportsIndex, length: SupportsIndex) -> None:
         """Forget the whole pages of a range: they read as zeros. Parts of pages at its ends stay."""
-        self._core.trim(self._position, _whole("offset", offset), _whole("length", length))
+        self._opened.trim(self._position, _whole("offset", offset), _whole("length", length))
 
     def flush(self) -> None:
         """Make durable whatever was written before, to all disks of an array."""
-        self._volume._ask("flush")  # noqa: SLF001 (one module)
+        self._ask("flush")
+
+    def _ask(self, request: str, **fields: object) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._opened.ask(json.dumps({"request": request, **fields})))
+        return answer
 
 
 class Machine(LiveDisk):
@@ -156,12 +158,12 @@ class Machine(LiveDisk):
     @property
     def number(self) -> int:
         """Its number."""
-        return self._core.shapes()[self._position][0]
+        return self._number
 
     @property
     def name(self) -> str:
         """Its name as an export and as a file."""
-        return self._core.shapes()[self._position][1]
+        return self._name
 
     def __repr__(self) -> str:
         """Name it and its size."""
@@ -181,13 +183,12 @@ class Volume(LiveDisk):
 
     def __init__(self, directory: StrPath, *, direct: bool = False, slow_alone: bool = False) -> None:
         """Open it, as `Volume.open`."""
-        self._opened = _core.Volume(os.fspath(directory), direct, slow_alone)
+        super().__init__(_core.Volume(os.fspath(directory), direct, slow_alone), 0)
         self._directory = Path(directory)
         self._process = os.getpid()
-        super().__init__(self, 0, None)
 
     @classmethod
-    def create(
+    def create(  # noqa: PLR0913 (the flags of the command)
         cls,
         directory: StrPath,
         size: str | int,
@@ -307,7 +308,8 @@ class Volume(LiveDisk):
     @property
     def machines(self) -> tuple[Machine, ...]:
         """The machines of an array, the first one first; the one disk of a volume."""
-        return tuple(Machine(self, position, None) for position in range(len(self._opened.shapes())))
+        positions = range(len(self._opened.shapes()))
+        return tuple(Machine(self._opened, position, owner=self) for position in positions)
 
     def at(self, when: When) -> Instant:
         """Return the volume as it was at an instant.
@@ -321,7 +323,7 @@ class Volume(LiveDisk):
             VolumeError: the history begins later.
 
         """
-        return Instant(self, 0, self.resolve(when).ns)
+        return Instant(self._opened, 0, self.resolve(when).ns, self)
 
     def resolve(self, when: When) -> Time:
         """Return the instant that `when` names, as `at` takes it."""
@@ -383,7 +385,9 @@ class Volume(LiveDisk):
         On a volume what is stored is counted beside whoever writes: near, not exact, while somebody does.
         """
         answer = self._ask("info")
-        return volume_info.of(VolumeInfo if answer["answer"] == "info" else ArrayInfo, answer)
+        if answer["answer"] == "info":
+            return volume_info.of(VolumeInfo, answer)
+        return volume_info.of(ArrayInfo, answer)
 
     def purge(
         self,
@@ -444,10 +448,6 @@ class Volume(LiveDisk):
         """
         self._opened.close()
 
-    def _ask(self, request: str, **fields: object) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._opened.ask(json.dumps({"request": request, **fields})))
-        return answer
-
     def __enter__(self) -> Self:
         """Return itself."""
         return self
@@ -496,7 +496,7 @@ class DiskFile(io.RawIOBase):
 
     def writable(self) -> bool:
         """Return whether it can be written."""
-        return isinstance(self._disk, LiveDisk)
+        return isinstance(self._disk, LiveDisk) and self._disk._opened.is_writable()  # noqa: SLF001 (of this module)
 
     def seekable(self) -> bool:
         """Return that it can be positioned."""
@@ -537,8 +537,8 @@ class DiskFile(io.RawIOBase):
     def write(self, data: Buffer, /) -> int:
         """Write as many bytes as there is room for; return how many."""
         self._demand_open()
-        if not isinstance(self._disk, LiveDisk):
-            raise io.UnsupportedOperation("an instant cannot be written")
+        if not isinstance(self._disk, LiveDisk) or not self.writable():
+            raise io.UnsupportedOperation("it cannot be written")
         view = _bytes_of("data", data)
         if len(view) and not self._left():
             raise OSError(errno.ENOSPC, f"the disk has {self._disk.size} bytes")
@@ -550,9 +550,10 @@ class DiskFile(io.RawIOBase):
     def flush(self) -> None:
         """Make durable what was written."""
         super().flush()
+        disk = self._disk
         # What was closed is durable.
-        if isinstance(self._disk, LiveDisk) and not self._disk._volume.closed:  # noqa: SLF001 (one module)
-            self._disk.flush()
+        if isinstance(disk, LiveDisk) and self.writable() and not disk._opened.is_closed():  # noqa: SLF001 (of this module)
+            disk.flush()
 
     def _left(self) -> int:
         return max(self._disk.size - self._position, 0)

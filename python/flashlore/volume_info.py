@@ -432,7 +432,7 @@ class ArrayCheck:
 
 def of(kind: type[T], answer: dict[str, Any]) -> T:
     """Make an object of a dataclass here of an answer as JSON."""
-    return kind(**{name: _value(type_, answer[name]) for name, type_ in _types(kind).items()})
+    return kind(**{name: _value(type_, answer[name]) for name, type_ in _fields(kind)})  # type: ignore[arg-type]  # classes are hashable
 
 
 _WHAT: dict[str, type[Changes | Snapshot | Mark]] = {"changes": Changes, "snapshot": Snapshot, "mark": Mark}
@@ -445,9 +445,9 @@ def log_of(answer: dict[str, Any]) -> Log:
 
 
 @cache
-def _types(kind: type) -> dict[str, Any]:
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     types = get_type_hints(kind)
-    return {field.name: types[field.name] for field in fields(kind)}
+    return tuple((field.name, types[field.name]) for field in fields(kind))
 
 
 def _value(type_: Any, value: Any) -> Any:

@@ -9,6 +9,7 @@
 //! | [`trace`] | traces |
 //! | [`run`] | systems, devices and runs; [`results`] what they leave |
 //! | [`table`] | tables for other libraries |
+//! | [`volume`] | volumes and arrays |
 
 mod command;
 mod errors;
@@ -16,6 +17,7 @@ mod results;
 mod run;
 mod table;
 mod trace;
+mod volume;
 mod watch;
 
 use pyo3::prelude::*;
@@ -31,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<results::Output>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<trace::Trace>()?;
+    module.add_class::<volume::Volume>()?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(run::system, module)?)?;
     module.add_function(wrap_pyfunction!(run::device, module)?)?;
@@ -40,5 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::save, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     module.add_function(wrap_pyfunction!(results::table, module)?)?;
-    module.add_function(wrap_pyfunction!(results::describe, module)?)
+    module.add_function(wrap_pyfunction!(results::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(volume::create_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(volume::check_volume, module)?)
 }

@@ -217,6 +217,8 @@ pub struct Volume {
     shapes: Vec<Shape>,
     is_array: bool,
     is_served: bool,
+    /// Whether it is open here with all that it takes to write.
+    is_writable: bool,
     /// The process that opened it.
     process: u32,
     closed: AtomicBool,
@@ -305,6 +307,7 @@ impl Volume {
             shapes,
             is_array,
             is_served: matches!(open, Open::Served(_)),
+            is_writable: matches!(open, Open::Here { .. }) && !slow_alone,
             process: std::process::id(),
             closed: AtomicBool::new(false),
             open: RwLock::new(Some(open)),
@@ -319,6 +322,11 @@ impl Volume {
     /// Whether another process serves it.
     fn is_served(&self) -> bool {
         self.is_served
+    }
+
+    /// Whether it can be written here.
+    fn is_writable(&self) -> bool {
+        self.is_writable
     }
 
     /// Whether it was closed.
@@ -371,10 +379,10 @@ impl Volume {
     }
 
     /// Writes bytes.
-    fn write(&self, py: Python<'_>, disk: usize, offset: u64, bytes: &[u8]) -> PyResult<()> {
-        self.place(disk, offset, bytes.len() as u64)?;
-        let mut left = bytes;
-        for piece in pieces(offset, bytes.len() as u64) {
+    fn write(&self, py: Python<'_>, disk: usize, offset: u64, data: &[u8]) -> PyResult<()> {
+        self.place(disk, offset, data.len() as u64)?;
+        let mut left = data;
+        for piece in pieces(offset, data.len() as u64) {
             let part;
             (part, left) = left.split_at((piece.end - piece.start) as usize);
             self.with(py, |open| {
