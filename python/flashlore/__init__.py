@@ -16,6 +16,7 @@ from flashlore.errors import (
     VolumeError,
     VolumeUsageError,
 )
+from flashlore.moment import Time
 from flashlore.progress import Progress
 from flashlore.results import Results, Run
 from flashlore.run import compare, simulate
@@ -23,6 +24,7 @@ from flashlore.settings import Settings
 from flashlore.system import Device, System
 from flashlore.table import Table
 from flashlore.trace import Op, Summary, Trace
+from flashlore.volume import Instant, Machine, Volume
 
 __all__ = [
     "Characterization",
@@ -30,6 +32,8 @@ __all__ = [
     "Device",
     "FileError",
     "FlashloreError",
+    "Instant",
+    "Machine",
     "Op",
     "ProfileError",
     "Progress",
@@ -42,10 +46,12 @@ __all__ = [
     "Summary",
     "System",
     "Table",
+    "Time",
     "Trace",
     "TraceError",
     "TraceUsageError",
     "UsageError",
+    "Volume",
     "VolumeError",
     "VolumeUsageError",
     "__version__",

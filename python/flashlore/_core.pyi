@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 __version__: str
 
@@ -140,3 +140,45 @@ class Trace:
         """Return the same records with other content."""
     def summary(self) -> str:
         """Return the summary as JSON."""
+
+def create_volume(arguments: list[str]) -> str:
+    """Make a volume or an array from the arguments of the command `create`, and return a sentence about it."""
+
+def check_volume(directory: str, direct: bool, quick: bool) -> str:
+    """Check a volume or an array that nobody has open, and return what `check --json` prints."""
+
+class Volume:
+    """A volume or an array, open here or served by another process; disks are named by their position."""
+
+    def __new__(cls, directory: str, direct: bool, slow_alone: bool) -> Self:
+        """Open what a directory holds, or connect to whoever serves it."""
+
+    def shapes(self) -> list[tuple[int, str, int]]:
+        """Return number, name and bytes of each disk: one of a volume, one a machine of an array."""
+
+    def is_served(self) -> bool:
+        """Return whether another process serves it."""
+
+    def is_writable(self) -> bool:
+        """Return whether it can be written here."""
+
+    def is_closed(self) -> bool:
+        """Return whether it was closed."""
+
+    def ask(self, request: str) -> str:
+        """Have a request carried out and return the answer; both are JSON."""
+
+    def demand(self, disk: int, offset: int, length: int) -> None:
+        """Refuse a range that does not lie on a disk."""
+
+    def read(self, disk: int, at: int | None, offset: int, length: int) -> bytes:
+        """Return bytes of a disk, as they are or were at an instant in nanoseconds since 1970."""
+
+    def write(self, disk: int, offset: int, data: bytes) -> None:
+        """Write bytes."""
+
+    def trim(self, disk: int, offset: int, length: int) -> None:
+        """Forget the whole pages of a range."""
+
+    def close(self) -> None:
+        """End the use of it, once: everything is durable then. Waits for calls of other threads."""

@@ -12,6 +12,7 @@
 //! | [`runs`] | runs on all cores, in order; [`progress`] the ticker |
 //! | [`output`] | standard output; [`error`] messages and exit codes |
 //! | [`python`] | what the Python package does for a command |
+//! | [`volumes`] | commands for volumes whose results the Python package takes as values |
 //!
 //! Results go to standard output, progress and errors to standard error. Exit code 0: done; 1: it
 //! failed; 2: it was asked for in a way that cannot work.
@@ -29,6 +30,7 @@ pub mod plan;
 mod progress;
 pub mod python;
 pub mod runs;
+pub mod volumes;
 
 use std::ffi::OsString;
 

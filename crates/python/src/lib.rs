@@ -10,6 +10,7 @@
 //! | [`mod@characterize`] | statistics of traces |
 //! | [`run`] | systems, devices and runs; [`results`] what they leave |
 //! | [`table`] | tables for other libraries |
+//! | [`volume`] | volumes and arrays |
 
 mod arrays;
 mod characterize;
@@ -19,6 +20,7 @@ mod results;
 mod run;
 mod table;
 mod trace;
+mod volume;
 mod watch;
 
 use pyo3::prelude::*;
@@ -36,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     module.add_class::<trace::Trace>()?;
     module.add_function(wrap_pyfunction!(characterize::characterize, module)?)?;
+    module.add_class::<volume::Volume>()?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(run::system, module)?)?;
     module.add_function(wrap_pyfunction!(run::device, module)?)?;
@@ -45,5 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::save, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     module.add_function(wrap_pyfunction!(results::table, module)?)?;
-    module.add_function(wrap_pyfunction!(results::describe, module)?)
+    module.add_function(wrap_pyfunction!(results::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(volume::create_volume, module)?)?;
+    module.add_function(wrap_pyfunction!(volume::check_volume, module)?)
 }

@@ -1,6 +1,6 @@
 //! Texts that name instants.
 //!
-//! An instant is a number of nanoseconds since 1970. A text is the name of a snapshot, `now`, a time such as
+//! An instant is a number of nanoseconds since 1970. A text is the name of a snapshot or mark, `now`, a time such as
 //! `2026-01-01T12:00:00Z`, a duration such as `10min ago`, or the number itself as `ns:1767268800000000000`.
 
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum Moment {
     At(u64),
     /// So many nanoseconds before the present.
     Ago(u64),
-    /// A snapshot of that name.
+    /// A snapshot, or else the last mark, of that name.
     Named(String),
 }
 

@@ -79,6 +79,14 @@ impl Names {
         &self.stored.marks
     }
 
+    /// The instant of the last mark of that name.
+    pub fn mark(&self, name: &str) -> Option<u64> {
+        let mut marks = self.stored.marks.iter().rev();
+        marks
+            .find(|mark| mark.name == name)
+            .map(|mark| mark.instant)
+    }
+
     /// The last mark at an instant or before.
     pub fn mark_before(&self, instant: u64) -> Option<&Named> {
         let marks = &self.stored.marks;
@@ -171,6 +179,7 @@ mod tests {
         assert_eq!(again.snapshot("one"), None);
         assert_eq!(again.snapshot("two"), Some(20));
         assert_eq!(again.name_of(20), Some("two"));
+        assert_eq!((again.mark("m"), again.mark("two")), (Some(30), None));
         assert_eq!(again.mark_before(4), None);
         assert_eq!(again.mark_before(12), Some(&named("m", 12)));
         assert_eq!(again.mark_before(29), Some(&named("m", 12)));

@@ -136,10 +136,13 @@ impl Service {
             Moment::At(instant) => instant,
             Moment::Ago(ago) => self.disk.now().saturating_sub(ago),
             Moment::Named(name) => {
-                let found = self.names().snapshot(&name);
+                let names = self.names();
+                let found = names.snapshot(&name);
                 let known = found.filter(|instant| history.snapshots.contains(instant));
-                known.ok_or_else(|| {
-                    ServeError::Usage(format!("there is no snapshot with the name {name:?}"))
+                known.or_else(|| names.mark(&name)).ok_or_else(|| {
+                    ServeError::Usage(format!(
+                        "there is no snapshot and no mark with the name {name:?}"
+                    ))
                 })?
             }
         };
@@ -344,9 +347,15 @@ impl Service {
         let instant = self.resolve(snapshot)?;
         let mut names = self.names();
         let now = self.disk.now();
-        let deleted = self
-            .disk
-            .with(|volume| volume.delete_snapshot(now, instant))??;
+        // A mark of that name may stand at the instant of a snapshot, which is not meant.
+        let name = snapshot.trim();
+        let meant = !is_name(name) || names.snapshot(name) == Some(instant);
+        let deleted = match meant {
+            true => self
+                .disk
+                .with(|volume| volume.delete_snapshot(now, instant))??,
+            false => false,
+        };
         if !deleted {
             return Err(ServeError::Usage(format!(
                 "there is no snapshot of {}",

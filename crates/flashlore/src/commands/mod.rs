@@ -11,7 +11,7 @@ mod reproduce;
 mod rerun;
 mod synth;
 mod trace;
-mod volume;
+pub(crate) mod volume;
 
 use crate::cli::{Command, TraceCommand};
 use crate::error::CliError;

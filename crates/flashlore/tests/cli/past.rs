@@ -61,6 +61,7 @@ fn a_volume_goes_back_and_forth() {
     let place = with_a_past();
     assert_eq!(letters(&place, None), "bbccaaaa");
     assert_eq!(letters(&place, Some("first")), "aaaaaaaa");
+    assert_eq!(letters(&place, Some("second")), "bbaaaaaa");
     assert_eq!(letters(&place, Some("now")), "bbccaaaa");
     let differ = place.run(&["diff", "disk", "first"]).ok();
     assert_eq!(differ, format!("0 {}\n", 4 * PAGE));
@@ -143,6 +144,11 @@ fn instants_and_names_that_cannot_be_are_refused() {
         "the history begins at",
     );
     refused(&["snapshot", "create", "disk", "first"], 2, "already");
+    refused(
+        &["snapshot", "delete", "disk", "second"],
+        2,
+        "no snapshot of",
+    );
     let first_again = ["snapshot", "create", "disk", "other", "--at", "first"];
     refused(&first_again, 2, "is kept already, as \"first\"");
     refused(

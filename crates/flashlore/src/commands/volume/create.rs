@@ -125,24 +125,30 @@ fn volume(
     })
 }
 
-/// Makes a volume or an array.
+/// Makes a volume or an array, and tells about it.
 pub fn create(args: &CreateArgs) -> Result<(), CliError> {
+    tell(&make(args)?);
+    Ok(())
+}
+
+/// Makes a volume or an array; answers a sentence about it.
+pub fn make(args: &CreateArgs) -> Result<String, CliError> {
     let home = Home::new(&args.directory);
     let failed = |source| CliError::serve(&args.directory, source);
-    match asked(args)? {
+    Ok(match asked(args)? {
         Asked::Volume(options) => {
             let id = home.create(&options).map_err(failed)?;
-            tell(&format!(
+            format!(
                 "created {} ({} pages of 4 KiB, room for {}; open it takes up to {} of memory)",
                 home.volume().display(),
                 id.exported,
                 options.capacity / 4096,
                 human(flashlore_volume::memory_needed(&id)),
-            ));
+            )
         }
         Asked::Array(asked) => {
             let made = home.create_array(&asked).map_err(failed)?;
-            tell(&format!(
+            format!(
                 "created {} ({} of {}; it takes {} of the fast medium and {} of the slow one; open it takes about {} \
                  of memory)",
                 home.description().display(),
@@ -154,8 +160,7 @@ pub fn create(args: &CreateArgs) -> Result<(), CliError> {
                 human(made.bytes.0),
                 human(made.bytes.1),
                 human(made.memory()),
-            ));
+            )
         }
-    }
-    Ok(())
+    })
 }

@@ -2,115 +2,152 @@
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
-use flashlore_serve::array::{self, check::ArrayFinding};
+use flashlore_serve::array::{self, check::ArrayFinding, check::ArrayReport};
 use flashlore_serve::request::Unreadable;
-use flashlore_serve::{Answer, Home, Request, ServeError};
+use flashlore_serve::{Answer, Request, ServeError};
 use flashlore_volume::dump::DumpError;
-use flashlore_volume::{DumpParts, Finding};
+use flashlore_volume::{CheckReport, DumpParts, Finding};
+use serde_json::{Value, json};
 
 use super::{home, medium, mode, reach, unexpected};
-use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs};
+use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::print;
 use crate::progress::Progress;
 
-/// Checks a volume that is not open.
+/// Checks a volume or an array that is not open.
 pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
-    let home = home(&args.volume);
-    if home.is_array() {
-        return check_array(args, &home);
-    }
-    let medium = home
-        .affordable(mode(&args.volume))
-        .map_err(|source| CliError::serve(directory, source))?;
-    let report = flashlore_volume::check(&medium, !args.quick)
-        .map_err(|error| CliError::serve(directory, error.into()))?;
-    if args.json {
-        let json = serde_json::json!({
-            "clean": report.is_clean(),
-            "mapped": report.mapped,
-            "stored": report.stored,
-            "superblocks": report.superblocks,
-            "events_to_replay": report.recovery.events,
-            "findings": findings_json(&report.findings),
-            "errors": report.errors,
-        });
-        print(&format!("{json}\n"))?;
+    let checked = checked(&args.volume, args.quick)?;
+    print(&if args.json {
+        format!("{}\n", checked.json())
     } else if args.affected {
-        let mut affected: Vec<u32> = report
-            .findings
-            .iter()
-            .flat_map(|f| f.addresses.iter().copied())
-            .collect();
-        affected.sort_unstable();
-        let lines: String = affected.iter().map(|lpn| format!("{lpn}\n")).collect();
-        print(&lines)?;
+        checked.affected()
     } else {
-        let mut text = format!(
-            "{} pages hold something, {} are stored; {} events to replay\n",
-            report.mapped, report.stored, report.recovery.events
-        );
-        if report.superblocks < 2 {
-            text += "one copy of the superblock does not hold; opening the volume rewrites it\n";
-        }
-        for line in report.errors.iter().map(String::as_str) {
-            let _ = writeln!(text, "{line}");
-        }
-        for finding in &report.findings {
-            let _ = writeln!(text, "{finding}");
-        }
-        print(&text)?;
-    }
-    demand_clean(report.is_clean(), directory, "volume")
-}
-
-fn demand_clean(is_clean: bool, directory: &Path, what: &str) -> Result<(), CliError> {
-    match is_clean {
+        checked.text()
+    })?;
+    match checked.is_clean() {
         true => Ok(()),
         false => Err(CliError::Differs(format!(
-            "{}: the {what} is not clean",
-            directory.display()
+            "{}: the {} is not clean",
+            directory.display(),
+            checked.what()
         ))),
     }
 }
 
-/// Checks an array that is not open.
-fn check_array(args: &CheckArgs, home: &Home) -> Result<(), CliError> {
-    let directory = &args.volume.directory;
-    let report = array::check::check(home, mode(&args.volume), !args.quick)
-        .map_err(|source| CliError::serve(directory, source))?;
-    let findings = report.findings.iter();
-    let text: String = if args.json {
-        let one = |f: &ArrayFinding| serde_json::json!({"machine": f.machine, "block": f.block, "why": f.why});
-        let json = serde_json::json!({
-            "clean": report.is_clean(),
-            "mapped": report.kept,
-            "findings": findings.map(one).collect::<Vec<_>>(),
-            "errors": Vec::from_iter(&report.error),
-        });
-        format!("{json}\n")
-    } else if args.affected {
-        let one = |f: &ArrayFinding| format!("{} {}\n", f.machine, f.block);
-        findings.map(one).collect()
-    } else {
-        let head = format!("{} blocks hold something\n", report.kept);
-        let error = report.error.iter().map(|error| format!("{error}\n"));
-        let one = |f: &ArrayFinding| format!("{}\n", f.why);
-        std::iter::once(head)
-            .chain(error)
-            .chain(findings.map(one))
-            .collect()
-    };
-    print(&text)?;
-    demand_clean(report.is_clean(), directory, "array")
+/// What a check found.
+pub enum Checked {
+    /// In a volume.
+    Volume(CheckReport),
+    /// In an array.
+    Array(ArrayReport),
 }
 
-fn findings_json(findings: &[Finding]) -> serde_json::Value {
-    let one =
-        |f: &Finding| serde_json::json!({"unit": f.unit, "why": f.why, "addresses": f.addresses});
+/// Checks a volume or an array that is not open; unless it is to be `quick`, every stored page is read too.
+pub fn checked(args: &VolumeArgs, quick: bool) -> Result<Checked, CliError> {
+    let (home, mode) = (home(args), mode(args));
+    let failed = |source| CliError::serve(&args.directory, source);
+    if home.is_array() {
+        let report = array::check::check(&home, mode, !quick).map_err(failed)?;
+        return Ok(Checked::Array(report));
+    }
+    let medium = home.affordable(mode).map_err(failed)?;
+    let report = flashlore_volume::check(&medium, !quick);
+    Ok(Checked::Volume(
+        report.map_err(|error| failed(error.into()))?,
+    ))
+}
+
+impl Checked {
+    fn what(&self) -> &'static str {
+        match self {
+            Checked::Volume(_) => "volume",
+            Checked::Array(_) => "array",
+        }
+    }
+
+    fn is_clean(&self) -> bool {
+        match self {
+            Checked::Volume(report) => report.is_clean(),
+            Checked::Array(report) => report.is_clean(),
+        }
+    }
+
+    /// All of it, as `--json` prints it.
+    pub fn json(&self) -> Value {
+        match self {
+            Checked::Volume(report) => json!({
+                "clean": report.is_clean(),
+                "mapped": report.mapped,
+                "stored": report.stored,
+                "superblocks": report.superblocks,
+                "events_to_replay": report.recovery.events,
+                "findings": findings_json(&report.findings),
+                "errors": report.errors,
+            }),
+            Checked::Array(report) => {
+                let one = |f: &ArrayFinding| json!({"machine": f.machine, "block": f.block, "why": f.why});
+                json!({
+                    "clean": report.is_clean(),
+                    "mapped": report.kept,
+                    "findings": report.findings.iter().map(one).collect::<Vec<_>>(),
+                    "errors": Vec::from_iter(&report.error),
+                })
+            }
+        }
+    }
+
+    /// The addresses that cannot be read, one a line.
+    fn affected(&self) -> String {
+        match self {
+            Checked::Volume(report) => {
+                let addresses = report.findings.iter().flat_map(|f| &f.addresses);
+                let mut affected: Vec<u32> = addresses.copied().collect();
+                affected.sort_unstable();
+                affected.iter().map(|lpn| format!("{lpn}\n")).collect()
+            }
+            Checked::Array(report) => {
+                let one = |f: &ArrayFinding| format!("{} {}\n", f.machine, f.block);
+                report.findings.iter().map(one).collect()
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Checked::Volume(report) => volume_text(report),
+            Checked::Array(report) => {
+                let head = format!("{} blocks hold something\n", report.kept);
+                let error = report.error.iter().map(|error| format!("{error}\n"));
+                let findings = report.findings.iter().map(|f| format!("{}\n", f.why));
+                std::iter::once(head).chain(error).chain(findings).collect()
+            }
+        }
+    }
+}
+
+fn volume_text(report: &CheckReport) -> String {
+    let mut text = format!(
+        "{} pages hold something, {} are stored; {} events to replay\n",
+        report.mapped, report.stored, report.recovery.events
+    );
+    if report.superblocks < 2 {
+        text += "one copy of the superblock does not hold; opening the volume rewrites it\n";
+    }
+    for line in &report.errors {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{line}");
+    }
+    for finding in &report.findings {
+        let _ = writeln!(text, "{finding}");
+    }
+    text
+}
+
+fn findings_json(findings: &[Finding]) -> Value {
+    let one = |f: &Finding| json!({"unit": f.unit, "why": f.why, "addresses": f.addresses});
     findings.iter().map(one).collect()
 }
 
@@ -141,7 +178,7 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     }
     drop(progress);
     if args.json {
-        let json = serde_json::json!({"read": read, "findings": findings});
+        let json = json!({"read": read, "findings": findings});
         print(&format!("{json}\n"))?;
     } else {
         let mut text = format!("{read} pages read, {} findings\n", findings.len());

@@ -38,10 +38,10 @@ use flashlore_volume::disk::live::Clock;
 
 pub use bench::bench;
 pub use clone::clone;
-pub use create::create;
+pub use create::{create, make};
 pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
-pub use inspect::{check, dump, scrub};
+pub use inspect::{check, checked, dump, scrub};
 pub use mount::mount;
 pub use resize::resize;
 pub use serve::{record, serve};
@@ -56,7 +56,8 @@ fn now() -> u64 {
     since.map_or(0, |d| d.as_nanos() as u64)
 }
 
-fn clock() -> Clock {
+/// The clock of the system, as volumes take it.
+pub fn clock() -> Clock {
     Arc::new(now)
 }
 

@@ -1,0 +1,464 @@
+"""What volumes and arrays answer: the answers of the control socket, field by field as `--json` prints them.
+
+Sizes are in bytes, pages and blocks have 4 KiB, and instants are of `Time` where `--json` has nanoseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from flashlore.moment import Time
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Bytes saved against storing each page whole."""
+
+    dedup: int
+    """By sharing equal pages."""
+
+    delta: int
+    """By storing differences."""
+
+    compression: int
+    """By compressing."""
+
+
+@dataclass(frozen=True)
+class HistoryInfo:
+    """How far back a volume goes."""
+
+    oldest: Time
+    """The oldest instant that can be read and returned to."""
+
+    newest: Time
+    """The last change."""
+
+    entries: int
+    """Changes of pages that are remembered."""
+
+    most_entries: int
+    """The most of them."""
+
+    snapshots: int
+    """How many snapshots there are."""
+
+    least_window: int
+    """The least window that is kept, in nanoseconds."""
+
+    protected: bool
+    """Whether writes fail rather than that it becomes shorter."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A stored page that cannot be read."""
+
+    unit: int
+    """The unit it lies on; of an array the block, counted through all machines."""
+
+    why: str
+    """What does not hold."""
+
+    addresses: tuple[int, ...]
+    """The pages that cannot be read until they are written again."""
+
+
+class Clients(NamedTuple):
+    """Who uses what is served."""
+
+    writers: int
+    """Clients that may write."""
+
+    readers: int
+    """Clients that only read."""
+
+
+@dataclass(frozen=True)
+class VolumeInfo:
+    """The state of a volume."""
+
+    system: str
+    """What is done with content."""
+
+    size: int
+    """Bytes it shows."""
+
+    logical: int
+    """Bytes of pages that hold something."""
+
+    stored: int
+    """Bytes that they and their old versions take, encoded values counted with their length."""
+
+    capacity: int
+    """Bytes that can be stored."""
+
+    saved: Saved
+    """Bytes saved."""
+
+    kept: int
+    """Bytes of old versions alone."""
+
+    history: HistoryInfo | None
+    """How far back it goes; nothing if it keeps no history."""
+
+    sequence: int
+    """Number of the last event."""
+
+    durable: int
+    """Everything up to this event is durable."""
+
+    waiting: int
+    """Events that are not durable yet."""
+
+    epoch: int
+    """How often it was opened."""
+
+    checkpoint: int
+    """Number of the last checkpoint."""
+
+    failure: str | None
+    """Why it is read-only, if it is."""
+
+    findings: tuple[Unreadable, ...]
+    """Stored pages known to be unreadable."""
+
+    clients: Clients | None
+    """Who uses it, if it is served."""
+
+
+@dataclass(frozen=True)
+class MachineInfo:
+    """A virtual machine of an array."""
+
+    number: int
+    """Its number."""
+
+    name: str
+    """Its name as an export and as a file."""
+
+    size: int
+    """Bytes it shows."""
+
+    logical: int
+    """Bytes of blocks that hold something."""
+
+
+@dataclass(frozen=True)
+class TrafficInfo:
+    """Operations on a medium since the array was opened."""
+
+    medium: str
+    """`fast` or `slow`."""
+
+    reads: int
+    """Reads."""
+
+    read_bytes: int
+    """Bytes read."""
+
+    writes: int
+    """Writes."""
+
+    written_bytes: int
+    """Bytes written."""
+
+    syncs: int
+    """Syncs."""
+
+
+@dataclass(frozen=True)
+class ElementInfo:
+    """What the element of an open array holds and did."""
+
+    references: int
+    """Virtual blocks that others are differences from."""
+
+    detached: int
+    """Of these, those without an address."""
+
+    associates: int
+    """Virtual blocks that are differences from a reference."""
+
+    independents: int
+    """All other virtual blocks."""
+
+    virtual_blocks: int
+    """Virtual blocks there can be."""
+
+    delta_ram: int
+    """Bytes of RAM for differences in use."""
+
+    delta_ram_peak: int
+    """The most that were."""
+
+    delta_ram_limit: int
+    """The most there can be."""
+
+    fast_used: int
+    """Bytes of data blocks on the fast medium in use."""
+
+    fast_limit: int
+    """Bytes of all of them."""
+
+    log_free: int
+    """Bytes of the log that can be written."""
+
+    log_limit: int
+    """Bytes of the log."""
+
+    away: int
+    """Blocks that are not at home, with ordered write-back."""
+
+    most_away: int
+    """The most blocks that may be away; 0 without ordered write-back."""
+
+    waiting: int
+    """Blocks whose present content is not durable yet."""
+
+    epoch: int
+    """How often it was opened."""
+
+    checkpoint: int
+    """Number of the last checkpoint."""
+
+    memory: int
+    """Bytes of memory that its tables hold."""
+
+    traffic: tuple[TrafficInfo, ...]
+    """Operations on the fast and the slow medium."""
+
+    counters: dict[str, int]
+    """What it did since it was opened, by names."""
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """The state of an array."""
+
+    system: str
+    """What is done with content."""
+
+    fast: Path
+    """The fast medium."""
+
+    slow: Path
+    """The slow medium."""
+
+    machines: tuple[MachineInfo, ...]
+    """The virtual machines, the first one first."""
+
+    element: ElementInfo | None
+    """What the element says; nothing if the slow medium alone is open."""
+
+    failure: str | None
+    """Why it is read-only, if it is."""
+
+    clients: Clients | None
+    """Who uses it, if it is served."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An instant that is kept."""
+
+    name: str | None
+    """Its name, if it has one."""
+
+    instant: Time
+    """The instant."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An instant that was durable when it was marked; nothing keeps it."""
+
+    name: str
+    """Its name."""
+
+    instant: Time
+    """The instant."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of pages with less than a second between them."""
+
+    first: Time
+    """The first change."""
+
+    last: Time
+    """The last one."""
+
+    pages: int
+    """How many changes."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What happened."""
+
+    oldest: Time
+    """The oldest instant that can be read and returned to."""
+
+    newest: Time
+    """The last change."""
+
+    entries: tuple[Changes | Snapshot | Mark, ...]
+    """Oldest first."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A return to an instant."""
+
+    instant: Time
+    """The instant that was returned to."""
+
+    changed: int
+    """Pages that hold something else now, or would."""
+
+    before: Time
+    """The instant just before: a return to it undoes this one."""
+
+
+@dataclass(frozen=True)
+class Purged:
+    """What a purge erased from the medium."""
+
+    blocks: int
+    """Blocks."""
+
+    copied: int
+    """Pages copied out of them."""
+
+
+@dataclass(frozen=True)
+class Cloned:
+    """How the blocks of a clone are stored."""
+
+    zeros: int
+    """Blocks stored as nothing: they are zeros."""
+
+    differences: int
+    """Blocks stored as differences."""
+
+    difference_bytes: int
+    """Bytes of these."""
+
+    compressed: int
+    """Blocks compressed by themselves."""
+
+    compressed_bytes: int
+    """Bytes of these."""
+
+    whole: int
+    """Blocks stored whole."""
+
+
+@dataclass(frozen=True)
+class Scrubbed:
+    """What reading every stored page found."""
+
+    read: int
+    """Stored pages read."""
+
+    findings: tuple[Unreadable, ...]
+    """Those that cannot be read."""
+
+
+@dataclass(frozen=True)
+class VolumeCheck:
+    """What a check of a closed volume found."""
+
+    clean: bool
+    """Whether everything holds."""
+
+    mapped: int
+    """Pages that hold something."""
+
+    stored: int
+    """Values stored for them and for old versions."""
+
+    superblocks: int
+    """Copies of the superblock that hold, of two."""
+
+    events_to_replay: int
+    """What an opening would replay."""
+
+    findings: tuple[Unreadable, ...]
+    """Stored pages that cannot be read."""
+
+    errors: tuple[str, ...]
+    """Things that must not be, each a sentence."""
+
+
+@dataclass(frozen=True)
+class ArrayFinding:
+    """A block of an array that does not hold."""
+
+    machine: int
+    """The number of its machine."""
+
+    block: int
+    """The block."""
+
+    why: str
+    """What is wrong."""
+
+
+@dataclass(frozen=True)
+class ArrayCheck:
+    """What a check of a closed array found."""
+
+    clean: bool
+    """Whether everything holds."""
+
+    mapped: int
+    """Blocks that hold something."""
+
+    findings: tuple[ArrayFinding, ...]
+    """Blocks that cannot be read, or are not what they were recorded as."""
+
+    errors: tuple[str, ...]
+    """Invariants that do not hold, each a sentence."""
+
+
+def of(kind: type[T], answer: dict[str, Any]) -> T:
+    """Make an object of a dataclass here of an answer as JSON."""
+    return kind(**{name: _value(type_, answer[name]) for name, type_ in _fields(kind)})  # type: ignore[arg-type]  # classes are hashable
+
+
+_WHAT: dict[str, type[Changes | Snapshot | Mark]] = {"changes": Changes, "snapshot": Snapshot, "mark": Mark}
+
+
+def log_of(answer: dict[str, Any]) -> Log:
+    """Make a log of an answer as JSON, whose entries say what they are."""
+    entries = tuple(of(_WHAT[entry["what"]], entry) for entry in answer["entries"])
+    return Log(Time.from_ns(answer["oldest"]), Time.from_ns(answer["newest"]), entries)
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    types = get_type_hints(kind)
+    return tuple((field.name, types[field.name]) for field in fields(kind))
+
+
+def _value(type_: Any, value: Any) -> Any:
+    if get_origin(type_) is UnionType:
+        return None if value is None else _value(get_args(type_)[0], value)
+    if get_origin(type_) is tuple:
+        return tuple(_value(get_args(type_)[0], item) for item in value)
+    if type_ is Time:
+        return Time.from_ns(value)
+    if type_ is Clients:
+        return Clients(*value)
+    if type_ is Path:
+        return Path(value)
+    return of(type_, value) if is_dataclass(type_) and isinstance(type_, type) else value
