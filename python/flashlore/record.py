@@ -707,7 +707,7 @@ class EraseSpread:
     """Standard deviation over the blocks."""
 
     per_block: tuple[tuple[int, int], ...]
-    """Pairs of erases and blocks erased so often, ascending."""
+    """Pairs of erases and the blocks that were erased so often, ascending."""
 
 
 @dataclass(frozen=True)

@@ -45,28 +45,14 @@ pub trait Tabled {
 
     /// Rows of its `victim_cdf`: valid units, victims that held so many, the share of victims not above.
     fn victim_rows(&self) -> Vec<Value> {
-        distribution(
-            &self.result().gc.valid_per_victim,
-            ["valid_units", "victims"],
-        )
+        let victims = &self.result().gc.valid_per_victim;
+        distribution_rows(victims, ["valid_units", "victims"])
     }
 
     /// Rows of its `erase_cdf`: erases, blocks erased so often, the share of blocks not above.
     fn erase_rows(&self) -> Vec<Value> {
-        distribution(&self.result().erases.per_block, ["erases", "blocks"])
+        distribution_rows(&self.result().erases.per_block, ["erases", "blocks"])
     }
-}
-
-/// A row for each pair of a value and how many have it, with the share of those not above; values ascend.
-fn distribution(pairs: &[(u64, u64)], [value_name, count_name]: [&str; 2]) -> Vec<Value> {
-    let all: u64 = pairs.iter().map(|(_, count)| count).sum();
-    let mut below = 0;
-    let row = |&(value, count): &(u64, u64)| {
-        below += count;
-        let share = below as f64 / all as f64;
-        json!({value_name: value, count_name: count, "share": share})
-    };
-    pairs.iter().map(row).collect()
 }
 
 impl Tabled for RunOutput {
@@ -251,6 +237,17 @@ fn labelled(result: &RunResult, row: Value) -> Value {
         all.extend(own);
     }
     labelled
+}
+
+/// A row for each pair of a value and how many have it, with the share of those not above; values ascend.
+fn distribution_rows(pairs: &[(u64, u64)], [value_name, count_name]: [&str; 2]) -> Vec<Value> {
+    let all: u64 = pairs.iter().map(|(_, count)| count).sum();
+    let mut below = 0;
+    let row = |&(value, count): &(u64, u64)| {
+        below += count;
+        json!({value_name: value, count_name: count, "share": below as f64 / all as f64})
+    };
+    pairs.iter().map(row).collect()
 }
 
 /// Writes a frame as `NAME.parquet` and `NAME.csv`; without rows there are no files.
