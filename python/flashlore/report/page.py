@@ -176,7 +176,7 @@ class Page:
             spec["height"] = height
         number = len(self._figures)
         self._figures.append({"spec": spec, "config": config, "title": title})
-        place = element("div", class_="canvas", data_figure=number, style=f"min-height:{(height or 260) + 40}px")
+        place = element("div", class_="canvas", data_figure=number, style=f"min-height:{_room(spec)}px")
         tools = [
             element("button", name, type="button", data_save=kind, aria_label=f"{name} of {title}")
             for kind, name in (("svg", "SVG"), ("png", "PNG"), ("csv", "CSV"))
@@ -334,3 +334,9 @@ def _vega() -> str:
 
 def _swatch(colour: tuple[str, str]) -> str:
     return f"background: light-dark({colour[0]}, {colour[1]})"
+
+
+def _room(spec: Mapping[str, Any]) -> int:
+    """Keep about as much room as a figure will take, in pixels, so that the page does not jump when it is drawn."""
+    height = spec.get("height", 260)
+    return int(height) + 70 if isinstance(height, int | float) else 330

@@ -109,6 +109,7 @@ async function draw(place) {
     const result = await embed(place);
     if (place.turn === turn) views.set(place, result);
     else result.finalize();
+    place.style.minHeight = "";
     place.dataset.drawn = dark() ? "dark" : "light";
   } catch (error) {
     console.error(error);
@@ -182,9 +183,11 @@ function csv(table) {
   return [names, ...table.map((row) => names.map((name) => row[name]))].map((row) => row.map(cell).join(",")).join("\n");
 }
 
+// What a figure draws, without the columns that only the drawing needs.
 function tableOf(place) {
-  const names = [...sources(content.figures[place.dataset.figure].spec)];
-  return names.length ? rows(names[0], true) : [];
+  const [name] = sources(content.figures[place.dataset.figure].spec);
+  if (name === undefined) return [];
+  return rows(name, true).map((row) => Object.fromEntries(Object.entries(row).filter(([key]) => !key.startsWith("_"))));
 }
 
 // Pictures are saved in light colours, as papers want them.

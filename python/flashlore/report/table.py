@@ -129,3 +129,27 @@ def plain(text: str | Html) -> str:
         elif not inside:
             out.append(letter)
     return "".join(out).replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
+
+
+def duration(microseconds: float | None) -> str:
+    """Write a time for people.
+
+    >>> duration(31.25), duration(4984801.2), duration(1813), duration(None)
+    ('31.25 µs', '4.985 s', '1.813 ms', '-')
+    """
+    if microseconds is None:
+        return "-"
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if abs(microseconds) >= size:
+            return f"{number(microseconds / size)} {unit}"
+    return f"{number(microseconds)} µs"
+
+
+def percent(change: float) -> str:
+    """Write a change for people, with its sign.
+
+    >>> percent(-0.504), percent(1.4512), percent(0.00001)
+    ('−50.4 %', '+145.1 %', '0.0 %')
+    """
+    text = f"{change * 100:+.1f}"
+    return "0.0 %" if text in ("+0.0", "-0.0") else f"{text} %".replace("-", "\N{MINUS SIGN}")

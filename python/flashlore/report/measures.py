@@ -1,0 +1,191 @@
+"""The measures that a report sets side by side, and what each means in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flashlore.report.markup import Html, element
+from flashlore.report.table import Cell, Column, Table, duration, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flashlore.report.groups import Group
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the comparison: its path in a record, its name and unit, and its meaning.
+
+    `better` is -1 where less is better, 1 where more is, 0 where neither. A measure whose figures are all 0 or have
+    no meaning is left out, unless `always`.
+    """
+
+    path: str
+    name: str
+    meaning: str
+    unit: str = ""
+    better: int = 0
+    show: Callable[[float | None], str] = number
+    always: bool = False
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value * 100:.1f} %"
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "units",
+        "Units programmed",
+        "Mapping units of 4 KiB that were written to flash for any reason: what wears the device.",
+        better=-1,
+        always=True,
+    ),
+    Measure(
+        "waf_total",
+        "Write amplification",
+        "Units programmed for each unit that the host wrote. Above 1 the device writes more than it was asked to, "
+        "because collection moves data; below 1 it saved more writes (shared or packed) than it added.",
+        better=-1,
+        always=True,
+    ),
+    Measure(
+        "waf_gc",
+        "of collection alone",
+        "How hard collection works for what reaches the flash: units programmed for the host and by collection, over "
+        "those for the host. At least 1.",
+        better=-1,
+    ),
+    Measure(
+        "flash.block_erases",
+        "Block erases",
+        "Blocks erased. Flash endures a limited number for each block.",
+        better=-1,
+        always=True,
+    ),
+    Measure(
+        "gc.mean_valid_per_victim",
+        "Valid units per victim",
+        "Units that collection had to move, on average, before it could erase a block. 0 would be free.",
+        better=-1,
+    ),
+    Measure(
+        "response_us.all.mean",
+        "Mean response",
+        "From the arrival of a request to its completion, time in queues included.",
+        better=-1,
+        show=duration,
+    ),
+    Measure(
+        "response_us.all.p99",
+        "99 % response",
+        "99 of 100 requests were answered at least this fast; the others waited longer.",
+        better=-1,
+        show=duration,
+    ),
+    Measure("response_us.read.mean", "Mean read", "Mean response of reads.", better=-1, show=duration),
+    Measure("response_us.write.mean", "Mean write", "Mean response of writes.", better=-1, show=duration),
+    Measure(
+        "erases.max",
+        "Most worn block",
+        "Erases of the block that was erased most often. Far above the mean, wear is uneven.",
+        unit="erases",
+        better=-1,
+    ),
+    Measure(
+        "utilization.die_mean",
+        "Dies busy",
+        "Share of simulated time in which dies worked, their mean. Near 100 % requests wait for flash.",
+        show=_share,
+    ),
+    Measure("energy_uj", "Energy", "Of flash reads, programs and erases.", unit="J", better=-1),
+    Measure(
+        "dedup.hits", "Duplicates found", "Writes whose content was stored already, and that programmed nothing.", better=1
+    ),
+    Measure("delta.encoded", "Stored as differences", "Writes stored as the difference from an older page.", better=1),
+    Measure(
+        "delta.mean_rc",
+        "Mean R_c",
+        "Mean size of these differences, as a share of a page. Smaller packs more into one page.",
+        better=-1,
+    ),
+    Measure("compress.encoded", "Stored compressed", "Writes stored compressed by themselves.", better=1),
+    Measure(
+        "history.window_s",
+        "Protection window",
+        "How far back from the end of the run every state of the device can be had again.",
+        unit="s",
+        better=1,
+    ),
+    Measure("history.historical_units", "Old values kept", "Units that hold values which only old versions need."),
+    Measure(
+        "array.ios_per_hdd_op",
+        "Pages per disk operation",
+        "Pages that the host read and wrote for each operation of the disks. More means that the SSD and RAM answered "
+        "more by themselves.",
+        better=1,
+    ),
+    Measure("array.ssd_writes", "Written to the SSD", "Units written to the SSD of an array.", unit="units", better=-1),
+    Measure("array.mean_delta_bytes", "Mean difference", "Mean size of a difference of I-CASH.", unit="B", better=-1),
+    Measure("array.hdd_energy_j", "Energy of the disks", "The disks' power, all the time.", unit="J", better=-1),
+)
+
+
+def used(groups: Sequence[Group]) -> list[Measure]:
+    """Choose the measures that say something about these runs."""
+    return [measure for measure in MEASURES if measure.always or any(_value(group, measure) for group in groups)]
+
+
+def comparison(groups: Sequence[Group], caption: str) -> Table:
+    """Set the systems on one trace side by side: a row a system, with the change against the first of them."""
+    measures = used(groups)
+    columns = [Column("System")]
+    columns += [Column(measure.name, measure.unit, measure.meaning, numbers=True) for measure in measures]
+    base = groups[0]
+    rows = [
+        [Cell(group.system, strong=True), *(_cell(group, base, measure) for measure in measures)] for group in groups
+    ]
+    return Table(columns, rows, caption)
+
+
+def meanings(measures: Sequence[Measure]) -> Html:
+    """Say what each measure means."""
+    return element(
+        "dl",
+        [[element("dt", _title(measure)), element("dd", measure.meaning)] for measure in measures],
+        class_="words",
+    )
+
+
+def _title(measure: Measure) -> str:
+    return f"Amplification {measure.name}" if measure.path == "waf_gc" else measure.name
+
+
+def _value(group: Group, measure: Measure) -> float | None:
+    estimate = group.get(measure.path)
+    return None if estimate is None else estimate.mean * _scale(measure)
+
+
+def _scale(measure: Measure) -> float:
+    return 1e-6 if measure.path == "energy_uj" else 1.0
+
+
+def _cell(group: Group, base: Group, measure: Measure) -> Cell:
+    estimate, first = group.get(measure.path), base.get(measure.path)
+    if estimate is None:
+        return Cell("-")
+    scale = _scale(measure)
+    text = measure.show(estimate.mean * scale)
+    if estimate.half is not None and len(group.records) > 1:
+        text += f" ± {measure.show(estimate.half * scale)}"
+    note: Html | str = ""
+    if group is not base and first is not None and first.mean > 0 and measure.show is not _share:
+        change = estimate.mean / first.mean - 1
+        kind = "same"
+        if measure.better and estimate.apart(first):
+            kind = "better" if change * measure.better > 0 else "worse"
+        note = element("span", percent(change), class_=f"note {kind}")
+    return Cell(text, estimate.mean, note)
