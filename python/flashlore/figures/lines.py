@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import altair as alt
@@ -12,7 +11,9 @@ import polars as pl
 from flashlore.figures import theme as themes
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from collections.abc import Sequence
+
+    from flashlore.figures.theme import Figure, Theme
 
 # A time in microseconds as people say it.
 TIME_LABEL = (
@@ -78,7 +79,7 @@ def draw(  # noqa: PLR0913 - a figure has this many sides
     interpolate: str = "linear",
     points: bool = False,
     theme: Theme = "light",
-) -> alt.LayerChart | alt.FacetChart:
+) -> Figure:
     """Draw one line a series, in its colour and dashes; a click in the legend brings one forward.
 
     Seeds are lines of their own, thinner ones. With `points` each value has the shape of its series, else points that
@@ -115,10 +116,10 @@ def draw(  # noqa: PLR0913 - a figure has this many sides
         few = frame.height <= FEW
         answering = encoded.mark_point(filled=True, size=90, opacity=0)
         layers.append(answering if few else answering.transform_filter(f"datum._ % {_EVERY} == 0"))
-    return side_by_side(alt.layer(*layers, data=frame), frame, theme)
+    return side_by_side(alt.LayerChart(data=frame, layer=layers), frame, theme)
 
 
-def side_by_side(chart: alt.LayerChart, frame: pl.DataFrame, theme: Theme) -> alt.LayerChart | alt.FacetChart:
+def side_by_side(chart: alt.LayerChart, frame: pl.DataFrame, theme: Theme) -> Figure:
     """Dress a figure, one a trace where there are several."""
     if "trace" in frame.columns and frame["trace"].n_unique() > 1:
         return themes.dress(chart.properties(width=340).facet("trace:N", columns=2), theme)

@@ -11,7 +11,7 @@ from flashlore.figures import lines
 from flashlore.figures import theme as themes
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 # The causes in words. `host` is written whole where nobody counted what its content was.
 CAUSES = {
@@ -26,6 +26,9 @@ CAUSES = {
     "map": "map",
     "padding": "padding",
 }
+# Ticks of ratios, each a round change: near 1, and far from it.
+_NEAR = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0)
+_FAR = (0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 10.0, 100.0, 1000.0, 10000.0)
 # Measures that a comparison shows, and what they are called.
 MEASURES = {
     "units": "units programmed",
@@ -59,7 +62,7 @@ def causes(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def programs_by_cause(runs: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def programs_by_cause(runs: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the units programmed by each system, by cause; a mark shows what the host wrote.
 
     `runs` is the frame of records: `system`, `trace`, `programs.*` and `host.write_pages`, in units of 4 KiB.
@@ -111,7 +114,7 @@ def programs_by_cause(runs: pl.DataFrame, *, theme: Theme = "light") -> alt.Laye
         .transform_filter("isValid(datum.mark)")
     )
     both = pl.concat([table, written], how="diagonal")
-    chart = alt.layer(bars, ticks, data=both).properties(height=38 * len(names))
+    chart = alt.LayerChart(data=both, layer=[bars, ticks]).properties(height=38 * len(names))
     return lines.side_by_side(chart, both, theme)
 
 
@@ -123,7 +126,11 @@ def changes(runs: pl.DataFrame, baseline: str | None = None) -> pl.DataFrame:
     base = baseline or str(runs["system"][0])
     means = (
         runs.with_columns(units.alias("units"))
-        .select("system", "trace", *(pl.col(key).cast(pl.Float64) for key in MEASURES if key in runs.columns or key == "units"))
+        .select(
+            "system",
+            "trace",
+            *(pl.col(key).cast(pl.Float64) for key in MEASURES if key in runs.columns or key == "units"),
+        )
         .group_by("system", "trace", maintain_order=True)
         .mean()
         .unpivot(index=["system", "trace"], variable_name="measure", value_name="value")
@@ -142,9 +149,7 @@ def changes(runs: pl.DataFrame, baseline: str | None = None) -> pl.DataFrame:
     )
 
 
-def change(
-    runs: pl.DataFrame, *, baseline: str | None = None, theme: Theme = "light"
-) -> alt.LayerChart | alt.FacetChart:
+def change(runs: pl.DataFrame, *, baseline: str | None = None, theme: Theme = "light") -> Figure:
     """Draw the key measures of each system as multiples of a baseline's, which is the first system unless named.
 
     The axis is logarithmic, so that half and twice are equally far from the line in the middle; less is better in all.
@@ -152,7 +157,9 @@ def change(
     table = changes(runs, baseline)
     names = lines.series(table)
     base = baseline or str(runs["system"][0])
-    scale, _ = lines.log_scale(pl.concat([table.select("ratio"), pl.DataFrame({"ratio": [0.8, 1.25]})]), "ratio", margin=0.05)
+    scale, _ = lines.log_scale(
+        pl.concat([table.select("ratio"), pl.DataFrame({"ratio": [0.8, 1.25]})]), "ratio", margin=0.05
+    )
     chosen = alt.selection_point(fields=["system"], bind="legend")
     y = alt.Y("measure:N", sort=list(MEASURES.values()), title=None, scale=alt.Scale(paddingInner=0.35))
     offset = alt.YOffset("system:N", sort=names)
@@ -164,10 +171,10 @@ def change(
     ]
     x = alt.X(
         "ratio:Q",
-        title=f"times that of {base} (log); left is less",
+        title=f"change against {base} (log)",
         scale=scale,
         axis=alt.Axis(
-            labelExpr="datum.value < 1 ? '1/' + format(1 / datum.value, '~r') : format(datum.value, '~r')",
+            labelExpr="datum.value == 1 ? 'same' : format(datum.value - 1, '+.0%')",
             values=_multiples(table),
         ),
     )
@@ -180,16 +187,15 @@ def change(
         opacity=strength,
     )
     one = alt.Chart().mark_rule(strokeWidth=1.5, color=themes.INK[0]).encode(x=alt.datum(1))
-    chart = alt.layer(one, stems.add_params(chosen), dots, data=table).properties(
+    chart = alt.LayerChart(data=table, layer=[one, stems.add_params(chosen), dots]).properties(
         height=table["measure"].n_unique() * (16 * len(names) + 14)
     )
     return lines.side_by_side(chart, table, theme)
 
 
 def _multiples(table: pl.DataFrame) -> list[float]:
-    """Powers of two, or of ten where they are many, on both sides of 1."""
+    """Choose ticks of a ratio: close ones where all ratios are near 1."""
     ratios = [*table["ratio"], 0.8, 1.25]
     low, high = min(ratios), max(ratios)
-    ladder = (2.0, 4.0, 8.0) if max(high, 1 / low) < 16 else (10.0, 100.0, 1000.0, 10000.0)  # noqa: PLR2004
-    both = [1 / step for step in reversed(ladder)] + [1.0, *ladder]
-    return [step for step in both if low * 0.95 <= step <= high * 1.05]
+    ladder = _NEAR if high / low < 4 else _FAR  # noqa: PLR2004 - where near ticks become many
+    return [step for step in ladder if low * 0.95 <= step <= high * 1.05]

@@ -11,15 +11,13 @@ from flashlore.figures import lines
 from flashlore.figures.thin import thin
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 Kind = Literal["read", "write", "all"]
 PERCENTILES = {"p50": "50 %", "p95": "95 %", "p99": "99 %", "p999": "99.9 %", "p9999": "99.99 %"}
 
 
-def response_cdf(
-    frame: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "light"
-) -> alt.LayerChart | alt.FacetChart:
+def response_cdf(frame: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "light") -> Figure:
     """Draw the share of requests answered within a time, on a log axis.
 
     `frame` is response_cdf: `system`, `trace`, `seed`, `kind`, `response_us` (microseconds), `share` (of requests).
@@ -48,9 +46,7 @@ def response_cdf(
     )
 
 
-def response_percentiles(
-    runs: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "light"
-) -> alt.LayerChart | alt.FacetChart:
+def response_percentiles(runs: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "light") -> Figure:
     """Draw the percentiles of response times on a log axis; of several seeds the mean.
 
     `runs` is the frame of records: `system`, `trace`, `response_us.all.p50` and so on (microseconds).

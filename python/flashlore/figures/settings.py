@@ -13,7 +13,7 @@ import polars as pl
 from flashlore.figures import lines
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 SPARE = "device.space.over_provisioning"
 
@@ -27,7 +27,7 @@ def against(  # noqa: PLR0913 - two axes and their titles
     y_title: str | None = None,
     log: bool = False,
     theme: Theme = "light",
-) -> alt.LayerChart | alt.FacetChart:
+) -> Figure:
     """Draw a result against a setting, a line a system; of several seeds the mean. `log` is for the setting's axis."""
     table = (
         frame.select("system", "trace", setting, pl.col(result).cast(pl.Float64))
@@ -63,17 +63,15 @@ def against(  # noqa: PLR0913 - two axes and their titles
 
 def amplification(
     frame: pl.DataFrame, *, setting: str = SPARE, result: str = "waf_total", theme: Theme = "light"
-) -> alt.LayerChart | alt.FacetChart:
+) -> Figure:
     """Draw write amplification against spare space."""
     x_title = "spare space, share of raw" if setting == SPARE else None
-    return against(
-        frame, setting, result, x_title=x_title, y_title="units programmed for each written", theme=theme
-    )
+    return against(frame, setting, result, x_title=x_title, y_title="units programmed for each written", theme=theme)
 
 
 def protection_window(
     frame: pl.DataFrame, setting: str, *, result: str = "history.window_s", theme: Theme = "light"
-) -> alt.LayerChart | alt.FacetChart:
+) -> Figure:
     """Draw the protection window, in seconds, against a setting."""
     kept = frame.filter(pl.col(result) > 0)
     return against(kept, setting, result, y_title="protection window (s)", theme=theme)

@@ -8,15 +8,17 @@ are columns that older versions did not write.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from flashlore import __version__
+
+if TYPE_CHECKING:
+    import os
 
 # Files of runs and of characterizations, by the name of the table.
 _OF_RUNS = ("response_cdf", "victim_cdf", "erase_cdf", "timeline")
@@ -170,10 +172,12 @@ def _documents(place: Path, documents: Sequence[Path]) -> Tables:
 
 
 def _names_of_runs(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """The name of each system on each device: with the device if there are several."""
+    """Name each system on each device: with the device if there are several."""
     pairs = list(dict.fromkeys((record["system"], record["device"]) for record in records))
     systems = [system for system, _ in pairs]
-    return {(system, device): system if systems.count(system) == 1 else f"{system} @ {device}" for system, device in pairs}
+    return {
+        (system, device): system if systems.count(system) == 1 else f"{system} @ {device}" for system, device in pairs
+    }
 
 
 def _named(table: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
@@ -215,7 +219,7 @@ def _demand_records(document: Path, records: Sequence[Any]) -> None:
 
 
 def _version(document: Path, content: Mapping[str, Any]) -> str:
-    """The version that wrote a document, unless it is newer than this one."""
+    """Give the version that wrote a document, unless it is newer than this one."""
     version = content.get("version")
     if not isinstance(version, str):
         raise ResultsError(f"{document}: it does not say which version of Flashlore wrote it")
@@ -225,4 +229,4 @@ def _version(document: Path, content: Mapping[str, Any]) -> str:
 
 
 def _ordered(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("-")[0].split("."))
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("-", maxsplit=1)[0].split("."))

@@ -28,8 +28,6 @@ def thin(frame: pl.DataFrame, x: str, y: str, by: list[str], *, log: bool = Fals
     width = (high - low) or 1.0
     column = ((place - low) / width * CELLS).floor()
     row = (pl.col(y) * CELLS).floor()
-    changed = pl.any_horizontal(
-        (cell != cell.shift(1)).fill_null(value=True).over(by) for cell in (column, row)
-    )
+    changed = pl.any_horizontal((cell != cell.shift(1)).fill_null(value=True).over(by) for cell in (column, row))
     last = pl.int_range(pl.len()).over(by) == pl.len().over(by) - 1
     return frame.filter(changed | last)

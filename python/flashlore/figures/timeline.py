@@ -11,7 +11,7 @@ import polars as pl
 from flashlore.figures import lines
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def with_points(frame: pl.DataFrame, measure: str) -> pl.DataFrame:
     return measured(frame).filter(drawn.fill_null(value=False).any().over("trace"))
 
 
-def over_time(frame: pl.DataFrame, measure: str, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def over_time(frame: pl.DataFrame, measure: str, *, theme: Theme = "light") -> Figure:
     """Draw a column of the time line over simulated time.
 
     `frame` is timeline: `system`, `trace`, `seed`, `start_s`, `width_s` (seconds) and the measure, one of `MEASURES`.

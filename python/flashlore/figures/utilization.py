@@ -13,11 +13,14 @@ from flashlore.figures import theme as themes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 
 def utilization_of(records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Make the table of busy shares from the records of results.json: `system`, `trace`, `seed`, `part` (die, channel), `number`, `busy`."""
+    """Make the table of busy shares from the records of results.json.
+
+    Its columns are `system`, `trace`, `seed`, `part` (die, channel), `number` and `busy` (share).
+    """
     rows = [
         {key: record[key] for key in ("system", "trace", "seed")} | {"part": part, "number": number, "busy": busy}
         for record in records
@@ -29,7 +32,7 @@ def utilization_of(records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**schema, "busy": pl.Float64})
 
 
-def utilization(table: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def utilization(table: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the busy share of each die and channel, a mark each, with their mean.
 
     `table` is that of `utilization_of`: `system`, `trace`, `seed`, `part` (die, channel), `number`, `busy` (share).
@@ -37,7 +40,12 @@ def utilization(table: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChar
     names = lines.series(table)
     y = alt.Y("system:N", sort=names, title=None)
     shared = alt.Chart().encode(y=y, color=alt.Color("system:N", scale=themes.colours(names), legend=None))
-    x = alt.X("busy:Q", title="busy share of simulated time", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5))
+    x = alt.X(
+        "busy:Q",
+        title="busy share of simulated time",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format=".0%", tickCount=5),
+    )
     tooltip = [
         alt.Tooltip("system:N"),
         alt.Tooltip("part:N"),
@@ -46,5 +54,5 @@ def utilization(table: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChar
     ]
     marks = shared.mark_tick(thickness=2.5, size=20, opacity=0.85).encode(x=x, tooltip=tooltip)
     bars = shared.mark_bar(height=4, opacity=0.35).encode(x=alt.X("mean(busy):Q"))
-    chart = alt.layer(bars, marks, data=table).properties(height=32 * len(names))
+    chart = alt.LayerChart(data=table, layer=[bars, marks]).properties(height=32 * len(names))
     return lines.side_by_side(chart, table, theme)

@@ -11,12 +11,14 @@ from flashlore.figures import lines
 from flashlore.figures.thin import thin
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 # Points of a bent line between two of popularity.
 _STEPS = 12
 # A size in bytes as people say it.
-_BYTES = "datum.value >= 1048576 ? format(datum.value / 1048576, '~r') + ' MiB' : format(datum.value / 1024, '~r') + ' KiB'"
+_BYTES = (
+    "datum.value >= 1048576 ? format(datum.value / 1048576, '~r') + ' MiB' : format(datum.value / 1024, '~r') + ' KiB'"
+)
 
 
 def _whole(frame: pl.DataFrame) -> pl.DataFrame:
@@ -24,7 +26,7 @@ def _whole(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("slice").is_null()).drop("slice") if "slice" in frame.columns else frame
 
 
-def popularity(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def popularity(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of accesses that the most frequent values make.
 
     `frame` is popularity.parquet: `class` (read, write), `share_of_values`, `share_of_accesses`.
@@ -75,7 +77,7 @@ def _between(frame: pl.DataFrame) -> pl.DataFrame:
 
 def stack_distances(
     frame: pl.DataFrame, *, space: Literal["value", "page"] = "value", theme: Theme = "light"
-) -> alt.LayerChart | alt.FacetChart:
+) -> Figure:
     """Draw the share of accesses whose LRU stack distance is at most so many values (or pages).
 
     `frame` is stack_distance.parquet: `class`, `space`, `distance`, `share_of_accesses`.
@@ -102,7 +104,7 @@ def stack_distances(
     )
 
 
-def miss_ratio(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def miss_ratio(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of writes that miss an LRU index of fingerprints, by its size.
 
     `frame` is miss_ratio.parquet: `entries`, `plain_ratio`, `live_ratio`.
@@ -138,7 +140,7 @@ def miss_ratio(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart
     )
 
 
-def overwrite_distances(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def overwrite_distances(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of overwrites that come within so many page writes of the write before.
 
     `frame` is overwrite.parquet: `measure`, `high`, `overwrites`; the rows of the measure `page_writes`.
@@ -174,7 +176,7 @@ def overwrite_distances(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.L
     )
 
 
-def request_sizes(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def request_sizes(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of requests that are at most so large.
 
     `frame` is sizes.parquet: `class`, `low_bytes`, `high_bytes`, `requests`.

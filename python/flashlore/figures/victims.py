@@ -12,10 +12,10 @@ from flashlore.figures.thin import thin
 if TYPE_CHECKING:
     import polars as pl
 
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 
-def valid_per_victim(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def valid_per_victim(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of victims with at most so many valid units. The farther left, the less there is to move.
 
     `frame` is victim_cdf: `system`, `trace`, `seed`, `valid_units`, `victims` with so many, `share` of victims.
@@ -23,7 +23,9 @@ def valid_per_victim(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.Laye
     table = thin(frame.drop("device", strict=False), "valid_units", "share", ["system", "trace", "seed"])
     return lines.draw(
         table,
-        alt.X("valid_units:Q", title="valid units in a victim", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=10)),
+        alt.X(
+            "valid_units:Q", title="valid units in a victim", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=10)
+        ),
         lines.share_axis("victims with no more"),
         [
             alt.Tooltip("system:N"),

@@ -12,10 +12,10 @@ from flashlore.figures import theme as themes
 from flashlore.figures.thin import thin
 
 if TYPE_CHECKING:
-    from flashlore.figures.theme import Theme
+    from flashlore.figures.theme import Figure, Theme
 
 
-def wear_distribution(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def wear_distribution(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of blocks erased at most so often. A steep line is even wear.
 
     `frame` is erase_cdf: `system`, `trace`, `seed`, `erases`, `blocks` with so many, `share` of blocks with no more.
@@ -36,15 +36,14 @@ def wear_distribution(frame: pl.DataFrame, *, theme: Theme = "light") -> alt.Lay
     )
 
 
-def wear_spread(runs: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart | alt.FacetChart:
+def wear_spread(runs: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the least, mean and most erases of a block; for results without their distribution. Means over seeds.
 
     `runs` is the frame of records: `erases.min`, `erases.mean`, `erases.max`, in erases.
     """
     names = lines.series(runs)
-    table = (
-        runs.group_by("system", "trace", maintain_order=True)
-        .agg(*(pl.col(f"erases.{key}").cast(pl.Float64).mean().alias(key) for key in ("min", "mean", "max")))
+    table = runs.group_by("system", "trace", maintain_order=True).agg(
+        *(pl.col(f"erases.{key}").cast(pl.Float64).mean().alias(key) for key in ("min", "mean", "max"))
     )
     y = alt.Y("system:N", sort=names, title=None)
     tooltip = [alt.Tooltip("system:N"), *(alt.Tooltip(f"{key}:Q", format=",.2~f") for key in ("min", "mean", "max"))]
@@ -56,5 +55,5 @@ def wear_spread(runs: pl.DataFrame, *, theme: Theme = "light") -> alt.LayerChart
     means = shared.mark_point(filled=True, size=110, opacity=1).encode(
         x="mean:Q", shape=alt.Shape("system:N", scale=themes.shapes(names), legend=None)
     )
-    chart = alt.layer(ranges, means, data=table).properties(height=34 * len(names))
+    chart = alt.LayerChart(data=table, layer=[ranges, means]).properties(height=34 * len(names))
     return lines.side_by_side(chart, table, theme)

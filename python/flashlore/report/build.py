@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -14,23 +14,21 @@ from flashlore.figures.programs import changes
 from flashlore.figures.tables import Tables, flat
 from flashlore.report import measures, summary
 from flashlore.report.groups import Group, groups
-from flashlore.report.markup import Html, element, join
+from flashlore.report.markup import Html, element
 from flashlore.report.page import Page, Section
-from flashlore.report.table import Cell, Column, Table, duration, number
+from flashlore.report.table import Cell, Column, Table, Value, duration, number
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-    import altair as alt
+    from flashlore.figures.theme import Figure
 
 # Lines of so many seeds can still be told apart.
 _SEEDS = 5
 
 
-def write(
-    results: Tables | str | os.PathLike[str], output: str | os.PathLike[str], title: str | None = None
-) -> None:
+def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[str], title: str | None = None) -> None:
     """Write the report of results: one page that opens without a network, complete or not at all.
 
     Args:
@@ -103,9 +101,12 @@ def _summary(section: Section, traces: Mapping[str, Sequence[Group]]) -> None:
     tiles = summary.tiles(traces)
     if tiles:
         section.tiles(tiles)
+    found = []
     for trace, of_trace in traces.items():
         part = section.subsection(f"On {trace}")
         part.bullets(summary.findings(of_trace))
+        found.append(part)
+    section.grid(found)
     cautions = summary.caveats(traces)
     if cautions:
         section.subsection("Before you quote a number").bullets(cautions)
@@ -113,7 +114,7 @@ def _summary(section: Section, traces: Mapping[str, Sequence[Group]]) -> None:
 
 def _numbers(section: Section, traces: Mapping[str, Sequence[Group]]) -> None:
     if max(len(of_trace) for of_trace in traces.values()) > 1:
-        section.prose("Small numbers are changes against the first system. A head sorts its column.")
+        section.prose("Small numbers are changes against the first system: green is better, red is worse.")
     for trace, of_trace in traces.items():
         section.table(measures.comparison(of_trace, f"Trace {trace}"))
     for trace, of_trace in traces.items():
@@ -126,11 +127,10 @@ def _every_number(trace: str, of_trace: Sequence[Group]) -> Table:
     names = [
         name
         for name in dict.fromkeys(name for record in records for name in record)
-        if any(isinstance(value := record.get(name), int | float) and value for record in records)
-        and name != "seed"
+        if any(isinstance(value := record.get(name), int | float) and value for record in records) and name != "seed"
     ]
     columns = [Column("Field"), *(Column(group.system, numbers=True) for group in of_trace)]
-    rows = [
+    rows: list[list[Value]] = [
         [element("code", name), *(Cell(_plain(record.get(name)), _sortable(record.get(name))) for record in records)]
         for name in names
     ]
@@ -176,7 +176,7 @@ class _Panels:
         title: str,
         caption: str,
         frame: pl.DataFrame | None,
-        make: Callable[[pl.DataFrame], alt.Chart | alt.LayerChart],
+        make: Callable[[pl.DataFrame], Figure],
     ) -> None:
         """Add a figure a trace."""
         if frame is None or frame.is_empty():
@@ -185,10 +185,9 @@ class _Panels:
         for trace in self._traces:
             part = frame.filter(pl.col("trace") == trace)
             if part.height:
-                name = title if len(self._traces) == 1 else f"{title}, {trace}"
-                panels.append((make(part), name, caption))
+                panels.append((make(part), trace))
         if panels:
-            self._section.figures(panels)
+            self._section.gallery(title, caption, panels)
 
 
 def _figures(page: Page, tables: Tables, traces: Mapping[str, Sequence[Group]]) -> None:
@@ -223,8 +222,8 @@ def _writing(section: Section, tables: Tables, traces: Sequence[str]) -> None:
     if len(tables.systems) > 1:
         panels.add(
             f"Against {tables.systems[0]}",
-            f"Each measure as a multiple of {tables.systems[0]}'s, on a log axis: half is as far left as twice is right. "
-            "Less is better in all of them.",
+            f"Each measure as a multiple of {tables.systems[0]}'s, on a log axis: half is as far left as twice is "
+            "right. Less is better in all of them.",
             _compared(tables.runs),
             lambda frame: figures.change(frame, baseline=tables.systems[0]),
         )
@@ -285,14 +284,14 @@ def _collection(section: Section, tables: Tables, traces: Sequence[str]) -> None
     panels = _Panels(section, traces)
     panels.add(
         "Valid units per victim",
-        "How much of a block was still needed when it was collected, and had to be moved. A line farther left moves less.",
+        "How much of a block was still needed when it was collected, and had to be moved. Left is less.",
         tables.victim_cdf,
         figures.valid_per_victim,
     )
     if tables.erase_cdf is not None:
         panels.add(
             "Wear of blocks",
-            "The share of blocks that were erased at most so often. A steep line is even wear; one farther left is less.",
+            "The share of blocks that were erased at most so often. A steep line is even wear, left is less.",
             tables.erase_cdf,
             figures.wear_distribution,
         )
@@ -332,11 +331,9 @@ def _characterization(section: Section, tables: Tables) -> None:
         kinds = item["whole"].get("kinds") or {}
         if kinds.get("writes"):
             section.prose(_kinds(kinds))
-    panels: list[tuple[alt.Chart | alt.LayerChart, str, str | Html]] = []
+    panels: list[tuple[Figure, str, str | Html]] = []
 
-    def add(
-        frame: pl.DataFrame | None, title: str, caption: str, make: Callable[[pl.DataFrame], alt.Chart | alt.LayerChart]
-    ) -> None:
+    def add(frame: pl.DataFrame | None, title: str, caption: str, make: Callable[[pl.DataFrame], Figure]) -> None:
         if frame is not None and frame.height > 1:
             panels.append((make(frame), title, caption))
 
@@ -397,26 +394,19 @@ def _kinds(kinds: Mapping[str, int]) -> str:
 
 
 def _configuration(section: Section, tables: Tables, every: Sequence[Group]) -> None:
-    names, configurations = _distinct(every)
-    keys = list(dict.fromkeys(key for configuration in configurations for key in configuration))
-    columns = [Column("Key"), *(Column(name) for name in names)]
-
-    def row(key: str) -> list[Html | str]:
-        return [element("code", key), *(_text(configuration.get(key)) for configuration in configurations)]
-
-    words = (".name", ".description", ".source", ".part")
-    different = [
-        key
-        for key in keys
-        if len({_text(configuration.get(key)) for configuration in configurations}) > 1 and not key.endswith(words)
-    ]
-    if len(configurations) > 1:
+    systems = _first_of(every, lambda group: group.system)
+    sized = _first_of([group for group in every if group.system == every[0].system], lambda group: group.trace)
+    if len(systems) > 1:
+        different = _different(systems)
         section.prose(
-            "All that decides a run and is not the same in all of them:" if different else "All runs were set alike."
+            "What decides a run, and is not the same for all systems:" if different else "All systems were set alike."
         )
         if different:
-            section.table(Table(columns, [row(key) for key in different], "Keys that differ"))
-    section.details("Every key", Table(columns, [row(key) for key in keys], "Device, system and host").html())
+            section.table(_keys(systems, different, "Keys in which the systems differ"))
+    different = _different(sized)
+    if different:
+        section.table(_keys(sized, different, "Keys in which the traces differ, as the device is sized from each"))
+    section.details("Every key", _keys(systems, None, f"Device, system and host on {every[0].trace}").html())
     workload = dict(_flat_lists(tables.records[0].get("workload", {})))
     if workload:
         rows = [[element("code", key), _text(value)] for key, value in workload.items()]
@@ -425,17 +415,35 @@ def _configuration(section: Section, tables: Tables, every: Sequence[Group]) -> 
         )
 
 
-def _distinct(every: Sequence[Group]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Name each configuration once: by its system, and by the trace where the device was sized from it."""
-    by_hash: dict[str, Group] = {}
+# The values of a configuration by their paths.
+_Values: TypeAlias = "dict[str, Any]"
+
+
+def _first_of(every: Sequence[Group], name: Callable[[Group], str]) -> dict[str, _Values]:
+    """Give the first configuration of each system, or each trace."""
+    found: dict[str, _Values] = {}
     for group in every:
-        by_hash.setdefault(f"{group.system}\0{group.record['config_hash']}", group)
-    chosen = list(by_hash.values())
-    systems = [group.system for group in chosen]
-    names = [
-        group.system if systems.count(group.system) == 1 else f"{group.system}, {group.trace}" for group in chosen
+        if name(group) not in found:
+            found[name(group)] = dict(_flat_lists(group.record["configuration"]))
+    return found
+
+
+def _different(configurations: Mapping[str, _Values]) -> list[str]:
+    """List the keys that configurations set differently; names and descriptions decide nothing."""
+    words = (".name", ".description", ".source", ".part")
+    keys = dict.fromkeys(key for values in configurations.values() for key in values)
+    return [
+        key
+        for key in keys
+        if len({_text(values.get(key)) for values in configurations.values()}) > 1 and not key.endswith(words)
     ]
-    return names, [dict(_flat_lists(group.record["configuration"])) for group in chosen]
+
+
+def _keys(configurations: Mapping[str, _Values], keys: Sequence[str] | None, caption: str) -> Table:
+    """Make the table of some keys, or of all, a column a configuration."""
+    chosen = keys if keys is not None else dict.fromkeys(key for values in configurations.values() for key in values)
+    rows = [[element("code", key), *(_text(values.get(key)) for values in configurations.values())] for key in chosen]
+    return Table([Column("Key"), *(Column(name) for name in configurations)], rows, caption, compact=keys is not None)
 
 
 def _flat_lists(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -459,15 +467,20 @@ def _text(value: Any) -> str:
 
 def _provenance(section: Section, tables: Tables) -> None:
     section.prose(
-        join([f"Written by Flashlore {tables.version}. The same version, configuration, traces and seed give the same ",
-              "numbers, bit by bit, on any machine; only the real time differs."])
+        f"Written by Flashlore {tables.version}. The same version, configuration, traces and seed give the same "
+        "numbers, bit by bit; only the real time differs."
     )
     files = {file["path"]: file for record in tables.records for file in record["trace_files"]}
     section.table(
         Table(
             [Column("Trace"), Column("Format"), Column("Records", numbers=True), Column("SHA-256")],
             [
-                [str(file["path"]), _text(file.get("format")), file.get("records"), element("code", _text(file.get("sha256")))]
+                [
+                    str(file["path"]),
+                    _text(file.get("format")),
+                    file.get("records"),
+                    element("code", _text(file.get("sha256"))),
+                ]
                 for file in files.values()
             ],
             "Files of traces",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flashlore.report.markup import Html, element
-from flashlore.report.table import Cell, Column, Table, duration, number, percent
+from flashlore.report.table import Cell, Column, Table, Value, duration, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from flashlore.report.groups import Group
+
+
+# Systems that stand side by side without scrolling.
+_FEW = 5
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "waf_gc",
-        "of collection alone",
+        "Amplification of collection alone",
         "How hard collection works for what reaches the flash: units programmed for the host and by collection, over "
         "those for the host. At least 1.",
         better=-1,
@@ -103,7 +106,10 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure("energy_uj", "Energy", "Of flash reads, programs and erases.", unit="J", better=-1),
     Measure(
-        "dedup.hits", "Duplicates found", "Writes whose content was stored already, and that programmed nothing.", better=1
+        "dedup.hits",
+        "Duplicates found",
+        "Writes whose content was stored already, and that programmed nothing.",
+        better=1,
     ),
     Measure("delta.encoded", "Stored as differences", "Writes stored as the difference from an older page.", better=1),
     Measure(
@@ -140,8 +146,10 @@ def used(groups: Sequence[Group]) -> list[Measure]:
 
 
 def comparison(groups: Sequence[Group], caption: str) -> Table:
-    """Set the systems on one trace side by side: a row a system, with the change against the first of them."""
+    """Set the systems on one trace side by side, with the change against the first of them."""
     measures = used(groups)
+    if len(groups) <= _FEW:
+        return _upright(groups, measures, caption)
     columns = [Column("System")]
     columns += [Column(measure.name, measure.unit, measure.meaning, numbers=True) for measure in measures]
     base = groups[0]
@@ -151,17 +159,27 @@ def comparison(groups: Sequence[Group], caption: str) -> Table:
     return Table(columns, rows, caption)
 
 
+def _upright(groups: Sequence[Group], measures: Sequence[Measure], caption: str) -> Table:
+    """Set few systems side by side: a row a measure, a column a system."""
+    columns = [Column("Measure"), *(Column(group.system, numbers=True) for group in groups)]
+    rows: list[list[Value]] = [
+        [_headed(measure), *(_cell(group, groups[0], measure) for group in groups)] for measure in measures
+    ]
+    return Table(columns, rows, caption, sortable=False)
+
+
+def _headed(measure: Measure) -> Html:
+    unit = element("span", f" {measure.unit}", class_="unit") if measure.unit else None
+    return element("span", measure.name, unit, title=measure.meaning)
+
+
 def meanings(measures: Sequence[Measure]) -> Html:
     """Say what each measure means."""
     return element(
         "dl",
-        [[element("dt", _title(measure)), element("dd", measure.meaning)] for measure in measures],
+        [[element("dt", measure.name), element("dd", measure.meaning)] for measure in measures],
         class_="words",
     )
-
-
-def _title(measure: Measure) -> str:
-    return f"Amplification {measure.name}" if measure.path == "waf_gc" else measure.name
 
 
 def _value(group: Group, measure: Measure) -> float | None:

@@ -31,7 +31,7 @@ from flashlore.report.table import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import altair as alt
+    from flashlore.figures.theme import Figure
 
 __all__ = ["Column", "Html", "Page", "Section", "Table", "badge", "command", "element"]
 
@@ -84,7 +84,7 @@ class Section:
         """Add command lines, with a button that copies them."""
         self._parts.append(command(*lines))
 
-    def figure(self, chart: alt.Chart | alt.LayerChart, *, title: str, caption: str | Html, height: int = 0) -> None:
+    def figure(self, chart: Figure, *, title: str, caption: str | Html, height: int = 0) -> None:
         """Add a figure in a row of its own; `figures` puts several side by side.
 
         The chart must be a single view or layers, in the colours of the light theme: the page gives it its width, and
@@ -94,13 +94,30 @@ class Section:
 
     def figures(
         self,
-        panels: Sequence[tuple[alt.Chart | alt.LayerChart, str, str | Html]],
+        panels: Sequence[tuple[Figure, str, str | Html]],
         *,
         height: int = 0,
     ) -> None:
         """Add figures side by side where there is room: chart, title and caption of each. `height` in pixels."""
         made = [self._page.figure(chart, title, caption, height) for chart, title, caption in panels]
         self._parts.append(element("div", made, class_="panels" if len(made) > 1 else "panels single"))
+
+    def gallery(self, title: str, caption: str | Html, panels: Sequence[tuple[Figure, str]]) -> None:
+        """Add figures of one kind under one title and caption, side by side where there is room.
+
+        Each panel is a chart and what it is of, such as a trace. A single panel is a figure with that title.
+        """
+        if len(panels) == 1:
+            self.figure(panels[0][0], title=title, caption=caption)
+            return
+        self._parts.append(element("div", element("h4", title), element("p", caption), class_="gallery"))
+        made = [self._page.figure(chart, f"{title}, {of}", "", heading=of) for chart, of in panels]
+        self._parts.append(element("div", made, class_="panels"))
+
+    def grid(self, sections: Sequence[Section]) -> None:
+        """Put subsections that were just added side by side where there is room."""
+        kept = [part for part in self._parts if part not in sections]
+        self._parts = [*kept, element("div", [section.render() for section in sections], class_="grid")]
 
     def details(self, summary: str, *content: Child) -> None:
         """Add what is folded away until somebody opens it."""
@@ -164,8 +181,19 @@ class Page:
         self._anchors.add(name)
         return name
 
-    def figure(self, chart: alt.Chart | alt.LayerChart, title: str, caption: str | Html, height: int = 0) -> Html:
-        """Take a figure in, and give the place where it will be drawn. Its data are kept once, however many show it."""
+    def figure(
+        self,
+        chart: Figure,
+        title: str,
+        caption: str | Html,
+        height: int = 0,
+        *,
+        heading: str | None = None,
+    ) -> Html:
+        """Take a figure in, and give the place where it will be drawn. Its data are kept once, however many show it.
+
+        `heading` stands above it in place of the title, where a title stands above several.
+        """
         spec = chart.to_dict()
         spec.pop("$schema", None)
         config = spec.pop("config", {})
@@ -187,8 +215,14 @@ class Page:
             element("div", class_="rows scroll", tabindex=0, role="region", aria_label=f"Data of {title}"),
             class_="data",
         )
-        heading = element("div", element("h4", title), element("div", tools, class_="tools"), class_="head")
-        return element("figure", heading, place, element("figcaption", caption), table, data_title=title)
+        head = element(
+            "div",
+            element("h4" if heading is None else "h5", heading or title),
+            element("div", tools, class_="tools"),
+            class_="head",
+        )
+        below = element("figcaption", caption) if caption else None
+        return element("figure", head, place, below, table, data_title=title, aria_label=title)
 
     def render(self) -> str:
         """Make the text of the whole page."""

@@ -22,7 +22,7 @@ def compared(traces: Mapping[str, Sequence[Group]]) -> str:
     seeds = max(len(group.records) for groups in traces.values() for group in groups)
     what = f"{_listed(systems)} replayed {_listed(list(traces))}"
     if len(systems) > 1:
-        what = f"{number(len(systems))} systems, {_listed(systems)}, replayed {_listed(list(traces))}"
+        what = f"{number(len(systems))} systems ({_listed(systems)}) replayed {_listed(list(traces))}"
     often = f", {seeds} times each with different seeds" if seeds > 1 else ""
     return f"{what}{often}, in simulated time."
 
@@ -54,7 +54,7 @@ def tiles(traces: Mapping[str, Sequence[Group]]) -> list[tuple[str, str, str]]:
     ]
     if windows:
         longest, group = max(windows, key=lambda pair: pair[0])
-        made.append(("Longest window of old versions", f"{number(longest)} s", f"{group.system} on {group.trace}"))
+        made.append(("Longest protection window", f"{number(longest)} s", f"{group.system} on {group.trace}"))
     return made if max(len(groups) for groups in traces.values()) > 1 else []
 
 
@@ -102,13 +102,15 @@ def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
         yield f"{base.trace} has {number(requests)} requests: its {kind} percentiles rest on very few of them."
     if len({_hardware(group.record) for group in groups}) > 1:
         yield (
-            f"On {base.trace} the devices differ in size or timing, so the differences are not due to the systems alone."
+            f"On {base.trace} the devices differ in size or timing, so differences are not due to the systems alone."
         )
-    idle = [group.system for group in groups if group.record["gc"]["victims"] == 0 and group.record["host"]["write_pages"]]
+    idle = [
+        group.system for group in groups if group.record["gc"]["victims"] == 0 and group.record["host"]["write_pages"]
+    ]
     if idle and any(_programmed(group) for group in groups):
         yield (
-            f"On {base.trace} collection never ran in {_listed(idle)}: its cost is not in these numbers. A longer trace, "
-            "a smaller device or a fuller one (device.precondition) would show it."
+            f"On {base.trace} collection never ran in {_listed(idle)}: its cost is not in these numbers. A longer "
+            "trace, a smaller device or a fuller one (device.precondition) would show it."
         )
     queued = [group.system for group in groups if _saturated(group.record)]
     if queued:
@@ -116,20 +118,32 @@ def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
             f"On {base.trace} a die of {_listed(queued)} was busy for nearly all of the time, and requests arrive at "
             "the trace's pace: response times are mostly waiting, and grow with the length of the trace."
         )
-    for file in base.record["trace_files"]:
-        for key, what in (("skipped", "malformed records were left out"), ("clamped", "times ran backwards and were raised")):
+    yield from _of_files(base)
+    for group in groups:
+        yield from _of_group(group)
+
+
+def _of_files(group: Group) -> Iterator[str]:
+    """Say what was wrong with the files of the trace."""
+    causes = (("skipped", "malformed records were left out"), ("clamped", "times ran backwards and were raised"))
+    for file in group.record["trace_files"]:
+        for key, what in causes:
             if file.get(key):
                 yield f"{file['path']}: {number(file[key])} {what}."
-    for group in groups:
-        kept = int(at(group.record, "buffer.pages_end") or 0)
-        written = int(group.record["host"]["write_pages"])
-        if kept * 20 > written > 0:
-            yield (
-                f"{group.system} on {group.trace}: {number(kept)} units were still in the write buffer at the end, "
-                "written by no number here."
-            )
-        if group.record["flash"]["retired_blocks"]:
-            yield f"{group.system} on {group.trace}: {number(group.record['flash']['retired_blocks'])} blocks wore out."
+
+
+def _of_group(group: Group) -> Iterator[str]:
+    """Say what is missing from the figures of one system."""
+    kept = int(at(group.record, "buffer.pages_end") or 0)
+    written = int(group.record["host"]["write_pages"])
+    if kept * 20 > written > 0:
+        yield (
+            f"{group.system} on {group.trace}: {number(kept)} units were still in the write buffer at the end, written "
+            "by no number here."
+        )
+    retired = group.record["flash"]["retired_blocks"]
+    if retired:
+        yield f"{group.system} on {group.trace}: {number(retired)} blocks wore out."
 
 
 def _asked(group: Group) -> str:
@@ -145,7 +159,11 @@ def _asked(group: Group) -> str:
 
 def _alone(group: Group) -> str:
     units, waf, mean = (group.get(path) for path in ("units", "waf_total", "response_us.all.mean"))
-    text = f"{group.system} programmed {number(round(units.mean))} units" if units else f"{group.system} programmed nothing"
+    text = (
+        f"{group.system} programmed {number(round(units.mean))} units"
+        if units
+        else f"{group.system} programmed nothing"
+    )
     if waf is not None:
         text += f", {number(waf.mean)} for each unit written"
     if mean is not None:
@@ -183,7 +201,9 @@ def _saved(group: Group) -> Iterator[str]:
     record = group.record
     hits, misses = at(record, "dedup.hits") or 0, at(record, "dedup.misses") or 0
     if hits:
-        yield f"{group.system} found {hits / (hits + misses):.1%} of the writes it hashed to be duplicates.".replace("%", " %")
+        yield f"{group.system} found {hits / (hits + misses):.1%} of the writes it hashed to be duplicates.".replace(
+            "%", " %"
+        )
     encoded, written = at(record, "delta.encoded") or 0, record["host"]["write_pages"]
     if encoded and written:
         text = f"{group.system} stored {encoded / written:.1%} of the writes as differences".replace("%", " %")

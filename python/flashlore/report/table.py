@@ -146,10 +146,10 @@ def duration(microseconds: float | None) -> str:
 
 
 def percent(change: float) -> str:
-    """Write a change for people, with its sign.
+    r"""Write a change for people, with its sign.
 
     >>> percent(-0.504), percent(1.4512), percent(0.00001)
-    ('−50.4 %', '+145.1 %', '0.0 %')
+    ('\u221250.4 %', '+145.1 %', '0.0 %')
     """
     text = f"{change * 100:+.1f}"
     return "0.0 %" if text in ("+0.0", "-0.0") else f"{text} %".replace("-", "\N{MINUS SIGN}")
