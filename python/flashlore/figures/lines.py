@@ -88,13 +88,13 @@ def draw(  # noqa: PLR0913 - a figure has this many sides
     names = series(frame, field)
     seeds = frame["seed"].n_unique() if "seed" in frame.columns else 1
     chosen = alt.selection_point(fields=[field], bind="legend")
-    strength = alt.when(chosen).then(alt.value(1.0 if seeds == 1 else 0.6)).otherwise(alt.value(0.12))
+    strength = alt.when(chosen).then(alt.value(1.0 if seeds == 1 else 0.8)).otherwise(alt.value(0.12))
     legend = alt.Legend(symbolSize=100, symbolStrokeWidth=0) if points else _STROKES
     shown = legend if len(names) > 1 else None
     encoded = alt.Chart().encode(x=x, y=y, tooltip=list(tooltip))
     line = encoded.mark_line(
         interpolate=interpolate,  # type: ignore[arg-type]
-        strokeWidth=2 if seeds == 1 else 1.2,
+        strokeWidth=2 if seeds == 1 else 1.4,
     ).encode(
         color=colour(names, field, legend),
         strokeDash=alt.StrokeDash(f"{field}:N", scale=themes.dashes(names), legend=shown),

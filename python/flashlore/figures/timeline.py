@@ -9,9 +9,14 @@ import altair as alt
 import polars as pl
 
 from flashlore.figures import lines
+from flashlore.figures.thin import LINES, coarse
 
 if TYPE_CHECKING:
     from flashlore.figures.theme import Figure, Theme
+
+
+# Rows of a line that a figure shows; it is hardly wider in pixels.
+_ROWS = 400
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,8 @@ class Measure:
     caption: str
     log: bool = False
     share: bool = False
+    # Of stretches that are joined: their mean, or the last one's.
+    mean: bool = False
 
 
 MEASURES: dict[str, Measure] = {
@@ -35,12 +42,14 @@ MEASURES: dict[str, Measure] = {
         "Programs",
         "units programmed a second",
         "Units programmed in each stretch, for the host, by collection and for all else, by its length.",
+        mean=True,
     ),
     "response_mean_us": Measure(
         "Mean response",
         "mean response time (log)",
         "Of the requests that arrived in each stretch. A line that keeps rising is a queue that grows.",
         log=True,
+        mean=True,
     ),
     "free_blocks": Measure(
         "Free blocks",
@@ -61,12 +70,14 @@ MEASURES: dict[str, Measure] = {
         "busy share of dies",
         "Share of each stretch in which dies worked, their mean. At 100 % requests wait for flash.",
         share=True,
+        mean=True,
     ),
     "channel_busy": Measure(
         "Utilisation of channels",
         "busy share of channels",
         "Share of each stretch in which channels carried data, their mean.",
         share=True,
+        mean=True,
     ),
     "window_s": Measure(
         "Protection window", "window (s)", "How far back one could have gone at the end of each stretch."
@@ -115,10 +126,13 @@ def over_time(frame: pl.DataFrame, measure: str, *, theme: Theme = "light") -> F
     look = MEASURES[measure]
     table = (
         measured(frame)
-        .select("system", "trace", "seed", "start_s", "width_s", pl.col(measure).cast(pl.Float64))
+        .select("system", "trace", "seed", "start_s", pl.col(measure).cast(pl.Float64))
         .drop_nulls(measure)
         .filter((pl.col(measure) > 0) if look.log else pl.lit(value=True))
     )
+    value = pl.col(measure).mean() if look.mean else pl.col(measure).last()
+    by = ["system", "trace", "seed"]
+    table = coarse(table, "start_s", by, value, _ROWS if table.select(by).n_unique() <= LINES else _ROWS // 4)
     scale: Any = alt.Undefined
     if look.log:
         scale, ticks = lines.log_scale(table, measure)

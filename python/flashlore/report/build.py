@@ -214,8 +214,8 @@ def _writing(section: Section, tables: Tables, traces: Sequence[str]) -> None:
     panels = _Panels(section, traces)
     panels.add(
         "Programs by cause",
-        "Units programmed, by what for. The dark mark is what the host wrote: blue left of it is what was saved, all "
-        "beyond it is amplification.",
+        "Units programmed, by what for. The upright mark is what the host wrote: a bar that ends before it saved writes, "
+        "and what lies beyond it is amplification.",
         _written(tables.runs),
         figures.programs_by_cause,
     )
@@ -249,14 +249,14 @@ def _has_changes(runs: pl.DataFrame, base: str) -> bool:
 
 def _response(section: Section, tables: Tables, traces: Sequence[str]) -> None:
     panels = _Panels(section, traces)
-    kinds: list[tuple[Any, str]] = [("all", "Response times")]
+    kinds: list[tuple[Any, str, str]] = [("all", "Response times", "requests")]
     both = tables.runs["response_us.read.count"].sum() and tables.runs["response_us.write.count"].sum()
     if both:
-        kinds += [("read", "Response times of reads"), ("write", "Response times of writes")]
-    for kind, title in kinds:
+        kinds += [("read", "Response times of reads", "reads"), ("write", "Response times of writes", "writes")]
+    for kind, title, what in kinds:
         panels.add(
             title,
-            "The share of requests that were answered within a time, queueing included. A line farther left is faster.",
+            f"The share of {what} that were answered within a time, queueing included. Left is faster.",
             _of_kind(tables.response_cdf, kind),
             lambda frame, kind=kind: figures.response_cdf(frame, kind=kind),  # type: ignore[misc]
         )

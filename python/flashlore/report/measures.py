@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flashlore.report.groups import at
 from flashlore.report.markup import Html, element
-from flashlore.report.table import Cell, Column, Table, Value, duration, number, percent
+from flashlore.report.table import NARROW, Cell, Column, Table, Value, duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ class Measure:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value * 100:.1f} %"
+    return "-" if value is None else f"{value * 100:.1f}{NARROW}%"
 
 
 MEASURES: tuple[Measure, ...] = (
@@ -95,7 +96,6 @@ MEASURES: tuple[Measure, ...] = (
         "erases.max",
         "Most worn block",
         "Erases of the block that was erased most often. Far above the mean, wear is uneven.",
-        unit="erases",
         better=-1,
     ),
     Measure(
@@ -134,7 +134,7 @@ MEASURES: tuple[Measure, ...] = (
         "more by themselves.",
         better=1,
     ),
-    Measure("array.ssd_writes", "Written to the SSD", "Units written to the SSD of an array.", unit="units", better=-1),
+    Measure("array.ssd_writes", "Written to the SSD", "Units written to the SSD of an array.", better=-1),
     Measure("array.mean_delta_bytes", "Mean difference", "Mean size of a difference of I-CASH.", unit="B", better=-1),
     Measure("array.hdd_energy_j", "Energy of the disks", "The disks' power, all the time.", unit="J", better=-1),
 )
@@ -169,7 +169,7 @@ def _upright(groups: Sequence[Group], measures: Sequence[Measure], caption: str)
 
 
 def _headed(measure: Measure) -> Html:
-    unit = element("span", f" {measure.unit}", class_="unit") if measure.unit else None
+    unit = element("span", f" ({measure.unit})", class_="unit") if measure.unit else None
     return element("span", measure.name, unit, title=measure.meaning)
 
 
@@ -193,17 +193,26 @@ def _scale(measure: Measure) -> float:
 
 def _cell(group: Group, base: Group, measure: Measure) -> Cell:
     estimate, first = group.get(measure.path), base.get(measure.path)
-    if estimate is None:
-        return Cell("-")
+    room = None if group is base else ""
+    if estimate is None or not _has(group, measure):
+        return Cell("-", note=room)
     scale = _scale(measure)
     text = measure.show(estimate.mean * scale)
     if estimate.half is not None and len(group.records) > 1:
-        text += f" ± {measure.show(estimate.half * scale)}"
-    note: Html | str = ""
-    if group is not base and first is not None and first.mean > 0 and measure.show is not _share:
-        change = estimate.mean / first.mean - 1
-        kind = "same"
-        if measure.better and estimate.apart(first):
-            kind = "better" if change * measure.better > 0 else "worse"
-        note = element("span", percent(change), class_=f"note {kind}")
-    return Cell(text, estimate.mean, note)
+        half = estimate.half * scale
+        text += f" ± {number(half, 2) if measure.show is number else measure.show(half)}"
+    if group is base or first is None or first.mean <= 0 or measure.show is _share:
+        return Cell(text, estimate.mean, room)
+    change = estimate.mean / first.mean - 1
+    kind = ""
+    if measure.better and change and estimate.apart(first):
+        kind = "better" if change * measure.better > 0 else "worse"
+    return Cell(text, estimate.mean, percent(change), kind)
+
+
+def _has(group: Group, measure: Measure) -> bool:
+    """Tell whether a system has what a measure is about: 0 duplicates mean nothing where nobody looks for any."""
+    part = measure.path.split(".")[0]
+    if part == "array":
+        return at(group.record, "configuration.system.array.kind") not in (None, "none")
+    return at(group.record, f"configuration.system.{part}.enabled") is not False

@@ -24,6 +24,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from flashlore.figures import theme
 from flashlore.report.markup import Child, Html, element
 from flashlore.report.table import Column, Table
@@ -194,7 +196,8 @@ class Page:
 
         `heading` stands above it in place of the title, where a title stands above several.
         """
-        spec = chart.to_dict()
+        with alt.data_transformers.enable("default", max_rows=None):
+            spec = chart.to_dict()
         spec.pop("$schema", None)
         config = spec.pop("config", {})
         for name, rows in spec.pop("datasets", {}).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flashlore.report.groups import Group, at
-from flashlore.report.table import duration, number, percent
+from flashlore.report.table import NARROW, duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ def tiles(traces: Mapping[str, Sequence[Group]]) -> list[tuple[str, str, str]]:
         won = [(groups, winner) for groups, winner in winners if winner is not None]
         if not won:
             continue
-        names = list(dict.fromkeys(winner.system for _, winner in won))
+        names = list(dict.fromkeys(_listed(_equals(groups, winner, path)) for groups, winner in won))
         if len(names) == 1:
             value, remark = names[0], _spread([_change(groups[0], winner, path) for groups, winner in won], won)
         else:
@@ -54,7 +54,7 @@ def tiles(traces: Mapping[str, Sequence[Group]]) -> list[tuple[str, str, str]]:
     ]
     if windows:
         longest, group = max(windows, key=lambda pair: pair[0])
-        made.append(("Longest protection window", f"{number(longest)} s", f"{group.system} on {group.trace}"))
+        made.append(("Longest protection window", duration(longest * 1e6), f"{group.system} on {group.trace}"))
     return made if max(len(groups) for groups in traces.values()) > 1 else []
 
 
@@ -104,10 +104,8 @@ def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
         yield (
             f"On {base.trace} the devices differ in size or timing, so differences are not due to the systems alone."
         )
-    idle = [
-        group.system for group in groups if group.record["gc"]["victims"] == 0 and group.record["host"]["write_pages"]
-    ]
-    if idle and any(_programmed(group) for group in groups):
+    idle = [group.system for group in groups if group.record["gc"]["victims"] == 0 and _programmed(group)]
+    if idle:
         yield (
             f"On {base.trace} collection never ran in {_listed(idle)}: its cost is not in these numbers. A longer "
             "trace, a smaller device or a fuller one (device.precondition) would show it."
@@ -176,7 +174,11 @@ def _wrote(groups: Sequence[Group]) -> str:
     if best is None:
         return ""
     units, waf = best.get("units"), best.get("waf_total")
-    text = f"{best.system} programmed least: {number(round(units.mean))} units" if units else ""
+    text = (
+        f"{_listed(_equals(groups, best, 'units'))} programmed least: {number(round(units.mean))} units"
+        if units
+        else ""
+    )
     if waf is not None:
         text += f", {number(waf.mean)} for each unit written"
     return text + _against(base, best, "units", "fewer") + "."
@@ -187,10 +189,13 @@ def _answered(groups: Sequence[Group]) -> str:
     if best is None:
         return ""
     mean, tail = best.get("response_us.all.mean"), best.get("response_us.all.p99")
-    text = f"{best.system} answered fastest: {duration(mean.mean if mean else None)} on average"
+    path = "response_us.all.mean"
+    text = (
+        f"{_listed(_equals(groups, best, path))} answered fastest: {duration(mean.mean if mean else None)} on average"
+    )
     text += _against(base, best, "response_us.all.mean", "less")
     if tail is not None:
-        text += f"; 99 % of its requests took at most {duration(tail.mean)}"
+        text += f"; 99{NARROW}% of its requests took at most {duration(tail.mean)}"
     slow = max(groups, key=lambda group: _mean(group, "response_us.all.mean"))
     if slow is not best:
         text += f". Slowest was {slow.system} with {duration(_mean(slow, 'response_us.all.mean'))}"
@@ -206,12 +211,12 @@ def _saved(group: Group) -> Iterator[str]:
         )
     encoded, written = at(record, "delta.encoded") or 0, record["host"]["write_pages"]
     if encoded and written:
-        text = f"{group.system} stored {encoded / written:.1%} of the writes as differences".replace("%", " %")
+        text = f"{group.system} stored {encoded / written:.1%} of the writes as differences".replace("%", f"{NARROW}%")
         size = at(record, "delta.mean_rc")
-        yield text + (f", of {size * 100:.0f} % of a page on average." if size else ".")
+        yield text + (f", of {size * 100:.0f}{NARROW}% of a page on average." if size else ".")
     window = group.get("history.window_s")
     if window is not None and window.mean > 0:
-        yield f"{group.system} could go back to any instant of the last {number(window.mean)} s."
+        yield f"{group.system} could go back to any instant of the last {duration(window.mean * 1e6)}."
 
 
 def _against(base: Group, best: Group, path: str, word: str) -> str:
@@ -220,7 +225,7 @@ def _against(base: Group, best: Group, path: str, word: str) -> str:
         return ""
     if not first.apart(least):
         return f", which is within the intervals of {base.system}"
-    return f", {-100 * (least.mean / first.mean - 1):.1f} % {word} than {base.system}"
+    return f", {-100 * (least.mean / first.mean - 1):.1f}{NARROW}% {word} than {base.system}"
 
 
 def _mean(group: Group, path: str) -> float:
@@ -229,11 +234,17 @@ def _mean(group: Group, path: str) -> float:
 
 
 def _least(groups: Sequence[Group], path: str) -> Group | None:
-    having = [group for group in groups if group.get(path) is not None]
+    # A system whose flash did nothing, such as one of disks alone, is no winner in that.
+    having = [group for group in groups if _mean(group, path) > 0]
     least = min(having, key=lambda group: _mean(group, path), default=None)
     if least is None or all(_mean(group, path) == _mean(least, path) for group in having):
         return None
     return least
+
+
+def _equals(groups: Sequence[Group], best: Group, path: str) -> list[str]:
+    """Name the best system, and those that are as good."""
+    return [group.system for group in groups if group is best or _mean(group, path) == _mean(best, path)]
 
 
 def _change(base: Group, best: Group, path: str) -> float:
