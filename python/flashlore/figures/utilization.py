@@ -38,7 +38,7 @@ def utilization(table: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     `table` is that of `utilization_of`: `system`, `trace`, `seed`, `part` (die, channel), `number`, `busy` (share).
     """
     names = lines.series(table)
-    # Work that was begun before counting and ended in it makes a little more than all of the time.
+    # What is above 1 would be drawn outside.
     most = max(1.0, *table["busy"])
     y = alt.Y("system:N", sort=names, title=None)
     shared = alt.Chart().encode(y=y, color=alt.Color("system:N", scale=themes.colours(names), legend=None))

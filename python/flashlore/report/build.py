@@ -41,6 +41,9 @@ def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[st
         OSError: the page cannot be written.
 
     """
+    folder = Path(output).parent
+    if not folder.is_dir():
+        raise OSError(f"{output}: the page cannot be written there: there is no directory {folder}")
     tables = results if isinstance(results, Tables) else Tables.load(results)
     build(tables, title).write(output)
 
@@ -214,8 +217,8 @@ def _writing(section: Section, tables: Tables, traces: Sequence[str]) -> None:
     panels = _Panels(section, traces)
     panels.add(
         "Programs by cause",
-        "Units programmed, by what for. The upright mark is what the host wrote: a bar that ends before it saved writes, "
-        "and what lies beyond it is amplification.",
+        "Units programmed, by what for. The upright mark is what the host wrote: a bar that ends before it saved "
+        "writes, and what lies beyond it is amplification.",
         _written(tables.runs),
         figures.programs_by_cause,
     )

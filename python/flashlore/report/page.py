@@ -327,18 +327,28 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, then move it there."""
-    handle, beside = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.", suffix=".new")
+    """Write a file beside its place, then move it there.
+
+    Raises:
+        OSError: it could not be written; the message names it.
+
+    """
+    try:
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    except OSError as error:
+        raise OSError(f"{path}: the page cannot be written there: {error.strerror}") from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
+        # A file of this kind is for its owner alone; pages are as readable as any other file.
         mask = os.umask(0)
         os.umask(mask)
         Path(beside).chmod(0o666 & ~mask)
         Path(beside).replace(path)
-    except BaseException:
+    except OSError as error:
+        raise OSError(f"{path}: the page cannot be written: {error.strerror}") from error
+    finally:
         Path(beside).unlink(missing_ok=True)
-        raise
 
 
 def _short(value: Any) -> Any:

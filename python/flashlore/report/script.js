@@ -145,12 +145,27 @@ window.addEventListener("resize", () => {
   waiting = setTimeout(redraw, 200);
 });
 
-function print(begins) {
-  printing = begins;
-  places.forEach(draw);
+// Printing does not wait for figures to be drawn anew, so those that are drawn change their colours in place.
+const light = Object.fromEntries(Object.entries(content.dark).map(([bright, deep]) => [deep, bright]));
+function recolour(colours) {
+  for (const part of document.querySelectorAll(".canvas svg :is([fill], [stroke])"))
+    for (const name of ["fill", "stroke"]) {
+      const colour = colours[part.getAttribute(name)];
+      if (colour) part.setAttribute(name, colour);
+    }
 }
-window.addEventListener("beforeprint", () => print(true));
-window.addEventListener("afterprint", () => print(false));
+window.addEventListener("beforeprint", () => {
+  if (dark()) recolour(light);
+  printing = true;
+  places.filter((place) => !place.turn).forEach(draw);
+});
+window.addEventListener("afterprint", () => {
+  printing = false;
+  if (dark()) {
+    recolour(content.dark);
+    places.filter((place) => place.dataset.drawn === "light").forEach(draw);
+  }
+});
 
 // ---- which series are drawn
 
