@@ -157,7 +157,7 @@ def test_print_is_light_and_whole(report: Path, visit: Open) -> None:
     with visit(report.as_uri(), scheme="dark") as visited:
         page = visited.page
         count = all_drawn(visited, "dark")
-        # Listeners are called in their order: the page's own comes first, and only begins to draw again.
+        # Listeners are called in their order, the page's own first.
         page.evaluate(
             """window.addEventListener("beforeprint", () => {
                 const texts = document.querySelectorAll(".canvas .role-axis-title text");
