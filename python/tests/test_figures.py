@@ -74,7 +74,7 @@ def time_line() -> pl.DataFrame:
     columns |= {"start_s": [0.0, 1.0, 2.0], "width_s": [1.0] * 3, "free_blocks": [9, 8, 7], "waf": [1.0] * 3}
     columns |= {"response_mean_us": [1.0, 20.0, 300.0], "die_busy": [0.1, 0.5, 1.0], "channel_busy": [0.1, 0.2, 0.3]}
     columns |= {"erases_mean": [0.1, 0.2, 0.3], "erases_max": [1, 1, 2], "erases_std": [0.1, 0.2, 0.1]}
-    return lines(columns | {"window_s": [1.0, 2.0, 3.0], "stored_units": [10, 20, 30]})
+    return lines(columns | {"window_s": [1.0, 2.0, 3.0], "units_in_use": [10, 20, 30]})
 
 
 def characterized(name: str) -> pl.DataFrame:

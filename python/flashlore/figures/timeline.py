@@ -82,8 +82,10 @@ MEASURES: dict[str, Measure] = {
     "window_s": Measure(
         "Protection window", "window (s)", "How far back one could have gone at the end of each stretch."
     ),
-    "stored_units": Measure(
-        "Units stored", "units stored (4 KiB)", "Units that hold what is needed, at the end of each stretch."
+    "units_in_use": Measure(
+        "Units in use",
+        "units in use (4 KiB)",
+        "Units on flash that hold anything of the present or of old versions, at the end of each stretch.",
     ),
 }
 
@@ -140,7 +142,7 @@ def over_time(frame: pl.DataFrame, measure: str, *, theme: Theme = "light") -> F
     else:
         axis = alt.Axis(tickCount=6, labelExpr=lines.COUNT_LABEL)
         if look.share:
-            scale, axis = alt.Scale(domain=[0, 1]), alt.Axis(format=".0%", tickCount=5)
+            scale, axis = alt.Scale(domain=[0, max(1.0, *table[measure])]), alt.Axis(format=".0%", tickCount=5)
     return lines.draw(
         table,
         alt.X("start_s:Q", title="simulated time (s)", axis=alt.Axis(labelExpr=lines.COUNT_LABEL, tickCount=8)),
