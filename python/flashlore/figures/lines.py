@@ -20,6 +20,8 @@ TIME_LABEL = (
     "datum.value >= 1e6 ? format(datum.value / 1e6, ',~g') + ' s' : "
     "datum.value >= 1e3 ? format(datum.value / 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' µs'"
 )
+# Ticks in a decade of a log axis, by how many decades it has at most.
+_STEPS = ((1.0, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)), (3.0, (1.0, 2.0, 5.0)), (math.inf, (1.0,)))
 # Points that answer the pointer on a line of many points: every so many.
 _EVERY = 5
 # As many a browser draws without effort.
@@ -46,7 +48,8 @@ def log_ticks(low: float, high: float) -> list[float]:
     if not 0 < low <= high:
         return []
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = (1.0, 2.0, 5.0) if math.log10(high / low) < 3 else (1.0,)  # noqa: PLR2004 - decades
+    decades = math.log10(high / low)
+    steps = next(steps for most, steps in _STEPS if decades <= most)
     ticks = [float(f"{step}e{power}") for power in range(first, last + 1) for step in steps]
     return [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
 

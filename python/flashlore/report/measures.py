@@ -165,7 +165,7 @@ def _upright(groups: Sequence[Group], measures: Sequence[Measure], caption: str)
     rows: list[list[Value]] = [
         [_headed(measure), *(_cell(group, groups[0], measure) for group in groups)] for measure in measures
     ]
-    return Table(columns, rows, caption, sortable=False)
+    return Table(columns, rows, caption, sortable=False, compact=len(groups) == 1)
 
 
 def _headed(measure: Measure) -> Html:
