@@ -16,3 +16,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Its name is the same however it was called, `python -m flashlore` included.
     sys.exit(_core.command(["flashlore", *sys.argv[1:]]))
+
+
+def report(results: str, output: str, title: str | None = None) -> None:
+    """Write the page of a results directory: `flashlore report RESULTS -o FILE`."""
+    from flashlore.report import write  # noqa: PLC0415 - other commands need neither figures nor frames
+
+    write(results, output, title)

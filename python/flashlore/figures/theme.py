@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import altair as alt
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Theme = Literal["light", "dark"]
+# What figures are: a single view or layers of it; of several traces one beside the other.
+Figure: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from flashlore.figures import theme
 from flashlore.report.markup import Child, Html, element
 from flashlore.report.table import Column, Table
@@ -31,7 +33,7 @@ from flashlore.report.table import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import altair as alt
+    from flashlore.figures.theme import Figure
 
 __all__ = ["Column", "Html", "Page", "Section", "Table", "badge", "command", "element"]
 
@@ -84,7 +86,7 @@ class Section:
         """Add command lines, with a button that copies them."""
         self._parts.append(command(*lines))
 
-    def figure(self, chart: alt.Chart | alt.LayerChart, *, title: str, caption: str | Html, height: int = 0) -> None:
+    def figure(self, chart: Figure, *, title: str, caption: str | Html, height: int = 0) -> None:
         """Add a figure in a row of its own; `figures` puts several side by side.
 
         The chart must be a single view or layers, in the colours of the light theme: the page gives it its width, and
@@ -94,13 +96,30 @@ class Section:
 
     def figures(
         self,
-        panels: Sequence[tuple[alt.Chart | alt.LayerChart, str, str | Html]],
+        panels: Sequence[tuple[Figure, str, str | Html]],
         *,
         height: int = 0,
     ) -> None:
         """Add figures side by side where there is room: chart, title and caption of each. `height` in pixels."""
         made = [self._page.figure(chart, title, caption, height) for chart, title, caption in panels]
         self._parts.append(element("div", made, class_="panels" if len(made) > 1 else "panels single"))
+
+    def gallery(self, title: str, caption: str | Html, panels: Sequence[tuple[Figure, str]]) -> None:
+        """Add figures of one kind under one title and caption, side by side where there is room.
+
+        Each panel is a chart and what it is of, such as a trace. A single panel is a figure with that title.
+        """
+        if len(panels) == 1:
+            self.figure(panels[0][0], title=title, caption=caption)
+            return
+        self._parts.append(element("div", element("h4", title), element("p", caption), class_="gallery"))
+        made = [self._page.figure(chart, f"{title}, {of}", "", heading=of) for chart, of in panels]
+        self._parts.append(element("div", made, class_="panels"))
+
+    def grid(self, sections: Sequence[Section]) -> None:
+        """Put subsections that were just added side by side where there is room."""
+        kept = [part for part in self._parts if part not in sections]
+        self._parts = [*kept, element("div", [section.render() for section in sections], class_="grid")]
 
     def details(self, summary: str, *content: Child) -> None:
         """Add what is folded away until somebody opens it."""
@@ -164,9 +183,21 @@ class Page:
         self._anchors.add(name)
         return name
 
-    def figure(self, chart: alt.Chart | alt.LayerChart, title: str, caption: str | Html, height: int = 0) -> Html:
-        """Take a figure in, and give the place where it will be drawn. Its data are kept once, however many show it."""
-        spec = chart.to_dict()
+    def figure(
+        self,
+        chart: Figure,
+        title: str,
+        caption: str | Html,
+        height: int = 0,
+        *,
+        heading: str | None = None,
+    ) -> Html:
+        """Take a figure in, and give the place where it will be drawn. Its data are kept once, however many show it.
+
+        `heading` stands above it in place of the title, where a title stands above several.
+        """
+        with alt.data_transformers.enable("default", max_rows=None):
+            spec = chart.to_dict()
         spec.pop("$schema", None)
         config = spec.pop("config", {})
         for name, rows in spec.pop("datasets", {}).items():
@@ -176,7 +207,7 @@ class Page:
             spec["height"] = height
         number = len(self._figures)
         self._figures.append({"spec": spec, "config": config, "title": title})
-        place = element("div", class_="canvas", data_figure=number, style=f"min-height:{(height or 260) + 40}px")
+        place = element("div", class_="canvas", data_figure=number, style=f"min-height:{_room(spec)}px")
         tools = [
             element("button", name, type="button", data_save=kind, aria_label=f"{name} of {title}")
             for kind, name in (("svg", "SVG"), ("png", "PNG"), ("csv", "CSV"))
@@ -187,8 +218,14 @@ class Page:
             element("div", class_="rows scroll", tabindex=0, role="region", aria_label=f"Data of {title}"),
             class_="data",
         )
-        heading = element("div", element("h4", title), element("div", tools, class_="tools"), class_="head")
-        return element("figure", heading, place, element("figcaption", caption), table, data_title=title)
+        head = element(
+            "div",
+            element("h4" if heading is None else "h5", heading or title),
+            element("div", tools, class_="tools"),
+            class_="head",
+        )
+        below = element("figcaption", caption) if caption else None
+        return element("figure", head, place, below, table, data_title=title, aria_label=title)
 
     def render(self) -> str:
         """Make the text of the whole page."""
@@ -290,18 +327,28 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, then move it there."""
-    handle, beside = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.", suffix=".new")
+    """Write a file beside its place, then move it there.
+
+    Raises:
+        OSError: it could not be written; the message names it.
+
+    """
+    try:
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    except OSError as error:
+        raise OSError(f"{path}: the page cannot be written there: {error.strerror}") from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
+        # A file of this kind is for its owner alone; pages are as readable as any other file.
         mask = os.umask(0)
         os.umask(mask)
         Path(beside).chmod(0o666 & ~mask)
         Path(beside).replace(path)
-    except BaseException:
+    except OSError as error:
+        raise OSError(f"{path}: the page cannot be written: {error.strerror}") from error
+    finally:
         Path(beside).unlink(missing_ok=True)
-        raise
 
 
 def _short(value: Any) -> Any:
@@ -334,3 +381,9 @@ def _vega() -> str:
 
 def _swatch(colour: tuple[str, str]) -> str:
     return f"background: light-dark({colour[0]}, {colour[1]})"
+
+
+def _room(spec: Mapping[str, Any]) -> int:
+    """Keep about as much room as a figure will take, in pixels, so that the page does not jump when it is drawn."""
+    height = spec.get("height", 260)
+    return int(height) + 70 if isinstance(height, int | float) else 330

@@ -109,6 +109,7 @@ async function draw(place) {
     const result = await embed(place);
     if (place.turn === turn) views.set(place, result);
     else result.finalize();
+    place.style.minHeight = "";
     place.dataset.drawn = dark() ? "dark" : "light";
   } catch (error) {
     console.error(error);
@@ -144,12 +145,27 @@ window.addEventListener("resize", () => {
   waiting = setTimeout(redraw, 200);
 });
 
-function print(begins) {
-  printing = begins;
-  places.forEach(draw);
+// Printing does not wait for figures to be drawn anew, so those that are drawn change their colours in place.
+const light = Object.fromEntries(Object.entries(content.dark).map(([bright, deep]) => [deep, bright]));
+function recolour(colours) {
+  for (const part of document.querySelectorAll(".canvas svg :is([fill], [stroke])"))
+    for (const name of ["fill", "stroke"]) {
+      const colour = colours[part.getAttribute(name)];
+      if (colour) part.setAttribute(name, colour);
+    }
 }
-window.addEventListener("beforeprint", () => print(true));
-window.addEventListener("afterprint", () => print(false));
+window.addEventListener("beforeprint", () => {
+  if (dark()) recolour(light);
+  printing = true;
+  places.filter((place) => !place.turn).forEach(draw);
+});
+window.addEventListener("afterprint", () => {
+  printing = false;
+  if (dark()) {
+    recolour(content.dark);
+    places.filter((place) => place.dataset.drawn === "light").forEach(draw);
+  }
+});
 
 // ---- which series are drawn
 
@@ -182,9 +198,11 @@ function csv(table) {
   return [names, ...table.map((row) => names.map((name) => row[name]))].map((row) => row.map(cell).join(",")).join("\n");
 }
 
+// What a figure draws, without the columns that only the drawing needs.
 function tableOf(place) {
-  const names = [...sources(content.figures[place.dataset.figure].spec)];
-  return names.length ? rows(names[0], true) : [];
+  const [name] = sources(content.figures[place.dataset.figure].spec);
+  if (name === undefined) return [];
+  return rows(name, true).map((row) => Object.fromEntries(Object.entries(row).filter(([key]) => !key.startsWith("_"))));
 }
 
 // Pictures are saved in light colours, as papers want them.

@@ -11,6 +11,8 @@ from flashlore.report.markup import Html, element, escape, join
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Between a number and its unit, which stay on one line.
+NARROW = "\N{NO-BREAK SPACE}"
 # What a cell may be: a number that sorts, with the text that shows it; a text; nothing; or markup.
 Value: TypeAlias = "float | int | str | Html | Cell | None"
 
@@ -19,12 +21,14 @@ Value: TypeAlias = "float | int | str | Html | Cell | None"
 class Cell:
     """A value that is shown as something else than it sorts as.
 
-    `note` is said beside it in smaller letters, such as a change against the baseline.
+    `note` is said beside it in smaller letters, such as a change against the baseline; `kind` is `better`, `worse` or
+    nothing. An empty note keeps its room, so that a column stays in line; with `None` there is none.
     """
 
     text: str | Html
     sort: float | str | None = None
-    note: str | Html = ""
+    note: str | None = None
+    kind: str = ""
     strong: bool = False
 
 
@@ -64,7 +68,7 @@ class Table:
 
     @staticmethod
     def _head(column: Column, sortable: bool) -> Html:  # noqa: FBT001 - the only argument it can be
-        unit = element("span", f" {column.unit}", class_="unit") if column.unit else None
+        unit = element("span", f" ({column.unit})", class_="unit") if column.unit else None
         content: Html = join([column.name, unit])
         if sortable:
             content = element("button", content, type="button", class_="sort", title=column.help or None)
@@ -79,8 +83,8 @@ class Table:
     def _cell(self, index: int, value: Value) -> Html:
         cell = value if isinstance(value, Cell) else Cell(*_shown(value))
         content: Html = element("strong", cell.text) if cell.strong else escape(cell.text)
-        if cell.note:
-            content = join([content, element("span", cell.note, class_="note")])
+        if cell.note is not None:
+            content = join([content, element("span", cell.note, class_=f"note {cell.kind}".strip())])
         sort = cell.sort
         if isinstance(sort, float) and not math.isfinite(sort):
             sort = None
@@ -129,3 +133,29 @@ def plain(text: str | Html) -> str:
         elif not inside:
             out.append(letter)
     return "".join(out).replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
+
+
+def duration(microseconds: float | None) -> str:
+    r"""Write a time for people.
+
+    >>> duration(31.25), duration(4984801.2), duration(1813), duration(None)
+    ('31.25\xa0µs', '4.985\xa0s', '1.813\xa0ms', '-')
+    """
+    if microseconds is None:
+        return "-"
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if abs(microseconds) >= size:
+            return f"{number(microseconds / size)}{NARROW}{unit}"
+    return f"{number(microseconds)}{NARROW}µs"
+
+
+def percent(change: float) -> str:
+    r"""Write a change for people, with its sign.
+
+    >>> percent(-0.504), percent(1.4512), percent(0.00001)
+    ('\u221250.4\xa0%', '+145.1\xa0%', '0.0\xa0%')
+    """
+    text = f"{change * 100:+.1f}"
+    if text in ("+0.0", "-0.0"):
+        text = "0.0"
+    return f"{text}{NARROW}%".replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,390 @@
+"""Figures build, are drawn in both themes, and tell systems apart for everybody; their tables keep what they show."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+import vl_convert
+from flashlore import figures
+from flashlore.figures import ResultsError, Tables, theme, timeline
+from flashlore.figures.programs import causes, changes
+from flashlore.figures.thin import CELLS, coarse, thin
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SYSTEMS = ["plain", "ca-ssd", "mine"]
+TRACES = ["one.csv", "two.csv"]
+
+
+def runs() -> pl.DataFrame:
+    rows = []
+    for index, (trace, system) in enumerate(itertools.product(TRACES, SYSTEMS)):
+        told = system == "ca-ssd"
+        rows.append(
+            {
+                "system": system,
+                "trace": trace,
+                "seed": 1,
+                "programs.host": 100,
+                "programs.unique": 60 if told else None,
+                "programs.reborn": 30 if told else None,
+                "programs.duplicate": 10 if told else None,
+                "programs.packed": 0,
+                "programs.merge": 0,
+                "programs.gc": 20 * index,
+                "programs.wear": 0,
+                "programs.map": 3,
+                "programs.padding": 0,
+                "host.write_pages": 110,
+                "flash.block_erases": 10 + index,
+                "energy_uj": 5.0 + index,
+                "erases.min": 0,
+                "erases.mean": 1.5,
+                "erases.max": 4 + index,
+                "waf_total": 1.0 + index,
+                "history.window_s": float(index),
+                "device.space.over_provisioning": 0.07 * (index + 1),
+                **{f"response_us.all.{key}": 100.0 * (index + 1) for key in ("mean", "p50", "p95")},
+                **{f"response_us.all.{key}": 900.0 * (index + 1) for key in ("p99", "p999", "p9999")},
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def lines(columns: dict[str, list[float]]) -> pl.DataFrame:
+    """The same line for every system, trace and two seeds."""
+    who = pl.DataFrame(
+        list(itertools.product(SYSTEMS, TRACES, [1, 2])), schema=["system", "trace", "seed"], orient="row"
+    )
+    return who.join(pl.DataFrame(columns), how="cross")
+
+
+def response() -> pl.DataFrame:
+    return lines({"response_us": [10.0, 200.0, 4000.0], "share": [0.2, 0.9, 1.0]}).with_columns(kind=pl.lit("write"))
+
+
+def time_line() -> pl.DataFrame:
+    counts = ("requests", "read_pages", "write_pages", "host_programs", "gc_programs", "other_programs", "erases")
+    columns: dict[str, list[float]] = {name: [5, 6, 7] for name in counts}
+    columns |= {"start_s": [0.0, 1.0, 2.0], "width_s": [1.0] * 3, "free_blocks": [9, 8, 7], "waf": [1.0] * 3}
+    columns |= {"response_mean_us": [1.0, 20.0, 300.0], "die_busy": [0.1, 0.5, 1.0], "channel_busy": [0.1, 0.2, 0.3]}
+    columns |= {"erases_mean": [0.1, 0.2, 0.3], "erases_max": [1, 1, 2], "erases_std": [0.1, 0.2, 0.1]}
+    return lines(columns | {"window_s": [1.0, 2.0, 3.0], "units_in_use": [10, 20, 30]})
+
+
+def characterized(name: str) -> pl.DataFrame:
+    tables = {
+        "popularity": {
+            "accesses_per_value": [100, 2, 1],
+            "values": [1, 10, 100],
+            "share_of_values": [0.01, 0.1, 1.0],
+            "share_of_accesses": [0.4, 0.5, 1.0],
+        },
+        "stack_distance": {
+            "space": ["value", "value", "page"],
+            "distance": [1, 9, 5],
+            "share_of_accesses": [0.1, 0.3, 1.0],
+        },
+        "miss_ratio": {"entries": [1, 2, 4], "plain_ratio": [0.9, 0.7, 0.5], "live_ratio": [0.9, 0.8, 0.6]},
+        "sizes": {"low_bytes": [4096, 8192], "high_bytes": [4096, 8192], "requests": [5, 6]},
+        "overwrite": {"measure": ["page_writes", "page_writes"], "low": [1, 2], "high": [1, 3], "overwrites": [4, 5]},
+    }
+    return pl.DataFrame(tables[name]).with_columns(pl.lit("write").alias("class"), slice=pl.lit(None, pl.Int64))
+
+
+def busy() -> pl.DataFrame:
+    return figures.utilization_of(
+        [
+            {"system": system, "trace": trace, "seed": 1, "utilization": {"die": [0.2, 1.1], "channel": [0.0]}}
+            for system, trace in itertools.product(SYSTEMS, TRACES)
+        ]
+    )
+
+
+Make = Callable[..., theme.Figure]
+OF_RUNS: dict[str, tuple[Callable[[], pl.DataFrame], Make]] = {
+    "response_cdf": (response, figures.response_cdf),
+    "response_percentiles": (runs, figures.response_percentiles),
+    "programs_by_cause": (runs, figures.programs_by_cause),
+    "change": (runs, figures.change),
+    "wear_spread": (runs, figures.wear_spread),
+    "wear_distribution": (
+        lambda: lines({"erases": [0, 1, 5], "blocks": [5, 4, 1], "share": [0.5, 0.9, 1.0]}),
+        figures.wear_distribution,
+    ),
+    "valid_per_victim": (
+        lambda: lines({"valid_units": [0, 8, 60], "victims": [3, 3, 4], "share": [0.3, 0.6, 1.0]}),
+        figures.valid_per_victim,
+    ),
+    "utilization": (busy, figures.utilization),
+    "amplification": (runs, figures.amplification),
+    "protection_window": (
+        runs,
+        lambda frame, **how: figures.protection_window(frame, "device.space.over_provisioning", **how),
+    ),
+    "against a name": (runs, lambda frame, **how: figures.against(frame, "trace name", "waf_total", **how)),
+    **{
+        measure: (time_line, lambda frame, measure=measure, **how: figures.over_time(frame, measure, **how))
+        for measure in timeline.MEASURES
+    },
+}
+OF_TRACES: dict[str, tuple[Callable[[], pl.DataFrame], Make]] = {
+    "popularity": (lambda: characterized("popularity"), figures.popularity),
+    "stack_distances": (lambda: characterized("stack_distance"), figures.stack_distances),
+    "miss_ratio": (lambda: characterized("miss_ratio"), figures.miss_ratio),
+    "request_sizes": (lambda: characterized("sizes"), figures.request_sizes),
+    "overwrite_distances": (lambda: characterized("overwrite"), figures.overwrite_distances),
+}
+FIGURES = OF_RUNS | OF_TRACES
+
+
+def data_of(name: str) -> pl.DataFrame:
+    frame = FIGURES[name][0]()
+    if name == "against a name":
+        return frame.with_columns(pl.col("trace").alias("trace name"))
+    return frame
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_drawn_in_both_themes(name: str) -> None:
+    frame = data_of(name)
+    if "trace" in frame.columns:
+        frame = frame.filter(pl.col("trace") == TRACES[0])
+    light, dark = (FIGURES[name][1](frame, theme=which).to_dict() for which in ("light", "dark"))
+    drawn = vl_convert.vegalite_to_svg(light)
+    # Marks of data, not those of axes and legends.
+    assert re.search(r'aria-roledescription="[^"]*(mark|bar|line|point|tick|symbol)[^"]*"', drawn)
+    assert theme.paint(light) == dark
+    left = set(re.findall(r"#[0-9a-f]{6}\b", json.dumps({**dark, "datasets": None}))) & set(theme.DARK_OF_LIGHT)
+    assert left == set()
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_several_traces_stand_side_by_side(name: str) -> None:
+    spec = OF_RUNS[name][1](data_of(name)).to_dict()
+    assert spec["facet"]["field"] == "trace"
+
+
+def test_an_unknown_theme_is_refused() -> None:
+    with pytest.raises(ValueError, match='the theme is "blue"; there are "light" and "dark"'):
+        figures.wear_spread(runs(), theme="blue")  # type: ignore[arg-type]
+
+
+def test_kinds_of_host_programs_stand_for_their_sum() -> None:
+    table = causes(runs()).filter(pl.col("trace") == TRACES[0])
+    told = table.filter(pl.col("system") == "ca-ssd").sort("order")
+    assert told["cause"].to_list()[:3] == ["host: new content", "host: reborn content", "host: duplicate"]
+    assert told["units"].to_list()[:3] == [60, 30, 10]
+    assert table.filter(pl.col("system") == "plain")["cause"].to_list() == ["host", "map"]
+
+
+def test_changes_are_against_the_named_system() -> None:
+    table = changes(runs(), "mine").filter(pl.col("measure") == "block erases", pl.col("trace") == TRACES[0])
+    assert table["system"].to_list() == ["plain", "ca-ssd"]
+    assert table["ratio"].to_list() == pytest.approx([10 / 12, 11 / 12])
+    assert table["change"].to_list() == pytest.approx([10 / 12 - 1, 11 / 12 - 1])
+
+
+# ---- colours
+
+# What people with protanopia, deuteranopia and tritanopia see of linear light (Machado and others, 2009).
+SIGHTS = (
+    ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+)
+Triple = tuple[float, ...]
+
+
+def times(matrix: tuple[Triple, ...], colour: Triple) -> Triple:
+    return tuple(sum(a * b for a, b in zip(row, colour, strict=True)) for row in matrix)
+
+
+def linear(colour: str) -> Triple:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return tuple(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+
+
+def luminance(colour: str) -> float:
+    red, green, blue = linear(colour)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def oklab(light: Triple) -> Triple:
+    cones = times(
+        ((0.41222, 0.53633, 0.05145), (0.21190, 0.68070, 0.10740), (0.08830, 0.28172, 0.62998)),
+        tuple(min(max(part, 0.0), 1.0) for part in light),
+    )
+    return times(
+        ((0.21045, 0.79362, -0.00407), (1.97800, -2.42859, 0.45059), (0.02590, 0.78277, -0.80868)),
+        tuple(math.cbrt(part) for part in cones),
+    )
+
+
+def difference(one: str, other: str) -> float:
+    """The least difference that any of the four kinds of sight sees, in OKLab; 0.02 is just noticeable."""
+    return min(math.dist(oklab(times(sight, linear(one))), oklab(times(sight, linear(other)))) for sight in SIGHTS)
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+FTL = list(theme.SYSTEMS)[:8]
+ARRAYS = list(theme.SYSTEMS)[8:]
+
+
+@pytest.mark.parametrize("which", ["light", "dark"])
+def test_systems_are_told_apart_by_everybody(which: str) -> None:
+    def shade(name: str) -> str:
+        return str(getattr(theme.SYSTEMS[name], which))
+
+    for kind in (FTL, ARRAYS):
+        for one, other in itertools.combinations(kind, 2):
+            assert difference(shade(one), shade(other)) > 0.09, (one, other)
+            assert theme.SYSTEMS[one].dash != theme.SYSTEMS[other].dash
+            assert theme.SYSTEMS[one].shape != theme.SYSTEMS[other].shape
+    for one, other in itertools.combinations(theme.SYSTEMS, 2):
+        assert difference(shade(one), shade(other)) > 0.045, (one, other)
+    # In grey, as print has it: the cube root is about as light as it looks.
+    for one, other in itertools.combinations(FTL[:5], 2):
+        assert abs(luminance(shade(one)) ** (1 / 3) - luminance(shade(other)) ** (1 / 3)) > 0.04, (one, other)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_colours_stand_out_from_the_ground(at: int) -> None:
+    ground = theme.GROUND[at]
+    for name, look in theme.SYSTEMS.items():
+        assert contrast((look.light, look.dark)[at], ground) >= 3, name
+    for text in (theme.INK, theme.MUTED, theme.BETTER, theme.WORSE):
+        assert contrast(text[at], ground) >= 4.5
+    stacked = [pair[at] for pair in theme.CAUSES.values()]
+    for one, other in itertools.pairwise(stacked):
+        assert difference(one, other) > 0.05, (one, other)
+
+
+def test_no_colour_stands_for_two_things() -> None:
+    lights = [look.light for look in (*theme.SYSTEMS.values(), *theme.CLASSES.values())]
+    lights += [light for light, _ in theme.CAUSES.values()]
+    assert len(set(lights)) == len(lights)
+    assert set(theme.DARK_OF_LIGHT).isdisjoint(theme.DARK_OF_LIGHT.values())
+    assert len(set(theme.DARK_OF_LIGHT.values())) == len(theme.DARK_OF_LIGHT)
+
+
+@given(
+    st.lists(st.sampled_from([*theme.SYSTEMS, "a", "b", "ca-ssd @ large", "c"]), min_size=1, max_size=12, unique=True)
+)
+def test_every_system_of_a_figure_has_a_look_of_its_own(names: list[str]) -> None:
+    found = theme.looks(names)
+    assert list(found) == names
+    assert len({look.light for look in found.values()}) == len(names)
+    for name in names:
+        if name in theme.SYSTEMS:
+            assert found[name] == theme.SYSTEMS[name]
+
+
+# ---- thinning
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 10**7), min_size=1, max_size=3000, unique=True), st.booleans())
+def test_thinning_leaves_out_nothing_that_is_seen(numbers: list[int], log: bool) -> None:  # noqa: FBT001
+    numbers.sort()
+    count = len(numbers)
+    full = pl.DataFrame({"x": numbers, "share": [(at + 1) / count for at in range(count)], "system": "plain"})
+    kept = thin(full, "x", "share", ["system"], log=log)
+    assert kept.height <= 2 * CELLS + 2
+    assert kept.row(0) == full.row(0)
+    assert kept.row(-1) == full.row(-1)
+    place = math.log if log else float
+    width = (place(numbers[-1]) - place(numbers[0])) or 1.0
+    drawn = dict(zip(kept["x"], kept["share"], strict=True))
+    before = (numbers[0], full["share"][0])
+    for x, share in zip(full["x"], full["share"], strict=True):
+        if x in drawn:
+            before = (x, share)
+        assert share - before[1] <= 1 / CELLS + 1e-9
+        assert (place(x) - place(before[0])) / width <= 1 / CELLS + 1e-9
+
+
+def test_long_time_lines_are_joined() -> None:
+    full = pl.DataFrame({"system": ["a"] * 1000, "start_s": list(range(1000)), "v": [float(n) for n in range(1000)]})
+    mean = coarse(full, "start_s", ["system"], pl.col("v").mean(), 400)
+    last = coarse(full, "start_s", ["system"], pl.col("v").last(), 400)
+    assert (mean["start_s"][1], mean["v"][1], last["v"][1]) == (3, 4.0, 5.0)
+    assert mean.height == 334
+    assert coarse(full, "start_s", ["system"], pl.col("v").mean(), 1000).equals(full)
+
+
+def test_amplification_so_far_is_a_quotient_of_sums() -> None:
+    table = timeline.measured(time_line()).filter(
+        pl.col("system") == "plain", pl.col("trace") == TRACES[0], pl.col("seed") == 1
+    )
+    assert table["waf"].to_list() == [3.0, 3.0, 3.0]
+    assert not timeline.has(time_line().drop("die_busy"), "die_busy")
+    assert timeline.has(time_line(), "die_busy")
+
+
+# ---- reading results
+
+RECORD = {
+    "system": "plain",
+    "device": "auto",
+    "trace": "t",
+    "seed": 1,
+    "host": {},
+    "programs": {},
+    "gc": {"valid_per_victim": [[1, 3], [5, 1]]},
+    "erases": {},
+    "response_us": {},
+    "configuration": {},
+}
+
+
+def test_victims_come_from_the_records_as_well(tmp_path: Path) -> None:
+    document = tmp_path / "results.json"
+    document.write_text(json.dumps({"version": "0.1.0", "runs": [RECORD, {**RECORD, "device": "large"}]}))
+    tables = Tables.load(document)
+    assert tables.systems == ["plain @ auto", "plain @ large"]
+    assert tables.victim_cdf is not None
+    assert tables.victim_cdf["share"].to_list() == [0.75, 1.0] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "it is not JSON, as results are"),
+        ("[]", "it has neither `runs`, as results have, nor the statistics of a trace"),
+        ('{"version": "0.1.0", "runs": []}', "it holds no run"),
+        ('{"version": "0.1.0", "runs": [{"system": "a"}]}', "run 0 lacks `device`, which every record has"),
+        ('{"version": "99.0.0", "runs": []}', "Flashlore 99.0.0 wrote it, and this is .*, which is older"),
+        ('{"runs": []}', "it does not say which version of Flashlore wrote it"),
+    ],
+)
+def test_what_is_no_results_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    document = tmp_path / "results.json"
+    document.write_text(text)
+    for path in (document, tmp_path):
+        with pytest.raises(ResultsError, match=f"^{re.escape(str(document))}: {says}"):
+            Tables.load(path)
+
+
+def test_a_damaged_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(json.dumps({"version": "0.1.0", "runs": [RECORD]}))
+    (tmp_path / "timeline.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ResultsError, match=r"timeline\.parquet: it is damaged or no Parquet file"):
+        Tables.load(tmp_path)
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="no: there is no such directory or file"):
+        Tables.load(tmp_path / "no")
+    with pytest.raises(ResultsError, match=r"neither results\.json.*nor summary\.json"):
+        Tables.load(tmp_path)

@@ -1,0 +1,262 @@
+"""The report of results: its words and numbers, and what a browser, a keyboard and a printer make of it."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import flashlore
+import polars as pl
+import pytest
+from flashlore.figures import Tables, theme
+from flashlore.report import build, write
+from flashlore.report.groups import groups
+from flashlore.report.markup import Html, element
+from flashlore.report.page import Page
+from flashlore.report.table import Cell, Column, Table
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Open, Visit
+
+NARROW = (400, 800)
+
+
+def command(*arguments: str, where: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "flashlore", *arguments],
+        cwd=where,
+        env={**os.environ, "PYTHONPATH": str(Path(flashlore.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small workloads on three systems with two seeds, with time lines, and what one of them is like."""
+    where = tmp_path_factory.mktemp("report")
+    mail = "profile:mail,scale=0.0005"
+    compared = command(
+        *("compare", mail, "profile:sysbench,scale=0.002", "--systems", "plain,ca-ssd,bvssd"),
+        *("--seeds", "2", "--timeline", "10ms", "--out", "results"),
+        where=where,
+    )
+    assert compared.returncode == 0, compared.stderr
+    assert command("trace", "characterize", mail, "--out", "results", where=where).returncode == 0
+    return where / "results"
+
+
+@pytest.fixture(scope="module")
+def report(results: Path) -> Path:
+    made = command("report", "results", "-o", "report.html", where=results.parent)
+    assert made.returncode == 0, made.stderr
+    return results.parent / "report.html"
+
+
+def all_drawn(visited: Visit, colours: str) -> int:
+    """Wait until every figure is drawn in these colours, and count them."""
+    places = visited.page.locator(".canvas")
+    count = places.count()
+    expect(visited.page.locator(f".canvas[data-drawn={colours}]")).to_have_count(count, timeout=60_000)
+    return count
+
+
+def test_every_figure_is_drawn_without_a_network(report: Path, visit: Open) -> None:
+    with visit(report.as_uri(), offline=True) as visited:
+        assert all_drawn(visited, "light") >= 25
+        bare = visited.page.evaluate(
+            """[...document.querySelectorAll("figure")].filter(figure =>
+                ![...figure.querySelectorAll(".canvas svg .role-mark path")].some(path => path.getAttribute("d")))
+                .map(figure => figure.dataset.title)"""
+        )
+        assert bare == []
+        # One heading of the first rank, each after it at most one rank deeper, and a name for every figure.
+        ranks = visited.page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5')].map(h => +h.tagName[1])")
+        assert ranks.count(1) == 1
+        unnamed = visited.page.locator("figure:not([aria-label])").count()
+        assert unnamed == 0
+
+
+def test_a_telephone_in_the_dark_shows_all_without_sideways_scrolling(report: Path, visit: Open) -> None:
+    with visit(report.as_uri(), size=NARROW, scheme="dark") as visited:
+        all_drawn(visited, "dark")
+        assert visited.page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
+        wide = visited.page.evaluate(
+            """[...document.querySelectorAll(".canvas")].filter(place =>
+                place.querySelector("svg").getBoundingClientRect().right > place.getBoundingClientRect().right + 1)
+                .map(place => place.closest("figure").dataset.title)"""
+        )
+        assert wide == []
+
+
+def test_keys_reach_everything(report: Path, visit: Open) -> None:
+    with visit(report.as_uri()) as visited:
+        page = visited.page
+        all_drawn(visited, "light")
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(page.locator("#theme")).to_be_focused()
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        expect(page.locator("#theme")).to_have_text("Colours: dark")
+        all_drawn(visited, "dark")
+        # A table sorts by the button in its head.
+        fold = page.get_by_text(re.compile("^Every run$"))
+        fold.focus()
+        page.keyboard.press("Enter")
+        head = page.locator("th", has=page.get_by_role("button", name="Seed", exact=True))
+        head.get_by_role("button").focus()
+        page.keyboard.press("Space")
+        assert head.get_attribute("aria-sort") == "descending"
+        seeds = page.locator("table:has(caption:text-is('Runs')) tbody tr td:nth-child(4)").all_text_contents()
+        assert seeds == sorted(seeds, reverse=True)
+        assert set(seeds) == {"1", "2"}
+        # A system that is unticked leaves the figures, and comes back.
+        line = page.locator("figure .role-mark path[aria-label*='bvssd']")
+        before = line.count()
+        assert before > 0
+        box = page.get_by_role("checkbox", name="bvssd")
+        box.focus()
+        page.keyboard.press("Space")
+        expect(line).to_have_count(0)
+        page.keyboard.press("Space")
+        expect(line).to_have_count(before)
+
+
+def test_data_stand_in_tables_and_files(report: Path, visit: Open) -> None:
+    with visit(report.as_uri()) as visited:
+        page = visited.page
+        all_drawn(visited, "light")
+        figure = page.locator("figure[data-title^='Programs by cause']").first
+        figure.get_by_text("Data as a table").click()
+        assert figure.locator("details table tbody tr").count() >= 3
+        saved = {}
+        for kind in ("CSV", "SVG", "PNG"):
+            with page.expect_download() as download:
+                figure.get_by_role("button", name=kind).click()
+            saved[kind] = Path(download.value.path()).read_bytes()
+        assert saved["CSV"].startswith(b"system,trace,cause,units")
+        assert b"<svg" in saved["SVG"]
+        assert saved["PNG"].startswith(b"\x89PNG")
+
+
+def test_print_is_light_and_whole(report: Path, visit: Open) -> None:
+    with visit(report.as_uri(), scheme="dark") as visited:
+        page = visited.page
+        count = all_drawn(visited, "dark")
+        # Listeners are called in their order, the page's own first.
+        page.evaluate(
+            """window.addEventListener("beforeprint", () => {
+                const texts = document.querySelectorAll(".canvas .role-axis-title text");
+                window.printed = [...texts].map(text => text.getAttribute("fill"));
+            })"""
+        )
+        inks = page.locator(".canvas .role-axis-title text").count()
+        assert page.pdf(format="A4").startswith(b"%PDF")
+        assert page.evaluate("window.printed") == [theme.INK[0]] * inks
+        assert inks >= count
+        all_drawn(visited, "dark")
+
+
+def test_the_page_asks_nobody(report: Path) -> None:
+    text = html.unescape(report.read_text())
+    assert "default-src 'none'" in text
+    assert "unsafe-eval" not in text
+    assert re.findall(r'(?:src|href)="(?!#|data:,)[^"]*"', text.split('<script type="application/json"')[0]) == []
+
+
+def test_the_summary_is_computed(results: Path, report: Path) -> None:
+    tables = Tables.load(results)
+    text = report.read_text()
+    for trace, of_trace in groups(tables).items():
+        written = {}
+        for group in of_trace:
+            causes = ("host", "packed", "merge", "gc", "wear", "map", "padding")
+            counts = [sum(record["programs"][cause] for cause in causes) for record in group.records]
+            written[group.system] = sum(counts) / len(counts)
+        best = min(written, key=lambda system: written[system])
+        said = f"{best} programmed least: {round(written[best]):,} units"
+        assert said in text, trace
+        if best != "plain":
+            assert f"{100 * (1 - written[best] / written['plain']):.1f}\u00a0% fewer than plain" in text
+
+
+def test_names_from_files_are_only_text(results: Path, tmp_path: Path, visit: Open) -> None:
+    evil = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>&\"'"
+    copy = tmp_path / "results"
+    copy.mkdir()
+    for name in ("response_cdf", "victim_cdf", "timeline"):
+        frame = pl.read_parquet(results / f"{name}.parquet")
+        frame.with_columns(trace=pl.lit(evil)).write_parquet(copy / f"{name}.parquet")
+    document: dict[str, Any] = json.loads((results / "results.json").read_text())
+    document["runs"] = [{**run, "trace": evil} for run in document["runs"] if run["trace"].startswith("profile:mail")]
+    document["seeds"] = []
+    (copy / "results.json").write_text(json.dumps(document))
+    page = tmp_path / "page.html"
+    write(copy, page, title=evil)
+    with visit(page.as_uri()) as visited:
+        all_drawn(visited, "light")
+        assert visited.page.title() == evil
+        expect(visited.page.locator("h1")).to_have_text(evil)
+
+
+def test_a_file_of_json_is_enough(results: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((results / "results.json").read_bytes())
+    text = build(Tables.load(alone)).render()
+    assert "flashlore rerun" in text
+    assert "Valid units per victim" in text
+
+
+@pytest.fixture
+def untouched(tmp_path: Path) -> Iterator[Path]:
+    page = tmp_path / "page.html"
+    page.write_text("before")
+    yield page
+    assert page.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".page")] == []
+
+
+def test_bad_results_end_in_a_sentence(tmp_path: Path, untouched: Path) -> None:
+    (tmp_path / "results.json").write_text('{"version": "99.0.0", "runs": []}')
+    failed = command("report", ".", "-o", str(untouched), where=tmp_path)
+    assert failed.returncode == 1
+    assert "Flashlore 99.0.0 wrote it" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_page_that_cannot_be_written_ends_in_a_sentence(results: Path, tmp_path: Path) -> None:
+    failed = command("report", str(results), "-o", "no/such/page.html", where=tmp_path)
+    assert failed.returncode == 1
+    assert "no/such/page.html" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_a_page_without_figures_carries_no_vega(tmp_path: Path, visit: Open) -> None:
+    page = Page("Words", subtitle="and no figure")
+    section = page.section("One")
+    section.table(Table([Column("A"), Column("B", numbers=True)], [["x", 2.0], ["y", None], ["z", 10.0]], "Some"))
+    section.table(Table([Column("C")], [[Cell("<b>", note="n")]], Html("<em>caption</em>")))
+    page.section("One").prose("again", element("b", "<bold>"))
+    place = tmp_path / "page.html"
+    page.write(place)
+    assert place.stat().st_size < 40_000
+    with visit(place.as_uri()) as visited:
+        visited.page.get_by_role("button", name="B").click()
+        rows = visited.page.locator("table").first.locator("tbody th").all_text_contents()
+        assert rows == ["z", "x", "y"]
+        assert visited.page.locator(".contents a").all_text_contents() == ["One", "One"]
+        assert visited.page.locator("section#one-2 b").text_content() == "<bold>"
