@@ -1,6 +1,103 @@
 """The core, as Rust offers it. Users find it behind the names of `flashlore`."""
 
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TypeAlias
+
 __version__: str
 
+# A preset or file, and `KEY=VALUE` texts of its own.
+_Spec: TypeAlias = tuple[str, Sequence[str]]
+# Requests done, requests to be done, pages prepared.
+_Progress: TypeAlias = Callable[[int, int, int], object]
+
 def command(arguments: list[str]) -> int:
-    """Carries out a command line, whose first argument is the program's name, and gives the exit status."""
+    """Carry out a command line, whose first argument is the program's name, and give the exit status."""
+
+def systems() -> list[tuple[str, str]]:
+    """Return the systems there are, each with a sentence about it."""
+
+def devices() -> list[tuple[str, str]]:
+    """Return the devices there are, each with a sentence about it."""
+
+def system(name: str, settings: Sequence[str]) -> tuple[str, str]:
+    """Return the name of a system and the whole of it as TOML."""
+
+def device(name: str, settings: Sequence[str]) -> tuple[str, str]:
+    """Return the name of a device and the whole of it as TOML."""
+
+def compare(
+    traces: Sequence[Trace],
+    columns: Sequence[tuple[_Spec, _Spec]],
+    *,
+    settings: Sequence[str],
+    seeds: int,
+    different_devices: bool,
+    timeline: str | None,
+    recovery_check: int | None,
+    request_log: str | PathLike[str] | None,
+    jobs: int | None,
+    progress: _Progress | None,
+) -> list[Output]:
+    """Replay every trace on every system with every seed, in this order."""
+
+def save(outputs: Sequence[Output], directory: str | PathLike[str]) -> None:
+    """Write what `--out` writes."""
+
+def load(path: str | PathLike[str]) -> list[Output]:
+    """Read a directory of `--out`, a `results.json`, or the output of `--json`."""
+
+def table(outputs: Sequence[Output], name: str) -> Table:
+    """Return the table with this name: results, response_cdf, victim_cdf or timeline."""
+
+def describe(outputs: Sequence[Output]) -> tuple[str, str]:
+    """Return the results as the command line prints them: as a table, and as JSON."""
+
+class Output:
+    """What one run left."""
+
+    @property
+    def has_responses(self) -> bool:
+        """Whether the response times are known, and not their percentiles alone."""
+    @property
+    def has_timeline(self) -> bool:
+        """Whether there is a time line."""
+    @property
+    def recovered(self) -> tuple[int, int, int] | None:
+        """Pages compared with what was written, instants, and returns to them."""
+    def record(self) -> str:
+        """Return the record as JSON."""
+
+class Table:
+    """Columns of equal length; nothing changes them."""
+
+    @staticmethod
+    def from_stream(data: object) -> Table:
+        """Return the table of anything that offers an Arrow stream."""
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns in order."""
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Offer the table as an Arrow stream."""
+
+class Trace:
+    """One trace, or several that are one."""
+
+    @staticmethod
+    def open(
+        paths: Sequence[str | PathLike[str]],
+        *,
+        format: str | None,  # noqa: A002 (the word of the command line)
+        lenient: bool,
+        content: str,
+        delta: str | None,
+        compact: bool | None,
+        devices: Sequence[str],
+        join: str | None,
+    ) -> Trace:
+        """Name traces and make sure that they can be opened."""
+    def with_content(self, model: str) -> Trace:
+        """Return the same records with other content."""
+    def summary(self) -> str:
+        """Return the summary as JSON."""

@@ -103,7 +103,7 @@ impl CliError {
     }
 
     /// 2 where other flags or settings would help, 1 where something failed.
-    fn code(&self) -> u8 {
+    pub fn code(&self) -> u8 {
         match self {
             Self::Profile(ProfileError::Io { .. }) => 1,
             Self::Usage(_) | Self::Config(_) | Self::Profile(_) => 2,
@@ -134,7 +134,8 @@ impl CliError {
                 | RunError::ThinkTime { .. }
                 | RunError::Memory { .. }
                 | RunError::CountsApart { .. } => 2,
-                RunError::Trace(_)
+                RunError::Interrupted
+                | RunError::Trace(_)
                 | RunError::Array(_)
                 | RunError::OfArray { .. }
                 | RunError::Timed(_)

@@ -5,15 +5,58 @@
 
 use std::path::{Path, PathBuf};
 
-use flashlore_synth::{Source, source::PREFIX};
+use flashlore_synth::{Source, overlay, source::PREFIX};
 use flashlore_trace::{
-    Format, NativeSource, PageSource, ReadOptions, RequestSource, Summary, TraceReader, Workload,
-    WorkloadOptions,
+    ContentModel, DeltaModel, Format, Join, NativeSource, PageSource, ReadOptions, RequestSource,
+    Summary, TraceReader, Workload, WorkloadOptions,
 };
 
 use crate::bundled;
 use crate::bytes::Bytes;
 use crate::error::CliError;
+use crate::plan::Plan;
+
+/// How traces are to become workloads, as far as it does not follow from the systems.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// How each is read.
+    pub read: ReadOptions,
+    /// How several become one.
+    pub join: Join,
+    /// Names of the devices to keep; all when empty.
+    pub devices: Vec<String>,
+    /// Whether addresses are made compact; if it is not said, where the plan demands it.
+    pub compact: Option<bool>,
+    /// Where the content comes from.
+    pub content: ContentModel,
+    /// Where R_c comes from; if it is not said, from the trace where the plan needs it.
+    pub delta: Option<DeltaModel>,
+}
+
+impl Reading {
+    /// The options for a plan; `profiles` tells whether some trace is made by a profile.
+    ///
+    /// # Errors
+    /// R_c that no system reads.
+    pub fn options(&self, plan: &Plan, profiles: bool) -> Result<WorkloadOptions, CliError> {
+        if self.delta.is_some() && !plan.needs_ratios() {
+            return Err(CliError::Usage(
+                "--delta gives page writes an R_c, which no system here reads; expected one with \
+                 delta.enabled = true and codec.ratio = \"trace\""
+                    .into(),
+            ));
+        }
+        let needed = plan.needs_ratios().then_some(DeltaModel::FromTrace);
+        Ok(WorkloadOptions {
+            read: self.read,
+            join: self.join,
+            devices: self.devices.clone(),
+            compact: self.compact.unwrap_or_else(|| plan.compacts(profiles)),
+            content: self.content.clone(),
+            delta: self.delta.or(needed),
+        })
+    }
+}
 
 /// A workload of one or several traces, ready for any number of runs.
 pub struct Input {
@@ -57,6 +100,21 @@ pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
 /// What stands behind `profile:`.
 pub fn profile(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
+}
+
+/// A content model by its text: of a profile, or one of those that need none.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn content_model(text: &str) -> Result<ContentModel, String> {
+    match text.strip_prefix(PREFIX) {
+        Some(spec) => overlay::parse(spec)
+            .map(ContentModel::Named)
+            .map_err(|error| error.to_string()),
+        None => text
+            .parse()
+            .map_err(|error| format!("{error}, or {PREFIX}NAME[,seed=SEED]")),
+    }
 }
 
 fn open_profile(spec: &str, read: &ReadOptions) -> Result<TraceReader, CliError> {

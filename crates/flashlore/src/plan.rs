@@ -27,7 +27,7 @@ struct Column {
     device: DeviceConfig,
 }
 
-/// What a plan is made of.
+/// What a plan is made of on the command line.
 pub struct PlanOptions<'a> {
     /// Presets or files, each with `@DEVICE` behind it if it has a device of its own.
     pub systems: &'a [String],
@@ -41,13 +41,67 @@ pub struct PlanOptions<'a> {
     pub different_devices: bool,
 }
 
+/// A preset or file with settings of its own, as `KEY=VALUE` texts.
+#[derive(Debug, Clone)]
+pub struct Named {
+    /// The preset or file.
+    pub name: String,
+    /// What is different from it. It was found to be used when this was made.
+    pub set: Vec<String>,
+}
+
+impl Named {
+    /// As it is.
+    pub fn plain(name: &str) -> Self {
+        Named {
+            name: name.to_owned(),
+            set: Vec::new(),
+        }
+    }
+
+    /// Its own settings and then the common ones, which win.
+    fn settings(&self, common: &[String]) -> Result<Settings, CliError> {
+        Ok(Settings::parse(&[&self.set, common].concat())?)
+    }
+}
+
+/// What a plan is made of.
+pub struct Choice<'a> {
+    /// Systems, each on its device.
+    pub columns: &'a [(Named, Named)],
+    /// `KEY=VALUE` texts for all of them and the host.
+    pub set: &'a [String],
+    /// How many seeds, at least 1.
+    pub seeds: u64,
+    /// Whether the devices may differ.
+    pub different_devices: bool,
+}
+
 impl Plan {
+    /// What the command line asks for.
+    ///
+    /// # Errors
+    /// As [`Plan::of`].
+    pub fn new(options: &PlanOptions) -> Result<Self, CliError> {
+        let column = |text: &String| {
+            let (system, device) = split(text, options.device);
+            (Named::plain(system), Named::plain(device))
+        };
+        let columns: Vec<_> = options.systems.iter().map(column).collect();
+        Self::of(&Choice {
+            columns: &columns,
+            set: options.set,
+            seeds: options.seeds,
+            different_devices: options.different_devices,
+        })
+    }
+
     /// Loads everything and refuses what contradicts itself.
     ///
     /// # Errors
-    /// A name, key or value that does not exist, a setting that nothing uses, a system named twice,
+    /// A name, key or value that does not exist, a common setting that nothing uses, a system named twice,
     /// devices that differ without leave.
-    pub fn new(options: &PlanOptions) -> Result<Self, CliError> {
+    pub fn of(options: &Choice) -> Result<Self, CliError> {
         if options.seeds > MOST_SEEDS {
             return Err(CliError::Usage(format!(
                 "--seeds {}: expected at most {MOST_SEEDS}",
@@ -56,11 +110,11 @@ impl Plan {
         }
         let settings = Settings::parse(options.set)?;
         let mut columns: Vec<Column> = Vec::new();
-        let mut unused = Unused::default();
-        for text in options.systems {
-            let (system, device) = split(text, options.device);
-            let system = unused.note(load_system(system, &settings)?);
-            let device = unused.note(load_device(device, &settings)?);
+        let mut unused = Unused::of(&settings);
+        for (system, device) in options.columns {
+            let system = load_system(&system.name, &system.settings(options.set)?)?;
+            let device = load_device(&device.name, &device.settings(options.set)?)?;
+            let (system, device) = (unused.note(system), unused.note(device));
             let twice = |c: &Column| c.system.name == system.name && c.device.name == device.name;
             if columns.iter().any(twice) {
                 return Err(CliError::Usage(format!(
@@ -166,20 +220,32 @@ fn split<'a>(text: &'a str, device: &'a str) -> (&'a str, &'a str) {
 }
 
 /// How often each `--set` key was not used, by kind of configuration.
-#[derive(Default)]
-struct Unused(Vec<String>);
+struct Unused {
+    /// All keys of it.
+    common: Vec<String>,
+    /// Those not used, as often as they were not.
+    keys: Vec<String>,
+}
 
 impl Unused {
+    fn of(settings: &Settings) -> Self {
+        Unused {
+            common: settings.keys(),
+            keys: Vec::new(),
+        }
+    }
+
     fn note<T>(&mut self, loaded: Loaded<T>) -> T {
-        self.0.extend(loaded.unused);
+        let common = |key: &String| self.common.contains(key);
+        self.keys.extend(loaded.unused.into_iter().filter(common));
         loaded.config
     }
 
     /// Refuses a key that no configuration uses. Each is loaded once a column, but for the host.
     fn refuse(&self, columns: usize) -> Result<(), CliError> {
-        let keys: BTreeSet<&String> = self.0.iter().collect();
+        let keys: BTreeSet<&String> = self.keys.iter().collect();
         let useless = |key: &&String| {
-            let times = self.0.iter().filter(|other| other == key).count();
+            let times = self.keys.iter().filter(|other| other == key).count();
             times == if key.starts_with("host.") { 1 } else { columns }
         };
         match keys.into_iter().find(useless) {
@@ -196,6 +262,8 @@ impl Unused {
 /// # Errors
 /// A setting that it does not use.
 pub fn all_used<T>(loaded: Loaded<T>) -> Result<Loaded<T>, CliError> {
-    Unused(loaded.unused.clone()).refuse(1)?;
+    let keys = loaded.unused.clone();
+    let common = keys.clone();
+    Unused { common, keys }.refuse(1)?;
     Ok(loaded)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -68,14 +69,16 @@ fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
 }
 
 impl Ticker for Progress {
-    fn prepare(&mut self, pages: u64) {
+    fn prepare(&mut self, pages: u64) -> ControlFlow<()> {
         let pages = self.prepared.fetch_add(pages, Ordering::Relaxed) + pages;
         self.bar
             .set_message(format!("; {} pages to prepare", HumanCount(pages)));
+        ControlFlow::Continue(())
     }
 
-    fn tick(&mut self, requests: u64) {
+    fn tick(&mut self, requests: u64) -> ControlFlow<()> {
         self.bar.inc(requests);
+        ControlFlow::Continue(())
     }
 }
 
@@ -87,8 +90,8 @@ mod tests {
     fn preparing_shows_in_all_clones() {
         let mut progress = Progress::of(ProgressBar::hidden());
         let mut other = progress.clone();
-        progress.prepare(65_536);
-        other.prepare(65_536);
+        let both = [&mut progress, &mut other].map(|ticker| ticker.prepare(65_536));
+        assert_eq!(both, [ControlFlow::Continue(()); 2]);
         assert_eq!(progress.bar.message(), "; 131,072 pages to prepare");
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use flashlore_sim::config::RunConfig;
-use flashlore_sim::engine::{MeasureOptions, RunError, RunOptions, check, simulate};
+use flashlore_sim::engine::{MeasureOptions, RunError, RunOptions, Ticker, check, simulate};
 use flashlore_sim::results::RunOutput;
 
 use crate::error::CliError;
@@ -17,6 +17,7 @@ use crate::input::Input;
 use crate::progress::Progress;
 
 /// One run to be done.
+#[derive(Clone)]
 pub struct Job<'a> {
     /// What is replayed.
     pub input: &'a Input,
@@ -44,6 +45,20 @@ pub fn run_all(
     threads: NonZeroUsize,
     recording: &Recording,
 ) -> Result<Vec<RunOutput>, CliError> {
+    run_told(jobs, threads, recording, Progress::requests)
+}
+
+/// As [`run_all`], and a ticker of the caller's is told how far the runs are and may stop them. It is made of the
+/// number of requests and of runs; each run has a clone of it.
+///
+/// # Errors
+/// As [`run_all`], and [`RunError::Interrupted`] of a run that was stopped.
+pub fn run_told<T: Ticker + Clone + Sync>(
+    jobs: &[Job],
+    threads: NonZeroUsize,
+    recording: &Recording,
+    ticker: impl FnOnce(u64, usize) -> T,
+) -> Result<Vec<RunOutput>, CliError> {
     for job in jobs {
         job.check()?;
     }
@@ -54,8 +69,8 @@ pub fn run_all(
         )));
     }
     let requests = jobs.iter().map(Job::requests).sum();
-    let progress = Progress::requests(requests, jobs.len());
-    in_parallel(jobs, threads, |job| job.run(recording, progress.clone()))
+    let ticker = ticker(requests, jobs.len());
+    in_parallel(jobs, threads, |job| job.run(recording, ticker.clone()))
 }
 
 impl Job<'_> {
@@ -74,7 +89,7 @@ impl Job<'_> {
             .map_err(|source| self.failed(source))
     }
 
-    fn run(&self, recording: &Recording, mut progress: Progress) -> Result<RunOutput, CliError> {
+    fn run(&self, recording: &Recording, mut ticker: impl Ticker) -> Result<RunOutput, CliError> {
         let mut measure = MeasureOptions {
             timeline_ns: recording.timeline_ns,
             request_log: None,
@@ -89,7 +104,7 @@ impl Job<'_> {
         }
         let options = RunOptions {
             measure,
-            progress: Some(&mut progress),
+            progress: Some(&mut ticker),
             recovery_check: recording.recovery_check,
             pages: self.input.pages(),
         };

@@ -4,8 +4,19 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`command`] | the command line |
+//! | [`errors`] | the core's errors as exceptions |
+//! | [`watch`] | long work with the interpreter lock released |
+//! | [`trace`] | traces |
+//! | [`run`] | systems, devices and runs; [`results`] what they leave |
+//! | [`table`] | tables for other libraries |
 
 mod command;
+mod errors;
+mod results;
+mod run;
+mod table;
+mod trace;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -17,5 +28,17 @@ static ALLOCATOR: flashlore_paged::Paged = flashlore_paged::Paged;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(command::command, module)?)
+    module.add_class::<results::Output>()?;
+    module.add_class::<table::Table>()?;
+    module.add_class::<trace::Trace>()?;
+    module.add_function(wrap_pyfunction!(command::command, module)?)?;
+    module.add_function(wrap_pyfunction!(run::system, module)?)?;
+    module.add_function(wrap_pyfunction!(run::device, module)?)?;
+    module.add_function(wrap_pyfunction!(run::systems, module)?)?;
+    module.add_function(wrap_pyfunction!(run::devices, module)?)?;
+    module.add_function(wrap_pyfunction!(run::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(results::save, module)?)?;
+    module.add_function(wrap_pyfunction!(results::load, module)?)?;
+    module.add_function(wrap_pyfunction!(results::table, module)?)?;
+    module.add_function(wrap_pyfunction!(results::describe, module)?)
 }

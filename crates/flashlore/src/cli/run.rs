@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use flashlore_sim::config::Nanos;
-use flashlore_synth::overlay;
-use flashlore_synth::source::PREFIX;
 use flashlore_trace::{ContentModel, DeltaModel, Format, Join, ReadOptions};
 
 use super::readable;
+use crate::input::content_model;
 
 /// Flags of `demo`.
 #[derive(Args)]
@@ -140,7 +139,7 @@ pub struct TraceArgs {
     #[arg(
         long,
         value_name = "MODEL",
-        value_parser = content,
+        value_parser = content_model,
         default_value_t = ContentModel::FromTrace
     )]
     pub content: ContentModel,
@@ -164,18 +163,6 @@ pub struct TraceArgs {
         default_missing_value = "sequence"
     )]
     pub join: Option<JoinBy>,
-}
-
-/// A content model: of a profile, or one of those that need none.
-pub(super) fn content(text: &str) -> Result<ContentModel, String> {
-    match text.strip_prefix(PREFIX) {
-        Some(spec) => overlay::parse(spec)
-            .map(ContentModel::Named)
-            .map_err(|error| error.to_string()),
-        None => text
-            .parse()
-            .map_err(|error| format!("{error}, or {PREFIX}NAME[,seed=SEED]")),
-    }
 }
 
 /// What comes out of runs.

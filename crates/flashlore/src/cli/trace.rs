@@ -223,7 +223,7 @@ pub struct CharacterizeArgs {
     #[arg(
         long,
         value_name = "MODEL",
-        value_parser = super::run::content,
+        value_parser = crate::input::content_model,
         default_value_t = ContentModel::FromTrace
     )]
     pub content: ContentModel,

@@ -6,11 +6,11 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, compare_table, write_directory};
-use flashlore_trace::{DeltaModel, Join, WorkloadOptions};
+use flashlore_trace::Join;
 
 use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
 use crate::error::CliError;
-use crate::input::{Input, profile, same_file};
+use crate::input::{Input, Reading, profile, same_file};
 use crate::output::{print, style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
@@ -51,25 +51,15 @@ fn replay(
     if let Some(log) = &args.results.request_log {
         refuse_trace(log, traces)?;
     }
-    let options = WorkloadOptions {
+    let reading = Reading {
         read: args.trace.read.options(),
         join: args.trace.join.map_or(Join::Sequence, Join::from),
         devices: args.trace.device_filter.clone(),
-        compact: args.trace.compact
-            || plan.compacts(traces.iter().any(|path| profile(path).is_some())),
+        compact: args.trace.compact.then_some(true),
         content: args.trace.content.clone(),
-        delta: args
-            .trace
-            .delta
-            .or(plan.needs_ratios().then_some(DeltaModel::FromTrace)),
+        delta: args.trace.delta,
     };
-    if options.delta.is_some() && !plan.needs_ratios() {
-        return Err(CliError::Usage(
-            "--delta gives page writes an R_c, which no system here reads; expected one with \
-             delta.enabled = true and codec.ratio = \"trace\""
-                .into(),
-        ));
-    }
+    let options = reading.options(plan, traces.iter().any(|path| profile(path).is_some()))?;
     let recording = Recording {
         timeline_ns: timeline_width(args)?,
         request_log: args.results.request_log.clone(),

@@ -13,6 +13,9 @@ use crate::config::{ConfigError, Share};
 /// A run that cannot begin or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// Who asked for the run does not want it any more.
+    #[error("interrupted")]
+    Interrupted,
     /// The device does not go back to an instant.
     #[error("recovery check: {source}")]
     Recovery {

@@ -5,9 +5,12 @@
 //! exported or until the write amplification settles; *prefill* gives every address that the trace reads before it writes the
 //! content the trace says it has. Then all counters, wear and the clock start at 0.
 
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
 use flashlore_content::PageTag;
 use flashlore_flash::{Tag, When};
-use flashlore_ftl::Unhashed;
+use flashlore_ftl::{FtlError, Unhashed};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -43,14 +46,17 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
     }
 
     #[inline]
-    fn page<S: System>(&mut self, system: &mut S) {
+    fn page<S: System>(&mut self, system: &mut S) -> Result<(), RunError> {
         self.unreported += 1;
-        if self.unreported == REPORTED_PAGES {
-            self.unreported = 0;
-            system.core_mut().flash_mut().restart();
-            if let Some(ticker) = &mut self.ticker {
-                ticker.prepare(REPORTED_PAGES.into());
-            }
+        if self.unreported < REPORTED_PAGES {
+            return Ok(());
+        }
+        self.unreported = 0;
+        system.core_mut().flash_mut().restart();
+        let ticker = self.ticker.as_deref_mut();
+        match ticker.map(|ticker| ticker.prepare(REPORTED_PAGES.into())) {
+            Some(ControlFlow::Break(())) => Err(RunError::Interrupted),
+            Some(ControlFlow::Continue(())) | None => Ok(()),
         }
     }
 }
@@ -59,7 +65,7 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
 /// known. Preparing costs no life.
 ///
 /// # Errors
-/// A device that cannot take what is asked.
+/// A device that cannot take what is asked, a ticker that stops the run.
 pub fn prepare<S: System>(
     system: &mut S,
     config: &RunConfig,
@@ -67,22 +73,21 @@ pub fn prepare<S: System>(
     mut written: Written<'_, '_>,
 ) -> Result<(), RunError> {
     let state = &config.device.precondition;
-    let failed = |source| RunError::Prepare { source };
     let exported = system.core().options().exported;
     let pages = (f64::from(exported) * state.fill.get()).round() as u32;
     for lpn in exported - pages..exported {
         system.fill(lpn).map_err(failed)?;
-        written.page(system);
+        written.page(system)?;
     }
     let rounds = match state.overwrite {
         Overwrite::None => 0,
         Overwrite::Once => 1,
         Overwrite::Steady => MOST_ROUNDS,
     };
-    overwrite(system, exported, rounds, config.host.seed, &mut written).map_err(failed)?;
+    overwrite(system, exported, rounds, config.host.seed, &mut written)?;
     if state.prefill_from_trace {
         let in_index = config.system.dedup.prefill_in_index;
-        prefill(system, contents, in_index, &mut written).map_err(failed)?;
+        prefill(system, contents, in_index, &mut written)?;
     }
     system.core_mut().flush(0).map_err(failed)?;
     system.settle(0).map_err(failed)?;
@@ -95,7 +100,9 @@ pub fn prepare<S: System>(
     Ok(())
 }
 
-type Done = Result<(), flashlore_ftl::FtlError<std::convert::Infallible>>;
+fn failed(source: FtlError<Infallible>) -> RunError {
+    RunError::Prepare { source }
+}
 
 /// Overwrites addresses drawn uniformly until the amplification of two rounds agrees, but at most so many
 /// rounds.
@@ -105,7 +112,7 @@ fn overwrite<S: System>(
     rounds: u32,
     seed: u64,
     written: &mut Written<'_, '_>,
-) -> Done {
+) -> Result<(), RunError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut before = 0.0;
     let mut settled = 0;
@@ -113,8 +120,8 @@ fn overwrite<S: System>(
         let (programs, writes) = totals(system);
         for _ in 0..exported {
             let lpn = (u128::from(random.next_u64()) * u128::from(exported)) >> 64;
-            system.fill(lpn as u32)?;
-            written.page(system);
+            system.fill(lpn as u32).map_err(failed)?;
+            written.page(system)?;
         }
         let (programs_now, writes_now) = totals(system);
         let amplification = (programs_now - programs) as f64 / (writes_now - writes) as f64;
@@ -139,17 +146,19 @@ fn prefill<S: System>(
     contents: impl Iterator<Item = (u32, Option<u32>)>,
     in_index: bool,
     written: &mut Written<'_, '_>,
-) -> Done {
+) -> Result<(), RunError> {
     for (lpn, value) in contents {
         match value {
             Some(value) => {
                 let tag = PageTag(value);
                 let unhashed = (!in_index).then_some(Unhashed::Off);
-                system.write(When::now(0), lpn, tag, unhashed, false, Tag::NONE)?;
+                system
+                    .write(When::now(0), lpn, tag, unhashed, false, Tag::NONE)
+                    .map_err(failed)?;
             }
-            None => system.fill(lpn)?,
+            None => system.fill(lpn).map_err(failed)?,
         }
-        written.page(system);
+        written.page(system)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! One run from start to result: prepare the device, replay, warm up, measure, report.
 
 use std::num::NonZeroU32;
-use std::ops::DerefMut;
+use std::ops::{ControlFlow, DerefMut};
 use std::time::Instant;
 
 use flashlore_ftl::FtlError;
@@ -20,6 +20,9 @@ use super::system::System;
 use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES};
 use crate::results::{RunOutput, RunSpeed, peak_rss_bytes};
 
+/// Requests between two reports of progress: a run that is to stop does so within a fraction of a second.
+pub(super) const REPORTED_REQUESTS: u64 = 1 << 10;
+
 /// What a run does besides simulating.
 #[derive(Default)]
 pub struct RunOptions<'a> {
@@ -33,13 +36,25 @@ pub struct RunOptions<'a> {
     pub pages: Option<&'a dyn PageSource>,
 }
 
-/// Told how far a run is.
+/// Told how far a run is, and asked whether it goes on: a run that is to stop fails with
+/// [`RunError::Interrupted`].
 pub trait Ticker {
     /// So many more pages were written while the device is prepared.
-    fn prepare(&mut self, pages: u64);
+    fn prepare(&mut self, pages: u64) -> ControlFlow<()>;
 
     /// So many more requests are done.
-    fn tick(&mut self, requests: u64);
+    fn tick(&mut self, requests: u64) -> ControlFlow<()>;
+}
+
+/// Reports requests that are done.
+///
+/// # Errors
+/// The run is to stop.
+pub(super) fn tick(ticker: Option<&mut (dyn Ticker + '_)>, requests: u64) -> Result<(), RunError> {
+    match ticker.map(|ticker| ticker.tick(requests)) {
+        Some(ControlFlow::Break(())) => Err(RunError::Interrupted),
+        Some(ControlFlow::Continue(())) | None => Ok(()),
+    }
 }
 
 /// Simulates a configuration on a trace. The source is asked for whole blocks of requests, so what is
@@ -47,7 +62,7 @@ pub trait Ticker {
 ///
 /// # Errors
 /// A configuration that contradicts itself or does not fit the trace, a trace that cannot be read, a
-/// device that runs full.
+/// device that runs full, a ticker that stops the run.
 pub fn simulate(
     config: &RunConfig,
     source: &mut dyn RequestSource,
@@ -283,22 +298,20 @@ fn replay<S: System>(
     }
     while done < total && source.next_block(&mut block)? {
         let here = (block.requests.len() as u64).min(total - done);
-        // The block is cut where warm-up ends.
-        let cut = warmup.saturating_sub(done).min(here);
-        for (first, end) in [(0, cut), (cut, here)] {
-            if first == end {
-                continue;
-            }
+        let mut first = 0;
+        while first < here {
+            // The block is cut where warm-up ends, and where progress is reported.
+            let left = warmup.checked_sub(done).filter(|&left| left > 0);
+            let end = here.min(first + left.unwrap_or(u64::MAX).min(REPORTED_REQUESTS));
             driver
                 .replay(&block, first as usize, end as usize)
                 .map_err(|source| refused(config, &mut driver, &base, source))?;
-            if done + end == warmup {
+            done += end - first;
+            if done == warmup {
                 base = begin(&mut driver);
             }
-        }
-        done += here;
-        if let Some(ticker) = progress.as_deref_mut() {
-            ticker.tick(here);
+            tick(progress.as_deref_mut(), end - first)?;
+            first = end;
         }
     }
     driver

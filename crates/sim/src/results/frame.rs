@@ -7,9 +7,11 @@ use std::sync::Arc;
 use parquet::basic::{ConvertedType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::record::Field;
 use parquet::schema::types::{Type, TypePtr};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A table to write.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -64,6 +66,57 @@ impl Frame {
             columns: names.map(column).collect(),
             rows: rows.len(),
         }
+    }
+
+    /// Reads what [`Self::write_parquet`] wrote.
+    ///
+    /// # Errors
+    /// A file that is no Parquet, or has columns of other types.
+    pub fn read_parquet<R: ChunkReader + 'static>(file: R) -> Result<Self, FrameError> {
+        let reader = SerializedFileReader::new(file)?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let mut columns = Vec::new();
+        for column in schema.columns() {
+            let empty = match column.physical_type() {
+                PhysicalType::INT64 => Column::Integer(Vec::new()),
+                PhysicalType::DOUBLE => Column::Float(Vec::new()),
+                PhysicalType::BYTE_ARRAY => Column::Text(Vec::new()),
+                other => {
+                    let message = format!("column {} holds {other}", column.name());
+                    return Err(ParquetError::General(message).into());
+                }
+            };
+            columns.push((column.name().to_string(), empty));
+        }
+        let mut rows = 0;
+        for row in reader.get_row_iter(None)? {
+            for ((_, column), (_, field)) in columns.iter_mut().zip(row?.get_column_iter()) {
+                column.push(field);
+            }
+            rows += 1;
+        }
+        Ok(Self { columns, rows })
+    }
+
+    /// The row with this number as an object, `null` where a value is absent.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn row(&self, number: usize) -> Map<String, Value> {
+        let columns = self.columns.iter();
+        columns
+            .map(|(name, column)| (name.clone(), column.value(number)))
+            .collect()
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
     }
 
     /// The columns with their names.
@@ -181,6 +234,26 @@ impl Column {
         Self::Text(values.iter().map(text).collect())
     }
 
+    /// Appends a field of the column's type, or nothing.
+    fn push(&mut self, field: &Field) {
+        match (self, field) {
+            (Self::Integer(values), Field::Long(value)) => values.push(Some(*value)),
+            (Self::Float(values), Field::Double(value)) => values.push(Some(*value)),
+            (Self::Text(values), Field::Str(value)) => values.push(Some(value.clone())),
+            (Self::Integer(values), _) => values.push(None),
+            (Self::Float(values), _) => values.push(None),
+            (Self::Text(values), _) => values.push(None),
+        }
+    }
+
+    fn value(&self, row: usize) -> Value {
+        match self {
+            Self::Integer(values) => values[row].into(),
+            Self::Float(values) => values[row].into(),
+            Self::Text(values) => values[row].clone().into(),
+        }
+    }
+
     fn cell(&self, row: usize) -> String {
         let cell = match self {
             Self::Integer(values) => values[row].map(|value| value.to_string()),
@@ -226,8 +299,6 @@ fn split<T, U>(values: &[Option<T>], make: impl Fn(&T) -> U) -> (Vec<U>, Vec<i16
 
 #[cfg(test)]
 mod tests {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::Field;
     use serde_json::json;
 
     use super::*;

@@ -20,7 +20,9 @@ pub use equality::{Difference, differences};
 pub use frame::{Column, Frame, FrameError};
 pub use interval::{Estimate, SeedSummary, estimate, seed_summaries, summarize};
 pub use latency::{Latency, LatencyByKind, LatencyStats};
-pub use output::{ResultsError, ResultsFile, RunOutput, write_directory, write_file};
+pub use output::{
+    LABELS, ResultsError, ResultsFile, ResultsTable, RunOutput, Tabled, write_directory, write_file,
+};
 pub use overview::overview_table;
 pub use process::peak_rss_bytes;
 pub use record::{

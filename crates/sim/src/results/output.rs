@@ -17,7 +17,7 @@ use super::timeline::Timeline;
 use crate::engine::recovery::Recovered;
 
 /// The columns that come first in every table: whose row it is.
-const LABELS: [&str; 4] = ["system", "device", "trace", "seed"];
+pub const LABELS: [&str; 4] = ["system", "device", "trace", "seed"];
 
 /// What a run hands over: its record, and what is too large for it.
 #[derive(Debug, Clone)]
@@ -30,6 +30,90 @@ pub struct RunOutput {
     pub timeline: Option<Timeline>,
     /// The comparison of old versions, if one was asked for.
     pub recovered: Option<Recovered>,
+}
+
+/// A run as the tables of a results directory are made of it.
+pub trait Tabled {
+    /// Its record.
+    fn result(&self) -> &RunResult;
+
+    /// Rows of its `response_cdf`: the kind of request, microseconds, the share of requests not above.
+    fn response_rows(&self) -> Vec<Value>;
+
+    /// Rows of its `timeline`; none if none was asked for.
+    fn timeline_rows(&self) -> Vec<Value>;
+
+    /// Rows of its `victim_cdf`: valid units, victims that held so many, the share of victims not above.
+    fn victim_rows(&self) -> Vec<Value> {
+        let victims = &self.result().gc.valid_per_victim;
+        distribution_rows(victims, ["valid_units", "victims"])
+    }
+
+    /// Rows of its `erase_cdf`: erases, blocks erased so often, the share of blocks not above.
+    fn erase_rows(&self) -> Vec<Value> {
+        distribution_rows(&self.result().erases.per_block, ["erases", "blocks"])
+    }
+}
+
+impl Tabled for RunOutput {
+    fn result(&self) -> &RunResult {
+        &self.result
+    }
+
+    fn response_rows(&self) -> Vec<Value> {
+        let latencies = &self.response;
+        let all = latencies.all();
+        let kinds = [
+            ("read", &latencies.read),
+            ("write", &latencies.write),
+            ("all", &all),
+        ];
+        let rows = kinds.into_iter().flat_map(|(kind, latency)| {
+            let row = move |(us, share): (f64, f64)| json!({"kind": kind, "response_us": us, "share": share});
+            latency.cdf().into_iter().map(row)
+        });
+        rows.collect()
+    }
+
+    fn timeline_rows(&self) -> Vec<Value> {
+        let rows = self.timeline.iter().flat_map(Timeline::rows);
+        rows.map(|row| serde_json::to_value(row).unwrap_or(Value::Null))
+            .collect()
+    }
+}
+
+/// The tables of a results directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultsTable {
+    /// `results`: a row for each run, a column for each number and text of its record; configuration and lists are
+    /// left out.
+    Runs,
+    /// `response_cdf`.
+    ResponseCdf,
+    /// `victim_cdf`.
+    VictimCdf,
+    /// `erase_cdf`.
+    EraseCdf,
+    /// `timeline`.
+    Timeline,
+}
+
+impl ResultsTable {
+    /// The table of these runs, rows labelled by system, device, trace and seed. Without rows it has no columns.
+    pub fn of<R: Tabled>(self, runs: &[R]) -> Frame {
+        let rows = |run: &R| match self {
+            Self::Runs => vec![record_row(run.result())],
+            Self::ResponseCdf => run.response_rows(),
+            Self::VictimCdf => run.victim_rows(),
+            Self::EraseCdf => run.erase_rows(),
+            Self::Timeline => run.timeline_rows(),
+        };
+        let labelled = |run| {
+            let rows = rows(run).into_iter();
+            rows.map(|row| labelled(run.result(), row))
+        };
+        Frame::from_rows(&LABELS, &runs.iter().flat_map(labelled).collect::<Vec<_>>())
+    }
 }
 
 /// The top level of `--json` and `results.json`.
@@ -52,6 +136,14 @@ pub enum ResultsError {
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        source: FrameError,
+    },
+    /// A table that cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Its file.
         path: PathBuf,
         /// The reason.
         source: FrameError,
@@ -106,24 +198,23 @@ impl ResultsFile {
 ///
 /// # Errors
 /// A directory or file that cannot be written. Files written before stay.
-pub fn write_directory(dir: &Path, outputs: &[RunOutput]) -> Result<(), ResultsError> {
+pub fn write_directory<R: Tabled>(dir: &Path, runs: &[R]) -> Result<(), ResultsError> {
     fs::create_dir_all(dir).map_err(|source| ResultsError::Write {
         path: dir.to_path_buf(),
         source: source.into(),
     })?;
-    let results = ResultsFile::new(outputs.iter().map(|output| output.result.clone()).collect());
+    let results = ResultsFile::new(runs.iter().map(|run| run.result().clone()).collect());
     write_file(&dir.join("results.json"), |out| {
         Ok(out.write_all(results.to_json().as_bytes())?)
     })?;
-    let runs = Frame::from_rows(
-        &LABELS,
-        &results.runs.iter().map(record_row).collect::<Vec<_>>(),
-    );
-    write_file(&dir.join("results.parquet"), |out| runs.write_parquet(out))?;
-    write_frame(dir, "response_cdf", outputs.iter().flat_map(response_rows))?;
-    write_frame(dir, "victim_cdf", outputs.iter().flat_map(victim_rows))?;
-    write_frame(dir, "erase_cdf", outputs.iter().flat_map(erase_rows))?;
-    write_frame(dir, "timeline", outputs.iter().flat_map(timeline_rows))
+    let records = ResultsTable::Runs.of(runs);
+    write_file(&dir.join("results.parquet"), |out| {
+        records.write_parquet(out)
+    })?;
+    write_frame(dir, "response_cdf", &ResultsTable::ResponseCdf.of(runs))?;
+    write_frame(dir, "victim_cdf", &ResultsTable::VictimCdf.of(runs))?;
+    write_frame(dir, "erase_cdf", &ResultsTable::EraseCdf.of(runs))?;
+    write_frame(dir, "timeline", &ResultsTable::Timeline.of(runs))
 }
 
 fn record_row(result: &RunResult) -> Value {
@@ -148,71 +239,22 @@ fn labelled(result: &RunResult, row: Value) -> Value {
     labelled
 }
 
-fn response_rows(output: &RunOutput) -> Vec<Value> {
-    let latencies = &output.response;
-    let all = latencies.all();
-    let kinds = [
-        ("read", &latencies.read),
-        ("write", &latencies.write),
-        ("all", &all),
-    ];
-    let rows = kinds.into_iter().flat_map(|(kind, latency)| {
-        let row =
-            move |(us, share): (f64, f64)| json!({"kind": kind, "response_us": us, "share": share});
-        latency.cdf().into_iter().map(row)
-    });
-    rows.map(|row| labelled(&output.result, row)).collect()
-}
-
-fn victim_rows(output: &RunOutput) -> Vec<Value> {
-    let victims = &output.result.gc.valid_per_victim;
-    distribution_rows(&output.result, victims, ["valid_units", "victims"])
-}
-
-fn erase_rows(output: &RunOutput) -> Vec<Value> {
-    let blocks = &output.result.erases.per_block;
-    distribution_rows(&output.result, blocks, ["erases", "blocks"])
-}
-
 /// A row for each pair of a value and how many have it, with the share of those not above; values ascend.
-fn distribution_rows(
-    result: &RunResult,
-    pairs: &[(u64, u64)],
-    [value_name, count_name]: [&str; 2],
-) -> Vec<Value> {
+fn distribution_rows(pairs: &[(u64, u64)], [value_name, count_name]: [&str; 2]) -> Vec<Value> {
     let all: u64 = pairs.iter().map(|(_, count)| count).sum();
     let mut below = 0;
     let row = |&(value, count): &(u64, u64)| {
         below += count;
-        let share = below as f64 / all as f64;
-        let row = json!({value_name: value, count_name: count, "share": share});
-        labelled(result, row)
+        json!({value_name: value, count_name: count, "share": below as f64 / all as f64})
     };
     pairs.iter().map(row).collect()
 }
 
-fn timeline_rows(output: &RunOutput) -> Vec<Value> {
-    let rows = output.timeline.iter().flat_map(Timeline::rows);
-    let row = |row| {
-        labelled(
-            &output.result,
-            serde_json::to_value(row).unwrap_or(Value::Null),
-        )
-    };
-    rows.map(row).collect()
-}
-
-/// Writes `rows` as `NAME.parquet` and `NAME.csv`; without rows there are no files.
-fn write_frame(
-    dir: &Path,
-    name: &str,
-    rows: impl Iterator<Item = Value>,
-) -> Result<(), ResultsError> {
-    let rows: Vec<Value> = rows.collect();
-    if rows.is_empty() {
+/// Writes a frame as `NAME.parquet` and `NAME.csv`; without rows there are no files.
+fn write_frame(dir: &Path, name: &str, frame: &Frame) -> Result<(), ResultsError> {
+    if frame.is_empty() {
         return Ok(());
     }
-    let frame = Frame::from_rows(&LABELS, &rows);
     write_file(&dir.join(format!("{name}.parquet")), |out| {
         frame.write_parquet(out)
     })?;

@@ -16,7 +16,9 @@ use crate::config::{Load, RunConfig, UNIT_BYTES};
 use crate::engine::error::RunError;
 use crate::engine::measure::Measured;
 use crate::engine::requests::{InFlight, SentBy};
-use crate::engine::run::{RunOptions, check_device, check_warmup, lengths};
+use crate::engine::run::{
+    REPORTED_REQUESTS, RunOptions, check_device, check_warmup, lengths, tick,
+};
 use crate::results::{RunOutput, RunSpeed, peak_rss_bytes};
 
 /// One page read in so many is compared with what it should hold.
@@ -86,7 +88,7 @@ pub fn simulate(
     let mut base = Base::of(&mut run.setup);
     let mut block = RequestBlock::default();
     source.rewind()?;
-    let mut done = 0;
+    let (mut done, mut unreported) = (0, 0);
     while done < total && source.next_block(&mut block)? {
         let here = (block.requests.len() as u64).min(total - done);
         for request in &block.requests[..here as usize] {
@@ -99,11 +101,13 @@ pub fn simulate(
                 source: Box::new(source),
             })?;
             done += 1;
-        }
-        if let Some(ticker) = progress.as_deref_mut() {
-            ticker.tick(here);
+            unreported += 1;
+            if unreported == REPORTED_REQUESTS {
+                tick(progress.as_deref_mut(), std::mem::take(&mut unreported))?;
+            }
         }
     }
+    tick(progress.as_deref_mut(), unreported)?;
     run.finish()?;
     let span = run.latest.saturating_sub(base.time);
     let speed = RunSpeed {

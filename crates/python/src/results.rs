@@ -1,0 +1,266 @@
+//! What runs leave: records, distributions and time lines, as they come from a run or from the files of one.
+
+use std::fs::{self, File};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flashlore_command::error::CliError;
+use flashlore_sim::results::{
+    Frame, LABELS, ResultsFile, ResultsTable, RunOutput, RunResult, TableStyle, Tabled,
+    compare_table, write_directory,
+};
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::errors::{raised, usage};
+use crate::table::Table;
+
+/// What one run left.
+#[pyclass(frozen, module = "flashlore._core")]
+#[derive(Clone)]
+pub struct Output(Arc<Held>);
+
+/// Where it is from.
+enum Held {
+    /// A run.
+    Ran(RunOutput),
+    /// Files.
+    Read {
+        result: RunResult,
+        response: Option<Rows>,
+        timeline: Option<Rows>,
+    },
+}
+
+/// The rows of a run in a table of several runs.
+struct Rows {
+    frame: Arc<Frame>,
+    rows: Range<usize>,
+}
+
+impl From<RunOutput> for Output {
+    fn from(output: RunOutput) -> Self {
+        Output(Arc::new(Held::Ran(output)))
+    }
+}
+
+#[pymethods]
+impl Output {
+    /// The record as JSON.
+    fn record(&self) -> String {
+        serde_json::to_string(self.result()).expect("a record is plain data")
+    }
+
+    /// Whether the response times are known, and not their percentiles alone.
+    #[getter]
+    fn has_responses(&self) -> bool {
+        match &*self.0 {
+            Held::Ran(_) => true,
+            Held::Read { response, .. } => response.is_some(),
+        }
+    }
+
+    /// Whether there is a time line.
+    #[getter]
+    fn has_timeline(&self) -> bool {
+        match &*self.0 {
+            Held::Ran(output) => output.timeline.is_some(),
+            Held::Read { timeline, .. } => timeline.is_some(),
+        }
+    }
+
+    /// Pages compared with what was written, at so many instants of the window, and returns to them.
+    #[getter]
+    fn recovered(&self) -> Option<(u64, u32, u64)> {
+        match &*self.0 {
+            Held::Ran(output) => output
+                .recovered
+                .map(|found| (found.pages, found.instants, found.returns.into())),
+            Held::Read { .. } => None,
+        }
+    }
+}
+
+impl Tabled for Output {
+    fn result(&self) -> &RunResult {
+        match &*self.0 {
+            Held::Ran(output) => &output.result,
+            Held::Read { result, .. } => result,
+        }
+    }
+
+    fn response_rows(&self) -> Vec<Value> {
+        match &*self.0 {
+            Held::Ran(output) => output.response_rows(),
+            Held::Read { response, .. } => response.iter().flat_map(Rows::all).collect(),
+        }
+    }
+
+    fn timeline_rows(&self) -> Vec<Value> {
+        match &*self.0 {
+            Held::Ran(output) => output.timeline_rows(),
+            Held::Read { timeline, .. } => timeline.iter().flat_map(Rows::all).collect(),
+        }
+    }
+}
+
+impl Rows {
+    /// Without the labels.
+    fn all(&self) -> impl Iterator<Item = Value> + '_ {
+        self.rows.clone().map(|number| {
+            let mut row = self.frame.row(number);
+            row.retain(|name, _| !LABELS.contains(&name.as_str()));
+            Value::Object(row)
+        })
+    }
+}
+
+/// Writes what `--out` writes.
+#[pyfunction]
+pub fn save(py: Python<'_>, outputs: Vec<Py<Output>>, directory: PathBuf) -> PyResult<()> {
+    let outputs = of_python(&outputs);
+    py.detach(|| write_directory(&directory, &outputs))
+        .map_err(|error| raised(error.into()))
+}
+
+/// The table with this name: results, response_cdf, victim_cdf or timeline.
+#[pyfunction]
+pub fn table(py: Python<'_>, outputs: Vec<Py<Output>>, name: &str) -> PyResult<Table> {
+    let table = match name {
+        "results" => ResultsTable::Runs,
+        "response_cdf" => ResultsTable::ResponseCdf,
+        "victim_cdf" => ResultsTable::VictimCdf,
+        "timeline" => ResultsTable::Timeline,
+        _ => return Err(usage(format!("there is no table {name:?}"))),
+    };
+    let outputs = of_python(&outputs);
+    Table::of_frame(&py.detach(|| table.of(&outputs)))
+}
+
+/// The results as the command line prints them: as a table, and as JSON.
+#[pyfunction]
+pub fn describe(py: Python<'_>, outputs: Vec<Py<Output>>) -> (String, String) {
+    let outputs = of_python(&outputs);
+    py.detach(|| {
+        let runs: Vec<RunResult> = outputs.iter().map(|o| o.result().clone()).collect();
+        let table = compare_table(&runs, TableStyle { color: false });
+        (table, ResultsFile::new(runs).to_json())
+    })
+}
+
+/// Reads a directory of `--out`, a `results.json`, or the output of `--json`.
+#[pyfunction]
+pub fn load(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Output>> {
+    py.detach(|| read(&path)).map_err(raised)
+}
+
+fn of_python(outputs: &[Py<Output>]) -> Vec<Output> {
+    outputs.iter().map(|output| output.get().clone()).collect()
+}
+
+fn read(path: &Path) -> Result<Vec<Output>, CliError> {
+    let (file, dir) = match path.is_dir() {
+        true => (path.join("results.json"), Some(path)),
+        false => (path.to_path_buf(), None),
+    };
+    let text = fs::read_to_string(&file).map_err(|source| CliError::File {
+        action: "read",
+        path: file.clone(),
+        source,
+    })?;
+    let runs = ResultsFile::from_json(&text, &file.display().to_string())?.runs;
+    let table = |name: &str| match dir.map(|dir| dir.join(name)) {
+        Some(path) if path.exists() => read_frame(&path).map(Some),
+        _ => Ok(None),
+    };
+    let mut response = table("response_cdf.parquet")?.map(Cut::new);
+    let mut timeline = table("timeline.parquet")?.map(Cut::new);
+    let output = |result: RunResult| {
+        let response = response.as_mut().map(|cut| cut.next(&result));
+        let timeline = timeline.as_mut().and_then(|cut| cut.next_if_any(&result));
+        Output(Arc::new(Held::Read {
+            result,
+            response,
+            timeline,
+        }))
+    };
+    Ok(runs.into_iter().map(output).collect())
+}
+
+fn read_frame(path: &Path) -> Result<Frame, CliError> {
+    let file = File::open(path).map_err(|source| CliError::File {
+        action: "read",
+        path: path.to_path_buf(),
+        source,
+    })?;
+    Frame::read_parquet(file).map_err(|source| {
+        CliError::Results(flashlore_sim::results::ResultsError::Read {
+            path: path.to_path_buf(),
+            source,
+        })
+    })
+}
+
+/// A table being cut into the rows of its runs, which stand in the order of the runs.
+struct Cut {
+    frame: Arc<Frame>,
+    at: usize,
+}
+
+impl Cut {
+    fn new(frame: Frame) -> Self {
+        Cut {
+            frame: Arc::new(frame),
+            at: 0,
+        }
+    }
+
+    /// The rows of the next run: those with its labels, as long as they ascend. Two runs may have the same labels.
+    fn next(&mut self, result: &RunResult) -> Rows {
+        let first = self.at;
+        let mut last = None;
+        while self.at < self.frame.len() {
+            let row = self.frame.row(self.at);
+            let place = place(&row);
+            if !is_of(&row, result) || last.is_some_and(|last| place <= last) {
+                break;
+            }
+            last = Some(place);
+            self.at += 1;
+        }
+        Rows {
+            frame: self.frame.clone(),
+            rows: first..self.at,
+        }
+    }
+
+    fn next_if_any(&mut self, result: &RunResult) -> Option<Rows> {
+        let rows = self.next(result);
+        (!rows.rows.is_empty()).then_some(rows)
+    }
+}
+
+/// Where a row stands among those of its run.
+fn place(row: &Map<String, Value>) -> (usize, f64) {
+    let kind = row.get("kind").and_then(Value::as_str);
+    let kinds = ["read", "write", "all"];
+    let number = |name: &str| row.get(name).and_then(Value::as_f64);
+    let along = number("response_us").or_else(|| number("start_s"));
+    (
+        kinds.iter().position(|k| Some(*k) == kind).unwrap_or(0),
+        along.unwrap_or(0.0),
+    )
+}
+
+fn is_of(row: &Map<String, Value>, result: &RunResult) -> bool {
+    let text = |name: &str| row.get(name).and_then(Value::as_str);
+    let seed = row.get("seed").map(|seed| match seed {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    });
+    text("system") == Some(&result.system)
+        && text("device") == Some(&result.device)
+        && text("trace") == Some(&result.trace)
+        && seed == Some(result.seed.to_string())
+}

@@ -1,0 +1,121 @@
+"""What runs leave: records, distributions and time lines."""
+
+import json
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Self, overload
+
+from flashlore import _core
+from flashlore.errors import ResultsError
+from flashlore.record import Record, from_tree
+from flashlore.table import Table
+
+
+class Run(Record):
+    """The record of one run, with its distributions."""
+
+    core: _core.Output
+    """What the core holds of it."""
+
+    @classmethod
+    def of(cls, output: _core.Output) -> Self:
+        """Make the run of what the core holds of it."""
+        run = from_tree(cls, json.loads(output.record()))
+        object.__setattr__(run, "core", output)
+        return run
+
+    def response_cdf(self) -> Table:
+        """Return the response times: `kind` of request, `response_us` (microseconds), `share` of requests not above.
+
+        The columns `system`, `device`, `trace` and `seed` come first, as in all tables of results.
+        """
+        return Results([self]).response_cdf()
+
+    def victim_cdf(self) -> Table:
+        """Return what victims held: `valid_units`, `victims` that held so many, `share` of victims not above."""
+        return Results([self]).victim_cdf()
+
+    def timeline(self) -> Table:
+        """Return what happened in each stretch of simulated time, if the run was asked for it."""
+        return Results([self]).timeline()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as in `results.json`."""
+        return dict(json.loads(self.core.record()))
+
+    def to_json(self) -> str:
+        """Return the record as JSON."""
+        return self.core.record()
+
+    def __repr__(self) -> str:
+        """Say what ran on what."""
+        return f"Run({self.trace!r} with system {self.system!r} on device {self.device!r}, seed {self.seed})"
+
+
+class Results(Sequence[Run]):
+    """Runs, in the order trace, system, seed."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        """Hold `runs`."""
+        self._runs = tuple(runs)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a directory that `save` or `--out` wrote, a `results.json`, or the output of `--json`."""
+        return cls([Run.of(output) for output in _core.load(path)])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the files that `--out` writes into a directory, which is made if needed."""
+        if lacking := [run for run in self._runs if not run.core.has_responses]:
+            raise ResultsError(f"{lacking[0]} was read without its response times, which the files hold")
+        _core.save(self._outputs(), path)
+
+    def runs(self) -> Table:
+        """Return a row for each run, and a column for each number and text of its record, named by its path.
+
+        Lists and the configuration are left out.
+        """
+        return self._table("results")
+
+    def response_cdf(self) -> Table:
+        """Return the response times: `kind` of request, `response_us` (microseconds), `share` of requests not above."""
+        if lacking := [run for run in self._runs if not run.core.has_responses]:
+            raise ResultsError(f"{lacking[0]} was read without its response times: load the directory of --out")
+        return self._table("response_cdf")
+
+    def victim_cdf(self) -> Table:
+        """Return what victims held: `valid_units`, `victims` that held so many, `share` of victims not above."""
+        return self._table("victim_cdf")
+
+    def timeline(self) -> Table:
+        """Return what happened in each stretch of simulated time."""
+        if not any(run.core.has_timeline for run in self._runs):
+            raise ResultsError("the runs have no time line: ask for one with timeline=")
+        return self._table("timeline")
+
+    def to_json(self) -> str:
+        """Return what `--json` prints."""
+        return _core.describe(self._outputs())[1]
+
+    def _table(self, name: str) -> Table:
+        return Table(_core.table(self._outputs(), name))
+
+    def _outputs(self) -> list[_core.Output]:
+        return [run.core for run in self._runs]
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, index: int) -> Run: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Results": ...
+    def __getitem__(self, index: int | slice) -> "Run | Results":
+        """Return a run, or some of them."""
+        found = self._runs[index]
+        return found if isinstance(found, Run) else Results(found)
+
+    def __repr__(self) -> str:
+        """Set the systems side by side, as the command line does."""
+        return _core.describe(self._outputs())[0]

@@ -1,0 +1,122 @@
+"""Runs of traces on systems and devices."""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypeAlias
+
+from flashlore import _core
+from flashlore.progress import Progress, shown
+from flashlore.results import Results, Run
+from flashlore.settings import Settings, texts
+from flashlore.system import Device, System
+from flashlore.trace import Trace
+
+Column: TypeAlias = str | System | tuple[str | System, str | Device]
+"""A system, or a system with a device of its own; `SYSTEM@DEVICE` does too."""
+
+_Spec = tuple[str, list[str]]
+
+
+def simulate(  # noqa: PLR0913 (each is a question of its own)
+    trace: Trace | str | PathLike[str],
+    system: str | System = "ca-ssd",
+    device: str | Device = "auto",
+    *,
+    settings: Settings | None = None,
+    seed: int | None = None,
+    timeline: str | float | None = None,
+    recovery_check: int | None = None,
+    request_log: str | PathLike[str] | None = None,
+    progress: Progress = None,
+) -> Run:
+    """Replay a trace on one system.
+
+    >>> run = simulate("demo:maildir", "ca-ssd", progress=False)
+    >>> run.dedup.hits > 0
+    True
+    """
+    more = {} if seed is None else {"host.seed": seed}
+    outputs = _run(
+        [trace],
+        [(system, device)],
+        {**(settings or {}), **more},
+        timeline=timeline,
+        recovery_check=recovery_check,
+        request_log=request_log,
+        progress=progress,
+    )
+    return outputs[0]
+
+
+def compare(  # noqa: PLR0913 (each is a question of its own)
+    traces: Trace | str | PathLike[str] | Sequence[Trace | str | PathLike[str]],
+    systems: Sequence[Column] = ("plain", "ca-ssd"),
+    device: str | Device = "auto",
+    *,
+    settings: Settings | None = None,
+    seeds: int = 1,
+    timeline: str | float | None = None,
+    jobs: int | None = None,
+    progress: Progress = None,
+    allow_different_devices: bool = False,
+) -> Results:
+    """Replay every trace on every system with every seed; runs are spread over the cores."""
+    several = [traces] if isinstance(traces, Trace | str | PathLike) else list(traces)
+    columns = [column if isinstance(column, tuple) else (column, device) for column in systems]
+    return _run(
+        several,
+        columns,
+        settings,
+        seeds=seeds,
+        timeline=timeline,
+        jobs=jobs,
+        progress=progress,
+        different_devices=allow_different_devices,
+    )
+
+
+def _run(  # noqa: PLR0913
+    traces: Sequence[Trace | str | PathLike[str]],
+    columns: Sequence[tuple[str | System, str | Device]],
+    settings: Settings | None,
+    *,
+    seeds: int = 1,
+    timeline: str | float | None = None,
+    recovery_check: int | None = None,
+    request_log: str | PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Progress = None,
+    different_devices: bool = False,
+) -> Results:
+    opened = [trace if isinstance(trace, Trace) else Trace.open(trace) for trace in traces]
+    with shown(progress) as report:
+        outputs = _core.compare(
+            [trace.core for trace in opened],
+            [_column(system, device) for system, device in columns],
+            settings=texts(settings),
+            seeds=seeds,
+            different_devices=different_devices,
+            timeline=_duration(timeline),
+            recovery_check=recovery_check,
+            request_log=request_log,
+            jobs=jobs,
+            progress=report,
+        )
+    return Results([Run.of(output) for output in outputs])
+
+
+def _column(system: str | System, device: str | Device) -> tuple[_Spec, _Spec]:
+    if isinstance(system, str) and "@" in system:
+        system, device = system.rsplit("@", 1)
+    system = system if isinstance(system, System) else System(system)
+    device = device if isinstance(device, Device) else Device(device)
+    return (
+        (system.preset, texts(system.settings)),
+        (device.preset, texts(device.settings, "device.")),
+    )
+
+
+def _duration(duration: str | float | None) -> str | None:
+    if duration is None or isinstance(duration, str):
+        return duration
+    return f"{round(duration * 1e9)}ns"
