@@ -53,6 +53,30 @@ def table(outputs: Sequence[Output], name: str) -> Table:
 def describe(outputs: Sequence[Output]) -> tuple[str, str]:
     """Return the results as the command line prints them: as a table, and as JSON."""
 
+def characterize(
+    trace: Trace,
+    *,
+    slice: str | None,  # noqa: A002 (the word of the command line)
+    sample: float,
+    capacities: Sequence[str],
+    pages: str | PathLike[str] | None,
+    pages_memory: int,
+) -> Characterization:
+    """Look at a trace once."""
+
+class Characterization:
+    """The statistics of a trace."""
+
+    def to_json(self) -> str:
+        """Return everything as JSON, as in `summary.json`."""
+    def tables(self) -> list[tuple[str, Table]]:
+        """Return the tables by name, those without rows too."""
+    def save(self, directory: str | PathLike[str]) -> None:
+        """Write what `--out` writes."""
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Characterization:
+        """Read a directory of `--out`, or its `summary.json`."""
+
 class Output:
     """What one run left."""
 
@@ -67,6 +91,11 @@ class Output:
         """Pages compared with what was written, instants, and returns to them."""
     def record(self) -> str:
         """Return the record as JSON."""
+    def state(self) -> tuple[str, bytes | None, bytes | None]:
+        """Return all of it: the record as JSON, response times and time line as Parquet."""
+    @staticmethod
+    def restore(state: tuple[str, bytes | None, bytes | None]) -> Output:
+        """Make it of its state."""
 
 class Table:
     """Columns of equal length; nothing changes them."""
@@ -97,6 +126,16 @@ class Trace:
         join: str | None,
     ) -> Trace:
         """Name traces and make sure that they can be opened."""
+    @staticmethod
+    def from_arrays(
+        op: object, offset: object, length: object, time: object | None, content: object | None, name: str
+    ) -> Trace:
+        """Take the records that arrays of equal length describe."""
+    @staticmethod
+    def from_stream(data: object, name: str) -> Trace:
+        """Take the records of an Arrow stream with columns of fixed types."""
+    def to_table(self) -> Table:
+        """Return the records as a table."""
     def with_content(self, model: str) -> Trace:
         """Return the same records with other content."""
     def summary(self) -> str:

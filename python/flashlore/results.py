@@ -1,5 +1,6 @@
 """What runs leave: records, distributions and time lines."""
 
+import html
 import json
 from collections.abc import Sequence
 from os import PathLike
@@ -47,9 +48,17 @@ class Run(Record):
         """Return the record as JSON."""
         return self.core.record()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the record and the tables."""
+        return _restored, (self.core.state(),)
+
     def __repr__(self) -> str:
         """Say what ran on what."""
         return f"Run({self.trace!r} with system {self.system!r} on device {self.device!r}, seed {self.seed})"
+
+
+def _restored(state: tuple[str, bytes | None, bytes | None]) -> Run:
+    return Run.of(_core.Output.restore(state))
 
 
 class Results(Sequence[Run]):
@@ -66,8 +75,7 @@ class Results(Sequence[Run]):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the files that `--out` writes into a directory, which is made if needed."""
-        if lacking := [run for run in self._runs if not run.core.has_responses]:
-            raise ResultsError(f"{lacking[0]} was read without its response times, which the files hold")
+        self._demand_responses()
         _core.save(self._outputs(), path)
 
     def runs(self) -> Table:
@@ -79,8 +87,7 @@ class Results(Sequence[Run]):
 
     def response_cdf(self) -> Table:
         """Return the response times: `kind` of request, `response_us` (microseconds), `share` of requests not above."""
-        if lacking := [run for run in self._runs if not run.core.has_responses]:
-            raise ResultsError(f"{lacking[0]} was read without its response times: load the directory of --out")
+        self._demand_responses()
         return self._table("response_cdf")
 
     def victim_cdf(self) -> Table:
@@ -90,12 +97,22 @@ class Results(Sequence[Run]):
     def timeline(self) -> Table:
         """Return what happened in each stretch of simulated time."""
         if not any(run.core.has_timeline for run in self._runs):
-            raise ResultsError("the runs have no time line: ask for one with timeline=")
+            raise ResultsError("no run has a time line; expected runs that were asked for one with timeline=")
         return self._table("timeline")
 
     def to_json(self) -> str:
         """Return what `--json` prints."""
         return _core.describe(self._outputs())[1]
+
+    def _repr_html_(self) -> str:
+        """Set the systems side by side, in a notebook."""
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+    def _demand_responses(self) -> None:
+        if lacking := [run for run in self._runs if not run.core.has_responses]:
+            raise ResultsError(
+                f"{lacking[0]} was read without its response times; expected a directory that `save` or --out wrote"
+            )
 
     def _table(self, name: str) -> Table:
         return Table(_core.table(self._outputs(), name))

@@ -31,9 +31,30 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
 ) -> Run:
     """Replay a trace on one system.
 
+    Args:
+        trace: The trace, or what `Trace.open` takes.
+        system: A preset, a TOML file, or a `System` with settings of its own.
+        device: A preset, a TOML file, or a `Device`; `auto` is sized from the trace.
+        settings: Values by key, as `--set` takes them, above those of system and device.
+        seed: Seed of all random choices, for `host.seed`; the same seed gives the same run, bit for bit.
+        timeline: Width of the stretches of a time line: seconds of simulated time, or a text such as `"1s"`.
+        recovery_check: Return to so many random instants of the window of old versions after the run, and compare
+            every page with what had been written by then; for systems with history.
+        request_log: A file for a line of CSV for every request.
+        progress: `None` shows a bar where somebody sees it, true always, false never; a function is called many times
+            a second with the requests done and those to be done.
+
+    The interpreter lock is released while the simulation runs, and an interrupt stops it.
+
+    Raises:
+        ConfigError: A name, key or value that does not exist or contradicts another.
+        TraceError: A trace that cannot be read.
+        RunError: A run that cannot begin or go on.
+
     >>> run = simulate("demo:maildir", "ca-ssd", progress=False)
     >>> run.dedup.hits > 0
     True
+
     """
     more = {} if seed is None else {"host.seed": seed}
     outputs = _run(
@@ -60,7 +81,32 @@ def compare(  # noqa: PLR0913 (each is a question of its own)
     progress: Progress = None,
     allow_different_devices: bool = False,
 ) -> Results:
-    """Replay every trace on every system with every seed; runs are spread over the cores."""
+    """Replay every trace on every system with every seed; runs are spread over the cores.
+
+    Args:
+        traces: One trace or several, each replayed by itself.
+        systems: Presets, TOML files or `System`s; each has the common device, unless it comes as a pair with a device
+            of its own, or as `SYSTEM@DEVICE`.
+        device: The device of the others.
+        settings: Values by key, as `--set` takes them, for all runs.
+        seeds: Repeat each run with so many seeds, from `host.seed` on.
+        timeline: Width of the stretches of a time line: seconds of simulated time, or a text such as `"1s"`.
+        jobs: Runs at a time; the cores there are, if it is not said.
+        progress: As in `simulate`.
+        allow_different_devices: Let the devices of the systems differ.
+
+    The result does not depend on `jobs`. The interpreter lock is released, and an interrupt stops all runs.
+
+    Raises:
+        ConfigError: A name, key or value that does not exist or contradicts another.
+        TraceError: A trace that cannot be read.
+        RunError: A run that cannot begin or go on.
+
+    >>> results = compare("demo:maildir", ["plain", "ca-ssd"], progress=False)
+    >>> [run.system for run in results if run.waf_total < 1.1]
+    ['ca-ssd']
+
+    """
     several = [traces] if isinstance(traces, Trace | str | PathLike) else list(traces)
     columns = [column if isinstance(column, tuple) else (column, device) for column in systems]
     return _run(

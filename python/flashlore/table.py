@@ -54,4 +54,5 @@ class Table:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame of pandas; it and pyarrow must be installed."""
-        return self.to_arrow().to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame

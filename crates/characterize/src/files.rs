@@ -18,17 +18,17 @@ use crate::statistics::locality::LocalityCurve;
 /// Columns that come first.
 const LEADING: [&str; 4] = ["slice", "class", "space", "measure"];
 
-/// Makes the rows of a file.
+/// Makes the rows of a table.
 type Rows = fn(&Statistics) -> Vec<Value>;
 
-/// The files, and what is in them.
-const FILES: [(&str, Rows); 6] = [
-    ("popularity.parquet", popularity),
-    ("stack_distance.parquet", stack_distance),
-    ("miss_ratio.parquet", miss_ratio),
-    ("sizes.parquet", sizes),
-    ("overwrite.parquet", overwrite),
-    ("arrivals.parquet", arrivals),
+/// The tables, and what is in them.
+const TABLES: [(&str, Rows); 6] = [
+    ("popularity", popularity),
+    ("stack_distance", stack_distance),
+    ("miss_ratio", miss_ratio),
+    ("sizes", sizes),
+    ("overwrite", overwrite),
+    ("arrivals", arrivals),
 ];
 
 /// Writes `summary.json`, with everything, and tables as Parquet into `dir`, which is made if needed.
@@ -41,21 +41,26 @@ pub fn write_dir(dir: &Path, found: &Characteristics) -> Result<(), Characterize
         path: dir.to_path_buf(),
         source: source.into(),
     })?;
-    for (name, rows) in FILES {
-        let mut all = rows(&found.whole);
-        for slice in &found.slices {
-            let rows = rows(&slice.statistics).into_iter();
-            all.extend(rows.map(|row| in_slice(row, slice.number)));
-        }
-        if !all.is_empty() {
-            let frame = Frame::from_rows(&LEADING, &all);
-            write_file(&dir.join(name), |out| frame.write_parquet(out))?;
-        }
+    for (name, frame) in tables(found).filter(|(_, frame)| !frame.is_empty()) {
+        let path = dir.join(format!("{name}.parquet"));
+        write_file(&path, |out| frame.write_parquet(out))?;
     }
     let mut json = serde_json::to_vec_pretty(found).expect("plain data");
     json.push(b'\n');
     write_file(&dir.join("summary.json"), |out| Ok(out.write_all(&json)?))?;
     Ok(())
+}
+
+/// The tables by name, those without rows too.
+pub fn tables(found: &Characteristics) -> impl Iterator<Item = (&'static str, Frame)> + '_ {
+    TABLES.into_iter().map(|(name, rows)| {
+        let mut all = rows(&found.whole);
+        for slice in &found.slices {
+            let rows = rows(&slice.statistics).into_iter();
+            all.extend(rows.map(|row| in_slice(row, slice.number)));
+        }
+        (name, Frame::from_rows(&LEADING, &all))
+    })
 }
 
 fn in_slice(mut row: Value, number: u64) -> Value {

@@ -4,11 +4,12 @@
 //! each run reads the file itself, and memory stays flat.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flashlore_synth::{Source, overlay, source::PREFIX};
 use flashlore_trace::{
-    ContentModel, DeltaModel, Format, Join, NativeSource, PageSource, ReadOptions, RequestSource,
-    Summary, TraceReader, Workload, WorkloadOptions,
+    ContentModel, DeltaModel, FirstPass, Format, Join, NativeSource, PageSource, ReadOptions,
+    Records, RequestSource, Stop, Summary, TraceReader, Workload, WorkloadOptions,
 };
 
 use crate::bundled;
@@ -72,6 +73,10 @@ enum Requests {
     Native {
         path: PathBuf,
         summary: Box<Summary>,
+    },
+    Recorded {
+        records: Arc<Records>,
+        first: Arc<FirstPass>,
     },
 }
 
@@ -155,10 +160,44 @@ impl Input {
         options: &WorkloadOptions,
         needs_bytes: bool,
     ) -> Result<Self, CliError> {
+        Self::load_until(paths, options, needs_bytes, &Stop::default())
+    }
+
+    /// As [`Input::load`], unless it is asked to stop.
+    ///
+    /// # Errors
+    /// As [`Input::load`], and when it is asked to stop.
+    pub fn load_until(
+        paths: &[PathBuf],
+        options: &WorkloadOptions,
+        needs_bytes: bool,
+        stop: &Stop,
+    ) -> Result<Self, CliError> {
         Ok(Self {
-            requests: Requests::load(paths, options)?,
+            requests: Requests::load(paths, options, stop)?,
             bytes: needs_bytes.then(|| Bytes::of(paths, options)).transpose()?,
             machine_pages: machine_pages(paths, options)?,
+        })
+    }
+
+    /// The workload of records in memory, which it shares.
+    ///
+    /// # Errors
+    /// When they cannot be laid out as asked, and when it is asked to stop.
+    pub fn recorded(
+        records: &Arc<Records>,
+        options: &WorkloadOptions,
+        stop: &Stop,
+    ) -> Result<Self, CliError> {
+        let reader = TraceReader::recorded(records.clone()).stopped_by(stop);
+        let why = "records given as arrays have no file of pages beside them";
+        Ok(Self {
+            requests: Requests::Recorded {
+                records: records.clone(),
+                first: NativeSource::from_reader(reader, options)?.first_pass(),
+            },
+            bytes: Some(Bytes::Unknown(why.to_string())),
+            machine_pages: None,
         })
     }
 
@@ -180,18 +219,25 @@ impl Input {
         match &self.requests {
             Requests::Memory(workload) => workload.summary(),
             Requests::Native { summary, .. } => summary,
+            Requests::Recorded { first, .. } => first.summary(),
         }
     }
 
-    /// Its requests, from the first on.
+    /// Its requests, from the first on, until it is asked to stop.
     ///
     /// # Errors
     /// When a native file cannot be read any more.
-    pub fn source(&self) -> flashlore_trace::Result<Box<dyn RequestSource>> {
+    pub fn source(&self, stop: &Stop) -> flashlore_trace::Result<Box<dyn RequestSource>> {
         match &self.requests {
             Requests::Memory(workload) => Ok(Box::new(workload.clone())),
             Requests::Native { path, summary } => {
-                Ok(Box::new(NativeSource::open(path, &summary.options)?))
+                let reader = TraceReader::open(path, &summary.options.read)?.stopped_by(stop);
+                let source = NativeSource::from_reader(reader, &summary.options)?;
+                Ok(Box::new(source))
+            }
+            Requests::Recorded { records, first } => {
+                let reader = TraceReader::recorded(records.clone()).stopped_by(stop);
+                Ok(Box::new(NativeSource::after(reader, first.clone())?))
             }
         }
     }
@@ -222,10 +268,10 @@ impl Input {
 }
 
 impl Requests {
-    fn load(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Self, CliError> {
+    fn load(paths: &[PathBuf], options: &WorkloadOptions, stop: &Stop) -> Result<Self, CliError> {
         let mut readers = paths
             .iter()
-            .map(|path| open(path, &options.read))
+            .map(|path| Ok(open(path, &options.read)?.stopped_by(stop)))
             .collect::<Result<Vec<_>, CliError>>()?;
         if let [path] = paths
             && readers[0].format() == Format::Native

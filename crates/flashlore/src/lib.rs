@@ -8,6 +8,7 @@
 //! | [`commands`] | one file a command: flags to objects, objects to output |
 //! | [`plan`] | systems, device, host and seeds to configurations |
 //! | [`input`] | traces to workloads, shared between runs; [`bundled`] the captures inside |
+//! | [`characterizing`] | traces to what is known about their locality |
 //! | [`runs`] | runs on all cores, in order; [`progress`] the ticker |
 //! | [`output`] | standard output; [`error`] messages and exit codes |
 //! | [`python`] | what the Python package does for a command |
@@ -16,7 +17,8 @@
 //! failed; 2: it was asked for in a way that cannot work.
 
 mod bundled;
-mod bytes;
+pub mod bytes;
+pub mod characterizing;
 mod cli;
 mod commands;
 pub mod error;

@@ -11,6 +11,7 @@ use std::thread;
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{MeasureOptions, RunError, RunOptions, Ticker, check, simulate};
 use flashlore_sim::results::RunOutput;
+use flashlore_trace::Stop;
 
 use crate::error::CliError;
 use crate::input::Input;
@@ -34,6 +35,8 @@ pub struct Recording {
     pub request_log: Option<PathBuf>,
     /// Instants of the window of old versions that are compared with what was written.
     pub recovery_check: Option<u32>,
+    /// Ends the reading of traces; a ticker ends the runs.
+    pub stop: Stop,
 }
 
 /// Does all runs. Whatever can be refused is refused before the first begins.
@@ -108,7 +111,7 @@ impl Job<'_> {
             recovery_check: recording.recovery_check,
             pages: self.input.pages(),
         };
-        let mut source = self.input.source()?;
+        let mut source = self.input.source(&recording.stop)?;
         simulate(&self.config, source.as_mut(), options).map_err(|source| self.failed(source))
     }
 

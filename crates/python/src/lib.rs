@@ -6,10 +6,13 @@
 //! | [`command`] | the command line |
 //! | [`errors`] | the core's errors as exceptions |
 //! | [`watch`] | long work with the interpreter lock released |
-//! | [`trace`] | traces |
+//! | [`trace`] | traces; [`arrays`] records out of arrays |
+//! | [`mod@characterize`] | statistics of traces |
 //! | [`run`] | systems, devices and runs; [`results`] what they leave |
 //! | [`table`] | tables for other libraries |
 
+mod arrays;
+mod characterize;
 mod command;
 mod errors;
 mod results;
@@ -28,9 +31,11 @@ static ALLOCATOR: flashlore_paged::Paged = flashlore_paged::Paged;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<characterize::Characterization>()?;
     module.add_class::<results::Output>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<trace::Trace>()?;
+    module.add_function(wrap_pyfunction!(characterize::characterize, module)?)?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(run::system, module)?)?;
     module.add_function(wrap_pyfunction!(run::device, module)?)?;

@@ -5,15 +5,17 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use flashlore_command::error::CliError;
 use flashlore_sim::results::{
     Frame, LABELS, ResultsFile, ResultsTable, RunOutput, RunResult, TableStyle, Tabled,
     compare_table, write_directory,
 };
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde_json::{Map, Value};
 
-use crate::errors::{raised, usage};
+use crate::errors::{exception, raised, usage};
 use crate::table::Table;
 
 /// What one run left.
@@ -21,13 +23,20 @@ use crate::table::Table;
 #[derive(Clone)]
 pub struct Output(Arc<Held>);
 
+/// A pickled output.
+type State<'py> = (
+    String,
+    Option<Bound<'py, PyBytes>>,
+    Option<Bound<'py, PyBytes>>,
+);
+
 /// Where it is from.
 enum Held {
     /// A run.
-    Ran(RunOutput),
+    Ran(Box<RunOutput>),
     /// Files.
     Read {
-        result: RunResult,
+        result: Box<RunResult>,
         response: Option<Rows>,
         timeline: Option<Rows>,
     },
@@ -41,7 +50,7 @@ struct Rows {
 
 impl From<RunOutput> for Output {
     fn from(output: RunOutput) -> Self {
-        Output(Arc::new(Held::Ran(output)))
+        Output(Arc::new(Held::Ran(Box::new(output))))
     }
 }
 
@@ -50,6 +59,52 @@ impl Output {
     /// The record as JSON.
     fn record(&self) -> String {
         serde_json::to_string(self.result()).expect("a record is plain data")
+    }
+
+    /// All of it: the record as JSON, response times and time line as Parquet.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
+        let table = |has: bool, table: ResultsTable| -> PyResult<_> {
+            if !has {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            py.detach(|| {
+                table
+                    .of(std::slice::from_ref(self))
+                    .write_parquet(&mut bytes)
+            })
+            .map_err(unreadable)?;
+            Ok(Some(PyBytes::new(py, &bytes)))
+        };
+        Ok((
+            self.record(),
+            table(self.has_responses(), ResultsTable::ResponseCdf)?,
+            table(self.has_timeline(), ResultsTable::Timeline)?,
+        ))
+    }
+
+    /// Makes it of its state.
+    #[staticmethod]
+    fn restore(state: State<'_>) -> PyResult<Self> {
+        let (record, response, timeline) = state;
+        let result = serde_json::from_str(&record).map_err(unreadable)?;
+        let rows = |bytes: Option<Bound<'_, PyBytes>>| -> PyResult<_> {
+            let Some(bytes) = bytes else {
+                return Ok(None);
+            };
+            let bytes = Bytes::copy_from_slice(bytes.as_bytes());
+            let frame = Frame::read_parquet(bytes).map_err(unreadable)?;
+            let rows = 0..frame.len();
+            Ok(Some(Rows {
+                frame: Arc::new(frame),
+                rows,
+            }))
+        };
+        Ok(Output(Arc::new(Held::Read {
+            result,
+            response: rows(response)?,
+            timeline: rows(timeline)?,
+        })))
     }
 
     /// Whether the response times are known, and not their percentiles alone.
@@ -155,6 +210,10 @@ pub fn load(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Output>> {
     py.detach(|| read(&path)).map_err(raised)
 }
 
+fn unreadable(error: impl ToString) -> PyErr {
+    exception("ResultsError", error.to_string())
+}
+
 fn of_python(outputs: &[Py<Output>]) -> Vec<Output> {
     outputs.iter().map(|output| output.get().clone()).collect()
 }
@@ -180,7 +239,7 @@ fn read(path: &Path) -> Result<Vec<Output>, CliError> {
         let response = response.as_mut().map(|cut| cut.next(&result));
         let timeline = timeline.as_mut().and_then(|cut| cut.next_if_any(&result));
         Output(Arc::new(Held::Read {
-            result,
+            result: Box::new(result),
             response,
             timeline,
         }))

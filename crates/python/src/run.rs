@@ -25,9 +25,8 @@ type Spec = (String, Vec<String>);
 /// The name of a system and the whole of it as TOML.
 #[pyfunction]
 pub fn system(name: &str, settings: Vec<String>) -> PyResult<(String, String)> {
-    let loaded = || -> Result<_, CliError> {
-        Ok(all_used(load_system(name, &Settings::parse(&settings)?)?)?)
-    };
+    let loaded =
+        || -> Result<_, CliError> { all_used(load_system(name, &Settings::parse(&settings)?)?) };
     let loaded = loaded().map_err(raised)?;
     Ok((loaded.config.name.clone(), loaded.to_toml()))
 }
@@ -35,9 +34,8 @@ pub fn system(name: &str, settings: Vec<String>) -> PyResult<(String, String)> {
 /// The name of a device and the whole of it as TOML.
 #[pyfunction]
 pub fn device(name: &str, settings: Vec<String>) -> PyResult<(String, String)> {
-    let loaded = || -> Result<_, CliError> {
-        Ok(all_used(load_device(name, &Settings::parse(&settings)?)?)?)
-    };
+    let loaded =
+        || -> Result<_, CliError> { all_used(load_device(name, &Settings::parse(&settings)?)?) };
     let loaded = loaded().map_err(raised)?;
     Ok((loaded.config.name.clone(), loaded.to_toml()))
 }
@@ -96,12 +94,13 @@ pub fn compare(
             "recovery_check needs a system with history.enabled = true, such as bvssd or trap",
         ));
     }
+    let watch = Watch::default();
     let recording = Recording {
         timeline_ns: timeline.map(width).transpose()?,
         request_log,
         recovery_check,
+        stop: watch.stop().clone(),
     };
-    let watch = Watch::default();
     let work = || run(&traces, &plan, &recording, threads(jobs), &watch);
     let outputs = watched(py, &watch, progress.as_ref(), work)?.map_err(raised)?;
     Ok(outputs.into_iter().map(Output::from).collect())
@@ -116,7 +115,7 @@ fn run(
 ) -> Result<Vec<RunOutput>, CliError> {
     let profiles = traces.iter().any(|trace| trace.get().is_profile());
     let inputs: Vec<Arc<Input>> = in_parallel(traces, threads, |trace| {
-        trace.get().for_plan(plan, profiles, watch)
+        trace.get().for_plan(plan, profiles, watch.stop())
     })?;
     let mut jobs = Vec::new();
     for input in &inputs {

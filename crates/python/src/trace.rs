@@ -4,21 +4,36 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, UInt64Builder};
 use flashlore_command::error::CliError;
 use flashlore_command::input::{Input, Reading, content_model, open, profile};
 use flashlore_command::plan::Plan;
-use flashlore_trace::{Join, ReadOptions, WorkloadOptions};
+use flashlore_trace::{
+    ContentModel, Join, Op, ReadOptions, Record, Records, Stop, TraceReader, WorkloadOptions,
+    for_each_record,
+};
 use pyo3::prelude::*;
 
+use crate::arrays;
 use crate::errors::{raised, usage};
+use crate::table::Table;
 use crate::watch::{Watch, watched};
 
 /// One trace, or several that are one.
 #[pyclass(frozen, module = "flashlore._core")]
 pub struct Trace {
-    paths: Vec<PathBuf>,
+    source: Source,
     reading: Reading,
     loaded: Mutex<Option<Loaded>>,
+}
+
+/// Where the records are.
+#[derive(Clone)]
+enum Source {
+    /// Behind these paths.
+    Paths(Vec<PathBuf>),
+    /// In memory.
+    Records(Arc<Records>),
 }
 
 /// A workload and what it was made with.
@@ -64,38 +79,78 @@ impl Trace {
             delta: delta.map(str::parse).transpose().map_err(usage_of)?,
         };
         py.detach(|| {
-            paths
-                .iter()
-                .try_for_each(|path| open(path, &reading.read).map(drop))
+            let mut paths = paths.iter();
+            paths.try_for_each(|path| open(path, &reading.read).map(drop))
         })
         .map_err(raised)?;
-        Ok(Trace::of(paths, reading))
+        Ok(Trace::of(Source::Paths(paths), reading))
     }
 
-    /// The same records with other content.
+    /// The records that arrays of equal length describe.
+    #[staticmethod]
+    fn from_arrays(
+        py: Python<'_>,
+        op: &Bound<'_, PyAny>,
+        offset: &Bound<'_, PyAny>,
+        length: &Bound<'_, PyAny>,
+        time: Option<&Bound<'_, PyAny>>,
+        content: Option<&Bound<'_, PyAny>>,
+        name: &str,
+    ) -> PyResult<Self> {
+        let records = arrays::of_buffers(py, [op, offset, length], time, content, name)?;
+        Ok(Trace::of(Source::Records(Arc::new(records)), as_it_is()))
+    }
+
+    /// The records of an Arrow stream with columns of fixed types.
+    #[staticmethod]
+    fn from_stream(py: Python<'_>, data: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let records = arrays::of_stream(py, data, name)?;
+        Ok(Trace::of(Source::Records(Arc::new(records)), as_it_is()))
+    }
+
+    /// The same records, read in another way where it is said. Those in memory are shared.
     fn with_content(&self, model: &str) -> PyResult<Self> {
         let reading = Reading {
             content: content_model(model).map_err(usage)?,
             ..self.reading.clone()
         };
-        Ok(Trace::of(self.paths.clone(), reading))
+        Ok(Trace::of(self.source.clone(), reading))
     }
 
     /// The summary as JSON. Where it was not said, the layout is compact.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
         let watch = Watch::default();
         let summary = watched(py, &watch, None, || {
-            let input = self.own(&watch)?;
+            let options = WorkloadOptions {
+                compact: self.reading.compact.unwrap_or(true),
+                delta: self.reading.delta,
+                ..self.as_read()
+            };
+            let input = self.load(&options, false, watch.stop())?;
             Ok(serde_json::to_string(input.summary()).expect("a summary is plain data"))
         })?;
         summary.map_err(raised)
     }
+
+    /// The records as a table; content is that of the trace itself.
+    fn to_table(&self, py: Python<'_>) -> PyResult<Table> {
+        let watch = Watch::default();
+        let columns = watched(py, &watch, None, || {
+            let mut columns = Columns::default();
+            for_each_record(self.readers(watch.stop())?, self.reading.join, |record| {
+                columns.push(record);
+                Ok(())
+            })?;
+            Ok(columns)
+        })?;
+        columns.map_err(raised)?.finish()
+    }
 }
 
 impl Trace {
-    fn of(paths: Vec<PathBuf>, reading: Reading) -> Self {
+    fn of(source: Source, reading: Reading) -> Self {
         Trace {
-            paths,
+            source,
             reading,
             loaded: Mutex::default(),
         }
@@ -103,7 +158,47 @@ impl Trace {
 
     /// Whether it is made by a profile.
     pub fn is_profile(&self) -> bool {
-        self.paths.iter().any(|path| profile(path).is_some())
+        match &self.source {
+            Source::Paths(paths) => paths.iter().any(|path| profile(path).is_some()),
+            Source::Records(_) => false,
+        }
+    }
+
+    /// How it is read.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    /// Its path, if it is one trace that has one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Paths(paths) if paths.len() == 1 => Some(&paths[0]),
+            _ => None,
+        }
+    }
+
+    /// Its options without a layout and without R_c.
+    pub fn as_read(&self) -> WorkloadOptions {
+        WorkloadOptions {
+            read: self.reading.read,
+            join: self.reading.join,
+            devices: self.reading.devices.clone(),
+            ..WorkloadOptions::new(self.reading.content.clone())
+        }
+    }
+
+    /// Its records, none of which has been read.
+    ///
+    /// # Errors
+    /// A trace that cannot be opened.
+    pub fn readers(&self, stop: &Stop) -> Result<Vec<TraceReader>, CliError> {
+        let opened = |path: &PathBuf| Ok(open(path, &self.reading.read)?.stopped_by(stop));
+        match &self.source {
+            Source::Paths(paths) => paths.iter().map(opened).collect(),
+            Source::Records(records) => Ok(vec![
+                TraceReader::recorded(records.clone()).stopped_by(stop),
+            ]),
+        }
     }
 
     /// Its workload for a plan; `profiles` tells whether some trace of the plan is made by a profile.
@@ -114,38 +209,17 @@ impl Trace {
         &self,
         plan: &Plan,
         profiles: bool,
-        watch: &Watch,
+        stop: &Stop,
     ) -> Result<Arc<Input>, CliError> {
         let options = self.reading.options(plan, profiles)?;
-        self.load(&options, plan.needs_bytes(), watch)
-    }
-
-    /// Its workload by itself.
-    fn own(&self, watch: &Watch) -> Result<Arc<Input>, CliError> {
-        let Reading {
-            read,
-            join,
-            devices,
-            compact,
-            content,
-            delta,
-        } = self.reading.clone();
-        let options = WorkloadOptions {
-            read,
-            join,
-            devices,
-            compact: compact.unwrap_or(true),
-            content,
-            delta,
-        };
-        self.load(&options, false, watch)
+        self.load(&options, plan.needs_bytes(), stop)
     }
 
     fn load(
         &self,
         options: &WorkloadOptions,
         with_bytes: bool,
-        _watch: &Watch,
+        stop: &Stop,
     ) -> Result<Arc<Input>, CliError> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*loaded
@@ -156,13 +230,29 @@ impl Trace {
         }
         // The old one goes before the new one comes.
         *loaded = None;
-        let input = Arc::new(Input::load(&self.paths, options, with_bytes)?);
+        let input = match &self.source {
+            Source::Paths(paths) => Input::load_until(paths, options, with_bytes, stop)?,
+            Source::Records(records) => Input::recorded(records, options, stop)?,
+        };
+        let input = Arc::new(input);
         *loaded = Some(Loaded {
             options: options.clone(),
             with_bytes,
             input: input.clone(),
         });
         Ok(input)
+    }
+}
+
+/// How records in memory are read.
+fn as_it_is() -> Reading {
+    Reading {
+        read: ReadOptions::default(),
+        join: Join::Sequence,
+        devices: Vec::new(),
+        compact: None,
+        content: ContentModel::FromTrace,
+        delta: None,
     }
 }
 
@@ -178,4 +268,44 @@ fn join_of(text: Option<&str>) -> PyResult<Join> {
 
 fn usage_of(error: impl ToString) -> PyErr {
     usage(error.to_string())
+}
+
+/// Records as columns.
+#[derive(Default)]
+struct Columns {
+    time: Int64Builder,
+    op: StringBuilder,
+    offset: UInt64Builder,
+    length: UInt64Builder,
+    content: ListBuilder<UInt64Builder>,
+}
+
+impl Columns {
+    fn push(&mut self, record: &Record<'_>) {
+        self.time
+            .append_value(i64::try_from(record.time_ns).unwrap_or(i64::MAX));
+        self.op.append_value(match record.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        });
+        self.offset.append_value(record.offset);
+        self.length.append_value(record.length);
+        for &value in record.content.unwrap_or_default() {
+            self.content.values().append_value(value.into());
+        }
+        self.content.append(record.content.is_some());
+    }
+
+    fn finish(mut self) -> PyResult<Table> {
+        Table::of(vec![
+            ("time", Arc::new(self.time.finish())),
+            ("op", Arc::new(self.op.finish())),
+            ("offset", Arc::new(self.offset.finish())),
+            ("length", Arc::new(self.length.finish())),
+            ("content", Arc::new(self.content.finish())),
+        ])
+        .map_err(usage_of)
+    }
 }

@@ -6,12 +6,13 @@
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 use flashlore_sim::engine::Ticker;
+use flashlore_trace::Stop;
 use pyo3::prelude::*;
 
 /// Between two looks.
@@ -23,7 +24,7 @@ pub struct Watch(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    stop: AtomicBool,
+    stop: Stop,
     total: AtomicU64,
     done: AtomicU64,
     prepared: AtomicU64,
@@ -35,8 +36,13 @@ impl Watch {
         self.0.total.store(requests, Relaxed);
     }
 
+    /// What ends the reading of traces.
+    pub fn stop(&self) -> &Stop {
+        &self.0.stop
+    }
+
     fn goes_on(&self) -> ControlFlow<()> {
-        match self.0.stop.load(Relaxed) {
+        match self.0.stop.is_asked() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -101,7 +107,7 @@ pub fn watched<T: Send>(
                     watch.report(py, progress)
                 });
                 if let Err(error) = looked {
-                    watch.0.stop.store(true, Relaxed);
+                    watch.0.stop.ask();
                     raised = Some(error);
                 }
             }

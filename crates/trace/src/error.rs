@@ -16,6 +16,9 @@ const EXCERPT_BYTES: usize = 60;
 /// Why a trace cannot be read, replayed or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// Who reads was told to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// The file cannot be opened.
     #[error("{path}: cannot open the file: {source}")]
     Open {

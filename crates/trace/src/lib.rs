@@ -7,6 +7,8 @@
 //! | [`pages`] | the bytes that belong to the digests of a trace |
 //! | [`digests`] | 16-byte page digests to dense value ids |
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
+//! | [`recorded`] | a trace in memory, of arrays of records |
+//! | [`stop`] | how a reader is told to stop |
 //! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
 //! | [`overlay`] | content and difference ratios that a trace does not tell |
 //! | [`info`] | what can be said about one trace |
@@ -27,6 +29,8 @@ pub mod overlay;
 pub mod pages;
 pub mod reader;
 pub mod record;
+pub mod recorded;
+pub mod stop;
 pub mod workload;
 
 pub use convert::{ConvertOptions, ConvertReport, RateWrites, convert};
@@ -40,7 +44,9 @@ pub use overlay::{ContentModel, DeltaModel, FULL_RATIO, MakeOverlay, NamedOverla
 pub use pages::{PageSource, Pages, PagesWriter};
 pub use reader::{ReadOptions, ReadStats, TraceReader};
 pub use record::{Batch, NO_CONTENT, Op, Record, UNIT_BYTES};
+pub use recorded::{Recorder, Records};
+pub use stop::Stop;
 pub use workload::{
-    Access, AccessSummary, Join, MAX_UNITS, NativeSource, Request, RequestBlock, RequestSource,
-    Summary, Workload, WorkloadOptions, for_each_access,
+    Access, AccessSummary, FirstPass, Join, MAX_UNITS, NativeSource, Request, RequestBlock,
+    RequestSource, Summary, Workload, WorkloadOptions, for_each_access, for_each_record,
 };

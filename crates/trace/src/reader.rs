@@ -12,6 +12,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ use crate::formats::native::{MAGIC, NativeReader, NativeSourceBytes};
 use crate::formats::{Format, Line, Parse, RawRecord, detect};
 use crate::input::{Compression, Input, Lines, Pieces, STDIN};
 use crate::record::{Batch, NO_CONTENT};
+use crate::recorded::Records;
+use crate::stop::Stop;
 
 /// Records of one batch of a trace that is not native,
 const BATCH_RECORDS: usize = 4096;
@@ -68,12 +71,34 @@ pub struct TraceReader {
     lenient: bool,
     source: Source,
     stats: ReadStats,
+    stop: Stop,
 }
 
 enum Source {
     Stream(Box<Stream>),
     Native(Box<NativeReader>),
     Made(Made),
+    Recorded(Recorded),
+}
+
+/// Records in memory.
+struct Recorded {
+    records: Arc<Records>,
+    /// The next batch.
+    next: usize,
+    names: DeviceNames,
+}
+
+impl Recorded {
+    fn next_batch(&mut self, batch: &mut Batch) -> bool {
+        let next = self.records.batches.get(self.next);
+        match next {
+            Some(next) => batch.copy_from(next),
+            None => batch.clear(),
+        }
+        self.next += usize::from(next.is_some());
+        next.is_some()
+    }
 }
 
 /// Records that a model makes.
@@ -214,6 +239,7 @@ impl TraceReader {
             lenient: options.lenient,
             source: Source::Stream(Box::new(stream)),
             stats: ReadStats::default(),
+            stop: Stop::default(),
         })
     }
 
@@ -243,6 +269,7 @@ impl TraceReader {
             lenient: options.lenient,
             source: Source::Native(Box::new(native)),
             stats: ReadStats::default(),
+            stop: Stop::default(),
         })
     }
 
@@ -266,18 +293,47 @@ impl TraceReader {
                 values: 0,
             }),
             stats: ReadStats::default(),
+            stop: Stop::default(),
+        }
+    }
+
+    /// Reads records in memory.
+    pub fn recorded(records: Arc<Records>) -> Self {
+        TraceReader {
+            path: records.name.clone(),
+            format: Format::Made,
+            lenient: false,
+            stats: records.stats.clone(),
+            source: Source::Recorded(Recorded {
+                records,
+                next: 0,
+                names: DeviceNames::new(Format::Made.name_style()),
+            }),
+            stop: Stop::default(),
+        }
+    }
+
+    /// The same reader, which stops with an error when it is asked to.
+    pub fn stopped_by(self, stop: &Stop) -> Self {
+        TraceReader {
+            stop: stop.clone(),
+            ..self
         }
     }
 
     /// Replaces the contents of `batch` with the next records; false, and no record, at the end.
     ///
     /// # Errors
-    /// At a malformed record (unless lenient) and when the input cannot be read on.
+    /// At a malformed record (unless lenient), when the input cannot be read on, and when it was asked to stop.
     pub fn next_batch(&mut self, batch: &mut Batch) -> Result<bool> {
+        if self.stop.is_asked() {
+            return Err(Error::Interrupted);
+        }
         let more = match &mut self.source {
             Source::Stream(stream) => stream.fill(batch, self.lenient, &mut self.stats)?,
             Source::Native(native) => native.next_batch(batch)?,
             Source::Made(made) => made.next_batch(batch),
+            Source::Recorded(recorded) => recorded.next_batch(batch),
         };
         self.stats.records += batch.len() as u64;
         if !more && self.stats.records == 0 {
@@ -304,7 +360,7 @@ impl TraceReader {
     pub fn compression(&self) -> Compression {
         match &self.source {
             Source::Stream(stream) => stream.pieces.input().compression(),
-            Source::Native(_) | Source::Made(_) => Compression::None,
+            Source::Native(_) | Source::Made(_) | Source::Recorded(_) => Compression::None,
         }
     }
 
@@ -319,7 +375,7 @@ impl TraceReader {
         match &self.source {
             Source::Stream(stream) => stream.clock.origin_ns.unwrap_or(0),
             Source::Native(native) => native.origin_ns(),
-            Source::Made(_) => 0,
+            Source::Made(_) | Source::Recorded(_) => 0,
         }
     }
 
@@ -329,6 +385,7 @@ impl TraceReader {
             Source::Stream(stream) => &stream.names,
             Source::Native(native) => native.names(),
             Source::Made(made) => &made.names,
+            Source::Recorded(recorded) => &recorded.names,
         }
     }
 
@@ -338,6 +395,7 @@ impl TraceReader {
             Source::Stream(stream) => stream.values.len(),
             Source::Native(native) => native.values(),
             Source::Made(made) => made.values,
+            Source::Recorded(recorded) => recorded.records.values,
         }
     }
 
@@ -345,7 +403,7 @@ impl TraceReader {
     pub fn digest(&self, value: u32) -> Digest {
         match &self.source {
             Source::Stream(stream) => stream.values.digest(value),
-            Source::Native(_) | Source::Made(_) => None,
+            Source::Native(_) | Source::Made(_) | Source::Recorded(_) => None,
         }
         .unwrap_or_else(|| derived_digest(value))
     }
@@ -355,7 +413,7 @@ impl TraceReader {
         match &self.source {
             Source::Stream(stream) => stream.pieces.input().stored_bytes(),
             Source::Native(native) => native.stored_bytes(),
-            Source::Made(_) => 0,
+            Source::Made(_) | Source::Recorded(_) => 0,
         }
     }
 
@@ -365,16 +423,28 @@ impl TraceReader {
             Source::Stream(stream) => stream.pieces.input().sha256(),
             Source::Native(native) => native.sha256(),
             Source::Made(made) => made.identity,
+            Source::Recorded(recorded) => recorded.records.identity,
         }
     }
 
-    /// Back to the first record. Only native traces can: the others may come from a pipe.
+    /// Whether it can go back to the first record. Only native traces and those in memory can: the others may come
+    /// from a pipe.
+    pub(crate) fn can_rewind(&self) -> bool {
+        matches!(self.source, Source::Native(_) | Source::Recorded(_))
+    }
+
+    /// Back to the first record, where that can be done.
     pub(crate) fn rewind(&mut self) -> bool {
         match &mut self.source {
             Source::Stream(_) | Source::Made(_) => false,
             Source::Native(native) => {
                 native.rewind();
                 self.stats = ReadStats::default();
+                true
+            }
+            Source::Recorded(recorded) => {
+                recorded.next = 0;
+                self.stats = recorded.records.stats.clone();
                 true
             }
         }

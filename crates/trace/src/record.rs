@@ -151,6 +151,33 @@ impl Batch {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// Becomes a copy of another batch; keeps the memory.
+    pub(crate) fn copy_from(&mut self, other: &Batch) {
+        self.clear();
+        self.time_ns.extend_from_slice(&other.time_ns);
+        self.device.extend_from_slice(&other.device);
+        self.op.extend_from_slice(&other.op);
+        self.offset.extend_from_slice(&other.offset);
+        self.length.extend_from_slice(&other.length);
+        self.first_value.extend_from_slice(&other.first_value);
+        self.values.extend_from_slice(&other.values);
+        self.first_ratio.extend_from_slice(&other.first_ratio);
+        self.delta_ratios.extend_from_slice(&other.delta_ratios);
+    }
+
+    /// Gives back memory that no record needs.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.time_ns.shrink_to_fit();
+        self.device.shrink_to_fit();
+        self.op.shrink_to_fit();
+        self.offset.shrink_to_fit();
+        self.length.shrink_to_fit();
+        self.first_value.shrink_to_fit();
+        self.values.shrink_to_fit();
+        self.first_ratio.shrink_to_fit();
+        self.delta_ratios.shrink_to_fit();
+    }
+
     /// Appends a flush.
     pub(crate) fn push_flush(&mut self, time_ns: u64, device: u32) {
         self.push(&Record {

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use flashlore_characterize::{Characteristics, Characterizer, Options, PageSource, write_dir};
-use flashlore_trace::{
-    ContentModel, DeltaModel, Error, Join, Pages, WorkloadOptions, for_each_access,
-};
+use flashlore_characterize::{Characteristics, Options, PageSource, write_dir};
+use flashlore_trace::{ContentModel, DeltaModel, Join, Pages, WorkloadOptions};
 
 use crate::bytes::pages_of;
+use crate::characterizing::characterized;
 use crate::cli::CharacterizeArgs;
 use crate::error::CliError;
 use crate::input::open;
@@ -87,31 +86,11 @@ fn one(
         _ => None,
     };
     let source = pages.as_ref().map(|pages| pages as &dyn PageSource);
-    let mut characterizer = Characterizer::with_pages(options.clone(), source)?;
     let readers = paths
         .iter()
         .map(|path| open(path, &workload.read))
         .collect::<Result<Vec<_>, CliError>>()?;
-    let mut failure = None;
-    let summary = for_each_access(readers, workload, |access| {
-        characterizer.observe(access).map_err(|error| {
-            let text = error.to_string();
-            failure = Some(error);
-            Error::Layout(text)
-        })
-    });
-    if let Some(failure) = failure {
-        return Err(failure.into());
-    }
-    let found = characterizer.finish();
-    let given = found.whole.compressibility.as_ref();
-    if args.delta == Some(DeltaModel::FromTrace) && given.is_none_or(|c| c.given.is_none()) {
-        return Err(CliError::Usage(format!(
-            "--delta trace: {} has no R_c; `flashlore trace convert --delta` gives it to a trace",
-            paths[0].display()
-        )));
-    }
-    Ok(found.with_summary(&summary?, workload))
+    characterized(readers, options, workload, source, args.delta)
 }
 
 /// Reads a file of pages and demands that it belongs to the trace.

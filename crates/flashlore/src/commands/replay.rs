@@ -64,6 +64,7 @@ fn replay(
         timeline_ns: timeline_width(args)?,
         request_log: args.results.request_log.clone(),
         recovery_check,
+        ..Recording::default()
     };
     // Before hours of work, not after them.
     if let Some(dir) = &args.results.out {

@@ -6,7 +6,6 @@
 //! content the trace says it has. Then all counters, wear and the clock start at 0.
 
 use std::convert::Infallible;
-use std::ops::ControlFlow;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Tag, When};
@@ -15,7 +14,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::error::RunError;
-use super::run::Ticker;
+use super::run::{Ticker, prepared};
 use super::system::System;
 use crate::config::{Overwrite, RunConfig};
 
@@ -53,11 +52,7 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
         }
         self.unreported = 0;
         system.core_mut().flash_mut().restart();
-        let ticker = self.ticker.as_deref_mut();
-        match ticker.map(|ticker| ticker.prepare(REPORTED_PAGES.into())) {
-            Some(ControlFlow::Break(())) => Err(RunError::Interrupted),
-            Some(ControlFlow::Continue(())) | None => Ok(()),
-        }
+        prepared(self.ticker.as_deref_mut(), REPORTED_PAGES.into())
     }
 }
 

@@ -57,6 +57,17 @@ pub(super) fn tick(ticker: Option<&mut (dyn Ticker + '_)>, requests: u64) -> Res
     }
 }
 
+/// Reports pages written while a device is prepared.
+///
+/// # Errors
+/// The run is to stop.
+pub(super) fn prepared(ticker: Option<&mut (dyn Ticker + '_)>, pages: u64) -> Result<(), RunError> {
+    match ticker.map(|ticker| ticker.prepare(pages)) {
+        Some(ControlFlow::Break(())) => Err(RunError::Interrupted),
+        Some(ControlFlow::Continue(())) | None => Ok(()),
+    }
+}
+
 /// Simulates a configuration on a trace. The source is asked for whole blocks of requests, so what is
 /// behind it costs nothing; its type is open so that a replay is compiled once.
 ///

@@ -21,7 +21,7 @@ use super::error::RunError;
 use super::measure::Measured;
 use super::precondition::{Written, prepare};
 use super::report::{AtTheFront, Base, begin, report};
-use super::run::{check_device, host_of};
+use super::run::{Ticker, check_device, host_of};
 use super::system::System;
 use crate::config::{RunConfig, UNIT_BYTES};
 use crate::results::{RunResult, RunSpeed, peak_rss_bytes};
@@ -234,8 +234,25 @@ impl<'a> Ssd<'a> {
         contents: impl Iterator<Item = (u32, Option<u32>)>,
         pages: Option<&'a dyn PageSource>,
     ) -> Result<Self, RunError> {
+        Self::prepared(config, contents, pages, None)
+    }
+
+    /// As [`Ssd::new`], and a ticker is told of the pages that preparing writes.
+    ///
+    /// # Errors
+    /// As [`Ssd::new`], and a ticker that stops it.
+    pub fn prepared(
+        config: &RunConfig,
+        contents: impl Iterator<Item = (u32, Option<u32>)>,
+        pages: Option<&'a dyn PageSource>,
+        ticker: Option<&mut (dyn Ticker + '_)>,
+    ) -> Result<Self, RunError> {
         check_device(config, pages)?;
-        let maker = Maker { config, contents };
+        let maker = Maker {
+            config,
+            contents,
+            ticker,
+        };
         Ok(Ssd {
             device: with_device(config, pages, maker)?,
             system: config.system.name.clone(),
@@ -521,18 +538,23 @@ impl<S: System> Device for Prepared<S> {
 }
 
 /// Prepares a device.
-struct Maker<'r, I> {
+struct Maker<'r, 't, I> {
     config: &'r RunConfig,
     contents: I,
+    ticker: Option<&'r mut (dyn Ticker + 't)>,
 }
 
-impl<'a, I: Iterator<Item = (u32, Option<u32>)>> UseDevice<'a> for Maker<'_, I> {
+impl<'a, I: Iterator<Item = (u32, Option<u32>)>> UseDevice<'a> for Maker<'_, '_, I> {
     type Output = Box<dyn Device + 'a>;
 
     fn with<S: System + 'a>(self, system: S) -> Result<Self::Output, RunError> {
-        let Maker { config, contents } = self;
+        let Maker {
+            config,
+            contents,
+            ticker,
+        } = self;
         let mut system = Box::new(system);
-        prepare(&mut *system, config, contents, Written::new(None))?;
+        prepare(&mut *system, config, contents, Written::new(ticker))?;
         let mut driver = Driver::of_caller(system, host_of(config), Measured::default());
         driver.begin_history(None);
         let base = begin(&mut driver);

@@ -5,12 +5,12 @@
 
 use super::devices::Selection;
 use super::join::Inputs;
-use super::options::WorkloadOptions;
+use super::options::{Join, WorkloadOptions};
 use super::summary::InputSummary;
 use super::translate::Translator;
 use crate::error::Result;
 use crate::reader::TraceReader;
-use crate::record::Op;
+use crate::record::{Op, Record};
 
 /// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,18 @@ pub struct AccessSummary {
     pub trims_ignored: u64,
     /// Number of value ids of the trace's own, or under an overlay of the overlay's.
     pub value_count: u32,
+}
+
+/// Calls `each` with every record of some traces that are one, none of which has been read from.
+///
+/// # Errors
+/// When a trace cannot be read or the traces cannot be joined, or `each` fails.
+pub fn for_each_record(
+    readers: Vec<TraceReader>,
+    join: Join,
+    mut each: impl FnMut(&Record<'_>) -> Result<()>,
+) -> Result<()> {
+    Inputs::new(readers, join)?.for_each(|record, _| each(record))
 }
 
 /// Calls `each` with every access of some traces, none of which has been read from.

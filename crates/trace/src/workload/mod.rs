@@ -28,14 +28,14 @@ mod summary;
 mod translate;
 mod units;
 
-pub use access::{Access, AccessSummary, for_each_access};
+pub use access::{Access, AccessSummary, for_each_access, for_each_record};
 pub use current::{CurrentValues, NO_VALUE};
 pub(crate) use join::Inputs;
 pub use memory::Workload;
 pub use options::{Join, WorkloadOptions};
 pub(crate) use pass::Pass;
 pub use request::{MAX_UNITS, Request, RequestBlock, RequestSource};
-pub use stream::NativeSource;
+pub use stream::{FirstPass, NativeSource};
 pub use summary::{
     ContentCounts, DeviceSummary, InputSummary, OpCount, OpCounts, PrefillRun, Summary,
 };

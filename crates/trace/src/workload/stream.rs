@@ -1,9 +1,11 @@
-//! A workload streamed from a native file: memory does not grow with the number of requests.
+//! A workload streamed from a native file, or from records in memory: it takes no memory that grows with the number
+//! of requests.
 //!
-//! Opening reads the file once for the summary and the layout; each replay reads it again. The
-//! requests are those that [`super::Workload`] gives for the same file.
+//! Opening reads the records once for the summary and the layout; each replay reads them again. The
+//! requests are those that [`super::Workload`] gives for the same trace.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::devices::Selection;
 use super::join::summary_of;
@@ -15,22 +17,33 @@ use super::request::{RequestBlock, RequestSource};
 use super::summary::Summary;
 use super::translate::Translator;
 use crate::error::{Error, Result};
-use crate::formats::Format;
 use crate::reader::TraceReader;
 use crate::record::Batch;
 
-/// A native trace as a source of requests.
+/// A native trace, or one in memory, as a source of requests.
 pub struct NativeSource {
     reader: TraceReader,
+    first: Arc<FirstPass>,
+    selection: Selection,
+    translator: Translator,
+    batch: Batch,
+    next: usize,
+}
+
+/// What reading the records once has found, which is all that replays of the same records need.
+pub struct FirstPass {
     options: WorkloadOptions,
     summary: Summary,
     layout: Layout,
-    selection: Selection,
-    translator: Translator,
     /// Whether units with content are touched in part, so that replays must follow the content.
     follow: bool,
-    batch: Batch,
-    next: usize,
+}
+
+impl FirstPass {
+    /// What is known about the whole.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
 }
 
 impl NativeSource {
@@ -47,7 +60,7 @@ impl NativeSource {
     /// # Errors
     /// As [`NativeSource::open`].
     pub fn from_reader(mut reader: TraceReader, options: &WorkloadOptions) -> Result<Self> {
-        if reader.format() != Format::Native {
+        if !reader.can_rewind() {
             return Err(Error::Native {
                 path: reader.path().to_owned(),
                 what: format!(
@@ -70,19 +83,35 @@ impl NativeSource {
         let resolve = pass.translator.merged().resolver(reader.value_count())?;
         let inputs = vec![summary_of(&reader)];
         let (summary, layout) = pass.finish(options, inputs, reader.value_count(), resolve)?;
-        let mut source = NativeSource {
-            reader,
+        let first = FirstPass {
             options: options.clone(),
             summary,
             layout,
-            selection: Selection::new(&options.devices),
-            translator: Translator::without_following(options)?,
             follow,
-            batch,
+        };
+        Self::after(reader, Arc::new(first))
+    }
+
+    /// The source of the same records again, without looking at them first.
+    ///
+    /// # Errors
+    /// When a model of the options does not work.
+    pub fn after(reader: TraceReader, first: Arc<FirstPass>) -> Result<Self> {
+        let mut source = NativeSource {
+            selection: Selection::new(&first.options.devices),
+            translator: Translator::without_following(&first.options)?,
+            reader,
+            first,
+            batch: Batch::default(),
             next: 0,
         };
         source.rewind()?;
         Ok(source)
+    }
+
+    /// What opening has found.
+    pub fn first_pass(&self) -> Arc<FirstPass> {
+        self.first.clone()
     }
 
     /// Makes sure that the batch has a next record; false at the end.
@@ -97,17 +126,18 @@ impl NativeSource {
 
 impl RequestSource for NativeSource {
     fn summary(&self) -> &Summary {
-        &self.summary
+        &self.first.summary
     }
 
     fn rewind(&mut self) -> Result<()> {
         self.reader.rewind();
-        self.translator = match self.follow {
-            true => Translator::new(&self.options, Some(self.reader.value_count()))?,
-            false => Translator::without_following(&self.options)?,
+        let options = &self.first.options;
+        self.translator = match self.first.follow {
+            true => Translator::new(options, Some(self.reader.value_count()))?,
+            false => Translator::without_following(options)?,
         };
         // Slots are given again in the same order, which the layout relies on.
-        self.selection = Selection::new(&self.options.devices);
+        self.selection = Selection::new(&options.devices);
         self.batch.clear();
         self.next = 0;
         Ok(())
@@ -128,7 +158,7 @@ impl RequestSource for NativeSource {
             };
             out.push(record.time_ns, &step, &self.translator);
             let request = out.requests.last_mut().expect("just pushed");
-            place(request, &self.layout, slot, step.unit);
+            place(request, &self.first.layout, slot, step.unit);
             units += u64::from(step.units);
         }
         Ok(!out.requests.is_empty())

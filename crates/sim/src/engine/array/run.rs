@@ -69,7 +69,7 @@ pub fn simulate(
     let mut progress = options.progress;
     let needs_bytes = config.system.needs_bytes();
     let contents = Contents::new(&config.system.name, options.pages, needs_bytes);
-    let setup = set_up(config, source.summary(), &contents)?;
+    let setup = set_up(config, source.summary(), &contents, progress.as_deref_mut())?;
     let (total, warmup) = lengths(config, source.summary());
     let replaying = Instant::now();
     let mut run = Run {
@@ -107,7 +107,7 @@ pub fn simulate(
             }
         }
     }
-    tick(progress.as_deref_mut(), unreported)?;
+    tick(progress, unreported)?;
     run.finish()?;
     let span = run.latest.saturating_sub(base.time);
     let speed = RunSpeed {

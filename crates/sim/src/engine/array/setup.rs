@@ -17,6 +17,7 @@ use super::contents::{Contents, Held, Numbers};
 use super::devices::{FastDevice, SlowDevice};
 use crate::config::{ArrayConfig, ArrayKind, Load, RunConfig, UNIT_BYTES};
 use crate::engine::error::RunError;
+use crate::engine::run::{Ticker, prepared};
 use crate::engine::ssd::Ssd;
 
 /// The most machines: their number is a byte.
@@ -24,6 +25,9 @@ const MOST_MACHINES: u64 = 256;
 
 /// Blocks of a segment of the log: an eighth of the log, within these.
 const SEGMENT_BLOCKS: (u64, u64) = (16, 256);
+
+/// Pages laid in between two reports of progress.
+const REPORTED_PAGES: u64 = 1 << 12;
 
 /// The elements there are.
 pub enum Made {
@@ -125,11 +129,12 @@ impl Media {
 /// Makes the element, lays in what the trace finds, and makes its devices.
 ///
 /// # Errors
-/// Sizes that make no array, contents that are not known, or a device that cannot be made.
+/// Sizes that make no array, contents that are not known, a device that cannot be made, or a ticker that stops it.
 pub fn set_up<'a>(
     config: &'a RunConfig,
     summary: &Summary,
     contents: &Contents<'_>,
+    mut ticker: Option<&mut (dyn Ticker + '_)>,
 ) -> Result<Setup<'a>, RunError> {
     let array = &config.system.array;
     let (machines, list) = Machines::of(array, summary.lpn_count)?;
@@ -149,7 +154,14 @@ pub fn set_up<'a>(
             held[lpn as usize] = value.map_or(Held::Unknown, Held::Value);
         }
     }
-    lay_in(&mut made, array, &list, &held, contents)?;
+    lay_in(
+        &mut made,
+        array,
+        &list,
+        &held,
+        contents,
+        ticker.as_deref_mut(),
+    )?;
     let inner = ssd_config(config);
     let numbers = inner
         .system
@@ -157,7 +169,7 @@ pub fn set_up<'a>(
         .enabled
         .then(|| Numbers::new(media.fast.clone()));
     let found = on_the_ssd(array, &media.fast, &held, numbers.as_ref())?;
-    let ssd = Ssd::new(&inner, found.into_iter(), None)?;
+    let ssd = Ssd::prepared(&inner, found.into_iter(), None, ticker)?;
     let disks = disks(array, media.slow.len())?;
     let listener = Listener::default();
     made.observe(listener.clone());
@@ -260,7 +272,16 @@ fn lay_in(
     machines: &[Machine],
     held: &[Held],
     contents: &Contents<'_>,
+    mut ticker: Option<&mut (dyn Ticker + '_)>,
 ) -> Result<(), RunError> {
+    let mut unreported = 0;
+    let mut fill = |lpn, held, page: &mut Page| {
+        unreported += 1;
+        if unreported == REPORTED_PAGES {
+            prepared(ticker.as_deref_mut(), std::mem::take(&mut unreported))?;
+        }
+        contents.fill(lpn, held, page)
+    };
     let pages = machines[0].blocks;
     for machine in machines {
         let first = u32::from(machine.number) * pages;
@@ -271,7 +292,7 @@ fn lay_in(
             && array.clones
         {
             let mut read = |address: u64, page: &mut Page| {
-                let filled = contents.fill(first + address as u32, here[address as usize], page);
+                let filled = fill(first + address as u32, here[address as usize], page);
                 filled.map_err(|error| {
                     let message = ArrayError::Shape(error.to_string());
                     failed = Some(error);
@@ -288,7 +309,7 @@ fn lay_in(
             if held == Held::Nothing || failed.is_some() {
                 return None;
             }
-            failed = contents.fill(lpn, held, &mut page).err();
+            failed = fill(lpn, held, &mut page).err();
             let address = lba(machine.number, (lpn - first).into());
             failed.is_none().then_some((address, page))
         });
