@@ -48,7 +48,7 @@ def load(path: str | PathLike[str]) -> list[Output]:
     """Read a directory of `--out`, a `results.json`, or the output of `--json`."""
 
 def table(outputs: Sequence[Output], name: str) -> Table:
-    """Return the table with this name: results, response_cdf, victim_cdf or timeline."""
+    """Return the table with this name: results, response_cdf, victim_cdf, erase_cdf or timeline."""
 
 def describe(outputs: Sequence[Output]) -> tuple[str, str]:
     """Return the results as the command line prints them: as a table, and as JSON."""

@@ -706,6 +706,9 @@ class EraseSpread:
     std: float
     """Standard deviation over the blocks."""
 
+    per_block: tuple[tuple[int, int], ...]
+    """Pairs of erases and the blocks that were erased so often, ascending."""
+
 
 @dataclass(frozen=True)
 class Utilization:

@@ -36,6 +36,10 @@ class Run(Record):
         """Return what victims held: `valid_units`, `victims` that held so many, `share` of victims not above."""
         return Results([self]).victim_cdf()
 
+    def erase_cdf(self) -> Table:
+        """Return how worn blocks are: `erases`, `blocks` erased so often, `share` of blocks not above."""
+        return Results([self]).erase_cdf()
+
     def timeline(self) -> Table:
         """Return what happened in each stretch of simulated time, if the run was asked for it."""
         return Results([self]).timeline()
@@ -93,6 +97,10 @@ class Results(Sequence[Run]):
     def victim_cdf(self) -> Table:
         """Return what victims held: `valid_units`, `victims` that held so many, `share` of victims not above."""
         return self._table("victim_cdf")
+
+    def erase_cdf(self) -> Table:
+        """Return how worn blocks are: `erases`, `blocks` erased so often, `share` of blocks not above."""
+        return self._table("erase_cdf")
 
     def timeline(self) -> Table:
         """Return what happened in each stretch of simulated time."""

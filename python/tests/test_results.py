@@ -105,7 +105,7 @@ def test_files_are_those_of_the_command_and_load_as_they_were(results: fl.Result
     assert repr(loaded) == repr(results)
     for mine, read in zip(results, loaded, strict=True):
         assert mine == read
-        for table in ("response_cdf", "victim_cdf", "timeline"):
+        for table in ("response_cdf", "victim_cdf", "erase_cdf", "timeline"):
             assert getattr(mine, table)().to_polars().equals(getattr(read, table)().to_polars())
 
 

@@ -179,13 +179,14 @@ pub fn save(py: Python<'_>, outputs: Vec<Py<Output>>, directory: PathBuf) -> PyR
         .map_err(|error| raised(error.into()))
 }
 
-/// The table with this name: results, response_cdf, victim_cdf or timeline.
+/// The table with this name: results, response_cdf, victim_cdf, erase_cdf or timeline.
 #[pyfunction]
 pub fn table(py: Python<'_>, outputs: Vec<Py<Output>>, name: &str) -> PyResult<Table> {
     let table = match name {
         "results" => ResultsTable::Runs,
         "response_cdf" => ResultsTable::ResponseCdf,
         "victim_cdf" => ResultsTable::VictimCdf,
+        "erase_cdf" => ResultsTable::EraseCdf,
         "timeline" => ResultsTable::Timeline,
         _ => return Err(usage(format!("there is no table {name:?}"))),
     };

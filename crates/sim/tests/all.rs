@@ -13,6 +13,7 @@ mod front;
 mod frozen;
 mod history;
 mod host_timing;
+mod interrupt;
 mod lengths;
 mod lifetime;
 mod loaded_arrays;

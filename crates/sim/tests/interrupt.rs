@@ -1,6 +1,6 @@
 //! A ticker is told of every request, changes nothing, and stops a run wherever it is.
 
-mod common;
+use crate::common;
 
 use std::ops::ControlFlow;
 
