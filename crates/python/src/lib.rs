@@ -9,6 +9,7 @@
 //! | [`trace`] | traces; [`arrays`] records out of arrays |
 //! | [`mod@characterize`] | statistics of traces |
 //! | [`run`] | systems, devices and runs; [`results`] what they leave |
+//! | [`sweep`] | what a sweep asks about a cell |
 //! | [`table`] | tables for other libraries |
 
 mod arrays;
@@ -17,6 +18,7 @@ mod command;
 mod errors;
 mod results;
 mod run;
+mod sweep;
 mod table;
 mod trace;
 mod watch;
@@ -45,5 +47,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::save, module)?)?;
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     module.add_function(wrap_pyfunction!(results::table, module)?)?;
-    module.add_function(wrap_pyfunction!(results::describe, module)?)
+    module.add_function(wrap_pyfunction!(results::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::configuration, module)?)
 }
