@@ -1,5 +1,7 @@
 """Flashlore: a content-aware flash translation layer to simulate, mount and take back in time."""
 
+from typing import TYPE_CHECKING, Any
+
 from flashlore._core import __version__
 from flashlore.characterization import Characterization, characterize
 from flashlore.errors import (
@@ -24,12 +26,21 @@ from flashlore.system import Device, System
 from flashlore.table import Table
 from flashlore.trace import Op, Summary, Trace
 
+if TYPE_CHECKING:
+    from flashlore.sweeps.cluster import DaskExecutor
+    from flashlore.sweeps.grid import Grid
+    from flashlore.sweeps.local import LocalExecutor
+    from flashlore.sweeps.running import Sweep, sweep
+
 __all__ = [
     "Characterization",
     "ConfigError",
+    "DaskExecutor",
     "Device",
     "FileError",
     "FlashloreError",
+    "Grid",
+    "LocalExecutor",
     "Op",
     "ProfileError",
     "Progress",
@@ -40,6 +51,7 @@ __all__ = [
     "RunUsageError",
     "Settings",
     "Summary",
+    "Sweep",
     "System",
     "Table",
     "Trace",
@@ -52,4 +64,23 @@ __all__ = [
     "characterize",
     "compare",
     "simulate",
+    "sweep",
 ]
+
+# Loaded when they are asked for first: they bring libraries along that nothing else needs.
+_LATER = {
+    "DaskExecutor": "flashlore.sweeps.cluster",
+    "Grid": "flashlore.sweeps.grid",
+    "LocalExecutor": "flashlore.sweeps.local",
+    "Sweep": "flashlore.sweeps.running",
+    "sweep": "flashlore.sweeps.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is loaded when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 (as the rest)
+
+    return getattr(import_module(_LATER[name]), name)

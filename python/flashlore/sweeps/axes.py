@@ -81,7 +81,8 @@ def _range(given: Mapping[str, Any], where: str) -> list[Value]:
         raise UsageError(f"{where}: a range has from, to, and either step or factor; found {found or 'nothing'}")
     (first, unit), (last, last_unit) = (_quantity(given[end], f"{where}: {end}") for end in ("from", "to"))
     if unit != last_unit:
-        raise UsageError(f"{where}: from is in {unit or 'no unit'!r} and to in {last_unit or 'no unit'!r}, expected one")
+        units = " and ".join(one or "no unit" for one in (unit, last_unit))
+        raise UsageError(f"{where}: from and to have different units: {units}")
     name = "step" if "step" in given else "factor"
     by, by_unit = _quantity(given[name], f"{where}: {name}")
     least = 0 if name == "step" else 1

@@ -19,6 +19,7 @@ from flashlore.errors import UsageError
 from flashlore.sweeps.axes import Value, text
 from flashlore.sweeps.grid import Grid, Part, Point
 from flashlore.sweeps.sources import Checksums, Item, Source
+from flashlore.system import Device, System
 
 # Exact in floating point, so that no reader of the results rounds a seed.
 _SEED_BITS = 53
@@ -89,11 +90,15 @@ class _Planner:
         self._checksums = Checksums()
         self._configurations: dict[tuple[Part, Part, tuple[str, ...]], _Configuration] = {}
         self._items: dict[Source, list[Item]] = {}
+        self._whole: dict[tuple[str, Part], Part] = {}
+        self._names: dict[str, Part] = {}
         self._useful: set[str] = set()
         self._asked: set[str] = set()
 
     def cell(self, point: Point, base: int) -> Cell:
-        configuration = self._configured(point)
+        """Find the cell of a point."""
+        system, device = self._found("system", point.system), self._found("device", point.device)
+        configuration = self._configured(system, device, point.settings)
         settings = {key: value for key, value in point.settings.items() if key not in configuration.unused}
         self._asked |= point.settings.keys()
         self._useful |= settings.keys()
@@ -116,8 +121,8 @@ class _Planner:
                 version=_core.__version__,
                 items=[asdict(item) for item in items],
                 options=point.trace.options(),
-                system=asdict(point.system),
-                device=asdict(point.device),
+                system=asdict(system),
+                device=asdict(device),
                 settings={key: text(value) for key, value in settings.items()},
                 seed=seed,
             ),
@@ -128,19 +133,30 @@ class _Planner:
         for key in sorted(self._asked - self._useful):
             raise UsageError(f"{key}: nothing in the grid uses this key with the other settings as they are")
 
-    def _configured(self, point: Point) -> _Configuration:
-        settings = tuple(f"{key}={text(value)}" for key, value in point.settings.items())
-        known = (point.system, point.device, settings)
+    def _configured(self, system: Part, device: Part, settings: Mapping[str, Value]) -> _Configuration:
+        texts = tuple(f"{key}={text(value)}" for key, value in settings.items())
+        known = (system, device, texts)
         if known not in self._configurations:
-            self._configurations[known] = self._resolve(point, settings)
+            found = _core.configuration(self._path(system), self._path(device), texts)
+            unused = frozenset(found["unused"])
+            self._configurations[known] = _Configuration(found["system"], found["device"], found["values"], unused)
         return self._configurations[known]
 
-    def _resolve(self, point: Point, settings: Sequence[str]) -> _Configuration:
-        system, device = self._name(point.system), self._name(point.device)
-        found = _core.configuration(system, device, list(settings))
-        return _Configuration(found["system"], found["device"], found["values"], frozenset(found["unused"]))
+    def _found(self, axis: str, part: Part) -> Part:
+        """Take the text of a file along: the worker may not see it."""
+        known = (axis, part)
+        if known not in self._whole:
+            whole = part
+            kind: type[System | Device] = System if axis == "system" else Device
+            if part.toml is None and part.name not in kind.names() and Path(part.name).is_file():
+                loaded = kind.from_file(part.name)
+                whole = Part(loaded.name, loaded.to_toml())
+            if self._names.setdefault(f"{axis} {whole.name}", whole) != whole:
+                raise UsageError(f"{axis}s: two are called {whole.name}; give one of them another name")
+            self._whole[known] = whole
+        return self._whole[known]
 
-    def _name(self, part: Part) -> str:
+    def _path(self, part: Part) -> str:
         """Name a system or device so that the core finds it; a text becomes a file."""
         return part.name if part.toml is None else str(write_toml(part.toml, self._folder))
 
@@ -164,7 +180,7 @@ def grid_hash(cells: Sequence[Cell]) -> str:
 
 
 def _of_bytes(item: Item) -> list[Any]:
-    """What an item is, wherever it lies."""
+    """Describe an item, wherever it lies."""
     return [item.before, item.after, [[file.name, file.sha256] for file in item.files]]
 
 

@@ -75,6 +75,7 @@ class DaskExecutor:
             from distributed import Client, LocalCluster  # noqa: PLC0415 (an extra, and slow)
         except ImportError as error:
             raise FlashloreError("a sweep on Dask needs dask.distributed: pip install 'flashlore[dask]'") from error
+        client: Client
         if isinstance(self.client, Client):
             return self.client
         if self.client is None:
@@ -83,12 +84,14 @@ class DaskExecutor:
             with dask.config.set({"distributed.scheduler.allowed-failures": self.attempts - 1}):
                 cluster = LocalCluster(n_workers=self.jobs, threads_per_worker=1, dashboard_address=None)
             stack.enter_context(cluster)
-            return stack.enter_context(Client(cluster))
+            client = stack.enter_context(Client(cluster))
+            return client
         try:
             where = {"scheduler_file": self.client} if Path(self.client).is_file() else {"address": self.client}
-            return stack.enter_context(Client(**where, timeout=_CONNECT_S))
+            client = stack.enter_context(Client(**where, timeout=_CONNECT_S))
         except (OSError, ValueError, TypeError) as error:
             raise FlashloreError(f"no Dask scheduler answers at {self.client}: {error}") from error
+        return client
 
 
 class _Batch:

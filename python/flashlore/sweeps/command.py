@@ -2,19 +2,23 @@
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from flashlore.errors import FlashloreError
 from flashlore.sweeps.cluster import DaskExecutor
-from flashlore.sweeps.executors import Executor
 from flashlore.sweeps.frames import NAMES
 from flashlore.sweeps.local import LocalExecutor
 from flashlore.sweeps.running import Sweep, sweep
 
+if TYPE_CHECKING:
+    from flashlore.sweeps.executors import Executor
+
 #: Figures in the table, if they are there; the others are in `results.parquet`.
 _FIGURES = ("waf_total", "programs.host", "programs.gc", "response_us.all.mean", "response_us.all.p99", "erases.mean")
+#: From here on digits behind the point say nothing.
+_LARGE = 10_000
 #: More rows than a screen has say nothing.
 _MOST_ROWS = 40
 
@@ -99,6 +103,6 @@ def _aligned(frame: pl.DataFrame) -> list[str]:
 def _written(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) and abs(value) < 1e4 else (  # noqa: PLR2004 (wide enough)
-        f"{value:,.0f}" if isinstance(value, float) else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < _LARGE else f"{value:,.0f}"
+    return str(value)

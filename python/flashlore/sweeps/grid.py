@@ -77,7 +77,7 @@ class Grid:
             `{"from": 0.05, "to": 0.3, "step": 0.05}` or `{"from": "16Ki", "to": "1024Ki", "factor": 2}` is an axis.
             A value that is a list itself is written in an axis: `[["channel", "plane"]]`.
         zipped: axes that go in step, several to a mapping; they may have the names `trace`, `system`, `device` and
-            `seed` too, which replace the axes above.
+            `seed` too, in place of those above. Then `traces` merely names traces.
         exclude: cells that are left out: those that have all the values of one of these mappings, where a list is
             any of its values.
         cells: cells named one by one, beside the product: `trace`, `system`, and, if wanted, `device`, `seed` and
@@ -134,32 +134,43 @@ class Grid:
 
     def _product(self) -> Iterator[Point]:
         steps = [_in_step(zipped, f"zip {number}") for number, zipped in enumerate(self.zipped, 1)]
-        axes: list[list[dict[str, Any]]] = []
-        known: set[str] = set()
-        for name, given in (("trace", self.traces), ("system", self.systems), ("device", self.devices)):
-            if not any(name in step[0] for step in steps):
-                axes.append([{name: one} for one in self._axis(name, given)])
+        replaced = {name for step in steps for name in step[0]}
+        axes = [
+            [{name: one} for one in self._axis(name, given)]
+            for name, given in (("trace", self.traces), ("system", self.systems), ("device", self.devices))
+            if name not in replaced
+        ]
+        self._refuse_both(replaced)
         if not all(axes):
             # Without traces or systems there are only the cells named; half of them is a mistake.
             if self.systems or steps or (self.traces and not self.cells):
-                missing = "traces" if not self._sources else "systems"
+                missing = "systems" if self._sources or "trace" in replaced else "traces"
                 raise UsageError(f"{missing}: the axis is empty, expected one at least")
             return
+        axes += self._swept(steps)
+        axes.append([{}] if "seed" in replaced else self._seeds())
+        _refuse_many(axes)
+        for combination in itertools.product(*axes):
+            yield self._point({name: one for part in combination for name, one in part.items()})
+
+    def _refuse_both(self, replaced: set[str]) -> None:
+        """Refuse an axis that stands in step too; traces may, for there they are named."""
+        if ("system" in replaced and self.systems) or ("device" in replaced and list(self.devices) != ["auto"]):
+            raise UsageError("systems and devices stand in their lists or in zip, not in both")
+
+    def _swept(self, steps: list[list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+        """Give the axes of settings, then those that go in step."""
+        known = {key for key, _ in self._settings()}
         for key, given in self._settings():
             values = axis(given, f"settings.{key}")
             if values is not None:
-                axes.append([{key: one} for one in values])
-            known.add(key)
+                yield [{key: one} for one in values]
         for number, step in enumerate(steps, 1):
             for name in step[0]:
                 if name in known:
                     raise UsageError(f"zip {number}.{name}: the key is there twice")
                 known.add(name)
-            axes.append([self._read(one, f"zip {number}") for one in step])
-        seeds: list[dict[str, Any]] = [{}] if "seed" in known else self._seeds()
-        _refuse_many([*axes, seeds])
-        for combination in itertools.product(*axes, seeds):
-            yield self._point({name: one for part in combination for name, one in part.items()})
+            yield [self._read(one, f"zip {number}") for one in step]
 
     def _axis(self, name: str, given: Sequence[object]) -> list[Any]:
         where = f"{name}s"
@@ -204,8 +215,8 @@ class Grid:
         if self.seeds is None:
             return [{"seed": 1}]
         if isinstance(self.seeds, int) and not isinstance(self.seeds, bool):
-            if self.seeds < 1:
-                raise UsageError(f"seeds = {self.seeds}: expected at least 1")
+            if not 1 <= self.seeds <= MOST_POINTS:
+                raise UsageError(f"seeds = {self.seeds}: expected at least 1, and at most {MOST_POINTS:,}")
             return [{"repetition": number} for number in range(self.seeds)]
         values = axis(self.seeds, "seeds")
         if values is None:

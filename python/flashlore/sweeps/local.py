@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import flashlore
 from flashlore.errors import UsageError
@@ -163,7 +163,7 @@ class _Process:
         self.name = f"process {self._child.pid}"
         self.dead = False
 
-    def ask(self, task: Task) -> "dict[str, object] | None":
+    def ask(self, task: Task) -> "dict[str, Any] | None":
         """Have a cell run; `None` when the process dies."""
         try:
             _pipe(self._child.stdin).write(json.dumps(task).encode() + b"\n")

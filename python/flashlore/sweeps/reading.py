@@ -113,7 +113,7 @@ class _Place:
 def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Give the keys of a table in full, whether they were quoted or made tables of their own."""
     for key, given in table.items():
-        if isinstance(given, dict) and not is_range(given) and key not in AXES:
+        if isinstance(given, dict) and not is_range(given) and key != "trace":
             yield from _flat(given, f"{path}{key}.")
         else:
             yield f"{path}{key}", given

@@ -1,19 +1,20 @@
 """Sweeps: the cells of a grid, run by an executor, kept in a directory."""
 
-import datetime
+import datetime as dt
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 
 from flashlore import _core
-from flashlore.errors import FlashloreError, UsageError
+from flashlore.errors import UsageError
 from flashlore.sweeps.cell import Cell, plan
 from flashlore.sweeps.cluster import DaskExecutor
 from flashlore.sweeps.executors import Executor, Outcome
@@ -118,7 +119,7 @@ def sweep(  # noqa: PLR0913 (each is a question of its own)
         retried = done if retry_failed else done | store.failures.keys()
         todo = [cell for cell in cells if cell.key not in retried]
         reused = sum(cell.key in done for cell in cells)
-        _run(store, runner, cells, todo, progress)
+        _run(store, runner, cells, todo, progress=progress)
         sha256 = store.finish(cells)
         failures = tuple(store.failures[cell.key] for cell in cells if cell.key in store.failures)
     return Sweep(where, tuple(cells), reused, failures, sha256)
@@ -144,18 +145,22 @@ def _executor(given: Runner, jobs: int | None) -> Executor:
         raise UsageError(f"jobs = {jobs}: the executor given has its own number")
     if isinstance(given, str):
         raise UsageError(f"executor = {given!r}: expected local, dask, a Client or an executor")
-    if hasattr(given, "run") and hasattr(given, "nthreads"):
+    # Whoever has a client has imported its library; nobody else needs it.
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(given, distributed.Client):
         return DaskExecutor(given)
-    return given
+    return cast("Executor", given)
 
 
-def _run(store: Store, executor: Executor, cells: Sequence[Cell], todo: Sequence[Cell], progress: bool | None) -> None:
+def _run(
+    store: Store, executor: Executor, cells: Sequence[Cell], todo: Sequence[Cell], *, progress: bool | None
+) -> None:
     """Run what is to be done; each outcome is kept before the next is taken."""
     if not todo:
         return
     names = {cell.key: str(cell) for cell in todo}
     with ExitStack() as stack:
-        bar = stack.enter_context(_bar(len(cells), len(cells) - len(todo), progress))
+        bar = stack.enter_context(_bar(len(cells), len(cells) - len(todo), progress=progress))
         failed = 0
         try:
             outcomes = stack.enter_context(executor.run([cell.task for cell in todo]))
@@ -176,12 +181,12 @@ def _keep(store: Store, names: dict[str, str], outcome: Outcome) -> bool:
     if outcome.record is None:
         store.fail(Failure(outcome.key, names[outcome.key], outcome.error or "it failed without a reason"))
         return True
-    ended = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    ended = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     store.add(outcome.key, outcome.record, {"worker": outcome.worker, "ended": ended})
     return False
 
 
-def _bar(total: int, initial: int, progress: bool | None) -> Any:
+def _bar(total: int, initial: int, *, progress: bool | None) -> Any:
     from tqdm.auto import tqdm  # noqa: PLC0415 (slow to import)
     from tqdm.std import tqdm as terminal  # noqa: PLC0415
 

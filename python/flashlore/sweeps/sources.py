@@ -72,7 +72,7 @@ class Item:
     files: tuple[File, ...] = ()
 
     def text(self, folder: Path | None = None) -> str:
-        """The path, in another folder if one is given."""
+        """Give the path, in another folder if one is given."""
         if not self.files:
             return self.before
         main = self.files[0]
@@ -116,6 +116,7 @@ class Checksums:
     """Items of paths, each file read once."""
 
     def __init__(self) -> None:
+        """Know nothing yet."""
         self._known: dict[str, Item] = {}
 
     def item(self, path: str, where: str) -> Item:

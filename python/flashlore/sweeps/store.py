@@ -65,14 +65,21 @@ class Store:
             for part in ("cells", "batches", "failures"):
                 (directory / part).mkdir(parents=True, exist_ok=True)
             self._lock = _locked(directory)
-            self._manifest = _manifest(directory)
-            for left in directory.glob("**/*.new"):
-                left.unlink()
-            self._single = self._singles()
-            self._batched = self._batches()
-            self.failures = self._failed()
+            try:
+                self._look()
+            except BaseException:
+                os.close(self._lock)
+                raise
         except OSError as error:
             raise FlashloreError(f"cannot use {directory}: {error.strerror}: {error.filename}") from error
+
+    def _look(self) -> None:
+        self._manifest = _manifest(self.directory)
+        for left in self.directory.glob("**/*.new"):
+            left.unlink()
+        self._single = self._singles()
+        self._batched = self._batches()
+        self.failures = self._failed()
 
     def __enter__(self) -> Self:
         """Nothing more: it is locked."""
@@ -91,7 +98,7 @@ class Store:
     def begin(self, cells: Sequence[Cell], description: Mapping[str, Any]) -> bool:
         """Say what is swept from now on, and whether the directory was of another grid."""
         grid = grid_hash(cells)
-        other = self._manifest.get("grid", grid) != grid
+        other: bool = self._manifest.get("grid", grid) != grid
         if other:
             # They would be taken for results of this grid.
             for name in ("results.parquet", "timings.parquet"):
@@ -189,7 +196,7 @@ class Store:
 
 def _refuse_other(directory: Path) -> None:
     """Refuse a directory of something else, whose files would be overwritten."""
-    ours = {"sweep.json", "lock", "cells", "batches", "failures"}
+    ours = {"sweep.json", "sweep.json.new", "lock", "cells", "batches", "failures"}
     if directory.is_dir() and not (directory / "sweep.json").exists():
         for path in sorted(directory.iterdir()):
             if path.name not in ours:

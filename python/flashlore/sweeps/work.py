@@ -80,8 +80,8 @@ def _record(task: Task, items: list[Item], folder: Path | None) -> dict[str, Any
     with tempfile.TemporaryDirectory(prefix="flashlore-cell-") as texts:
         record = simulate(
             _trace(paths, json.dumps(task["options"])),
-            System(**_named(task["system"], Path(texts))),
-            Device(**_named(task["device"], Path(texts))),
+            System(_preset(task["system"], Path(texts))),
+            Device(_preset(task["device"], Path(texts))),
             settings=task["settings"],
             seed=task["seed"],
             progress=False,
@@ -90,10 +90,10 @@ def _record(task: Task, items: list[Item], folder: Path | None) -> dict[str, Any
     return record
 
 
-def _named(part: dict[str, str | None], folder: Path) -> dict[str, str]:
+def _preset(part: dict[str, str | None], folder: Path) -> str:
     """Name a system or device so that the core finds it; a text becomes a file."""
     name, toml = part["name"], part["toml"]
-    return {"preset": str(name) if toml is None else str(write_toml(toml, folder))}
+    return str(name) if toml is None else str(write_toml(toml, folder))
 
 
 @lru_cache(maxsize=1)

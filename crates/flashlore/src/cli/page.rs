@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use flashlore_units::Bytes;
+use flashlore_sim::config::Size;
 
 /// Flags of `report`.
 #[derive(Args)]
@@ -44,7 +44,7 @@ pub struct SweepArgs {
     pub jobs: Option<NonZeroUsize>,
     /// Most memory of each process, without a scheduler; a cell that needs more fails
     #[arg(long, value_name = "SIZE", conflicts_with = "scheduler")]
-    pub memory: Option<Bytes>,
+    pub memory: Option<Size>,
     /// Try cells again that failed before
     #[arg(long)]
     pub retry_failed: bool,
