@@ -53,7 +53,7 @@ def test_random_grids_have_every_combination_once(
     ]
     points = Grid([DEMO], ["plain", "trap"], settings=settings, zipped=zipped, seeds=seeds).points()
     groups = [[[(key, value)] for value in values] for key, values in settings.items()]
-    groups += [[[(key, step[row]) for key, step in axes.items()] for row in range(len(axes["z%d.k0" % number]))]
+    groups += [[[(key, step[row]) for key, step in axes.items()] for row in range(len(axes[f"z{number}.k0"]))]
                for number, axes in enumerate(zipped)]  # fmt: skip
     expected = [
         (system, dict(itertools.chain(*combination)), repetition)
@@ -105,12 +105,12 @@ def test_ranges_hold_both_ends_and_what_decimals_say(first: int, count: int, ste
 
 
 def test_derived_seeds_are_of_the_cell_alone() -> None:
-    wide = Grid([DEMO], ["plain", "ca-ssd"], settings={"host.queue_depth": [1, 2]}, seeds=3)
-    narrow = Grid([DEMO], ["ca-ssd"], settings={"host.queue_depth": [2]}, seeds=2)
+    wide = Grid([DEMO], ["plain", "ca-ssd"], settings={"device.space.over_provisioning": [0.1, 0.2]}, seeds=3)
+    narrow = Grid([DEMO], ["ca-ssd"], settings={"device.space.over_provisioning": [0.2]}, seeds=2)
     seeds = {cell.key: cell.seed for cell in plan(wide)}
     assert len(set(seeds.values())) == 12
     assert all(seeds[cell.key] == cell.seed for cell in plan(narrow))
-    other = Grid([DEMO], ["ca-ssd"], settings={"host.queue_depth": [2]}, seeds=2, seed=1)
+    other = Grid([DEMO], ["ca-ssd"], settings={"device.space.over_provisioning": [0.2]}, seeds=2, seed=1)
     assert not {cell.seed for cell in plan(other)} & set(seeds.values())
 
 
@@ -129,8 +129,11 @@ def test_a_key_is_of_bytes_and_values_not_of_places(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         trace = tmp_path / folder / "one.csv"
         trace.write_text("1,W,0,4096,0\n")
-        keys += [cell.key for cell in plan(Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": [0.1]}))]
-        keys += [cell.key for cell in plan(Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": ["10%"]}))]
+        for share in (0.1, "10%"):
+            grid = Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": [share]})
+            keys += [cell.key for cell in plan(grid)]
+            cell.key for cell in plan(Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": ["10%"]}))
+        ]
     assert len(set(keys)) == 1
     trace.write_text("1,W,4096,4096,0\n")
     changed = plan(Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": [0.1]}))
@@ -248,7 +251,10 @@ FILES = {
     "kind": ("traces = 1", "grid.toml: traces: expected a list, found 1"),
     "table": ("settings = 1", "grid.toml: settings: expected a table, found 1"),
     "tables": ("[zip]\na.b = [1]", "grid.toml: zip: expected tables: [[zip]]"),
-    "axis": ('traces = ["demo:maildir"]\nsystems = ["plain"]\n[settings]\na.b = []', "grid.toml: settings.a.b: the axis"),
+    "axis": (
+        'traces = ["demo:maildir"]\nsystems = ["plain"]\n[settings]\na.b = []',
+        "grid.toml: settings.a.b: the axis",
+    ),
 }
 
 
@@ -265,3 +271,11 @@ def test_mistakes_of_a_file_are_named_with_it(name: str, tmp_path: Path) -> None
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.toml cannot be read: No such file"):
         load_grid(tmp_path / "none.toml")
+
+
+def test_the_file_of_the_documentation_has_cells(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+    file = tmp_path / "grid.toml"
+    file.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    # 4 sizes of spare space, 2 policies, 2 seeds; on ca-ssd 3 indices with one policy and 2 with the other.
+    assert len(plan(load_grid(file))) == 4 * 2 * 2 + 4 * (3 + 2) * 2 + 2

@@ -156,7 +156,8 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            env={**os.environ, "PYTHONPATH": path},
+            # Of a death one line is told; a backtrace would hide it.
+            env={**os.environ, "PYTHONPATH": path, "RUST_BACKTRACE": "0"},
             # An interrupt from the keyboard goes to the client, which ends its processes.
             process_group=0,
         )
@@ -198,7 +199,8 @@ class _Process:
         status = self._child.wait()
         how = f"exit status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
         self._complaints.seek(0)
-        lines = self._complaints.read().decode(errors="replace").strip().splitlines()
+        said = self._complaints.read().decode(errors="replace").splitlines()
+        lines = [line for line in said if line.strip() and not line.startswith("note: ")]
         self.end()
         hint = " (the system may have run out of memory)" if status == -signal.SIGKILL else ""
         return f"{how}{hint}{f', {lines[-1]}' if lines else ''}"
