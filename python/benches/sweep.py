@@ -63,10 +63,14 @@ def cluster(workers: int) -> "Iterator[Client]":
 def timed(name: str, what: Grid, executor: DaskExecutor | LocalExecutor, out: Path) -> tuple[Sweep, float]:
     """Run a sweep, and tell its rate in cells a second."""
     began = time.monotonic()
-    done = sweep(what, executor, out=out, progress=False)
+    done = sweep(what, executor, out=out, progress=False, tell=silent)
     rate = (len(done.cells) - done.reused) / (time.monotonic() - began)
     print(f"{name}: {len(done.cells) - done.reused} cells, {60 * rate:.2f} a minute, {done.sha256}", flush=True)
     return done, rate
+
+
+def silent(_: str) -> None:
+    """Say nothing of the sample, which is there already."""
 
 
 def finished(out: Path) -> int:
@@ -157,7 +161,9 @@ def main() -> None:
         parser.error(f"--cells {arguments.cells}: expected a multiple of five, at least {EVERY * len(SPARE)}")
     if arguments.client:
         seeds = range(1, arguments.cells // len(SPARE) + 1)
-        sweep(grid(arguments.scale, seeds), DaskExecutor(arguments.client), out=arguments.out, progress=False)
+        sweep(
+            grid(arguments.scale, seeds), DaskExecutor(arguments.client), out=arguments.out, progress=False, tell=silent
+        )
     elif arguments.out:
         measure(arguments, arguments.out)
     else:

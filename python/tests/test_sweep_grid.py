@@ -132,8 +132,6 @@ def test_a_key_is_of_bytes_and_values_not_of_places(tmp_path: Path) -> None:
         for share in (0.1, "10%"):
             grid = Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": [share]})
             keys += [cell.key for cell in plan(grid)]
-            cell.key for cell in plan(Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": ["10%"]}))
-        ]
     assert len(set(keys)) == 1
     trace.write_text("1,W,4096,4096,0\n")
     changed = plan(Grid([str(trace)], ["plain"], settings={"device.gc.low_watermark": [0.1]}))
