@@ -275,5 +275,5 @@ def test_the_file_of_the_documentation_has_cells(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
     file = tmp_path / "grid.toml"
     file.write_text(page.partition("```toml\n")[2].partition("```")[0])
-    # 4 sizes of spare space, 2 policies, 2 seeds; on ca-ssd 3 indices with one policy and 2 with the other.
-    assert len(plan(load_grid(file))) == 4 * 2 * 2 + 4 * (3 + 2) * 2 + 2
+    # Sizes of spare space and seeds; on ca-ssd 3 indices with one digest and 2 with the other; the cell named.
+    assert len(plan(load_grid(file))) == 3 * 2 + 3 * 2 * (3 + 2) + 2

@@ -21,6 +21,7 @@ _FIGURES = ("waf_total", "programs.host", "programs.gc", "response_us.all.mean",
 _LARGE = 10_000
 #: More rows than a screen has say nothing.
 _MOST_ROWS = 40
+_MOST_FAILURES = 10
 
 
 def run(  # noqa: PLR0913 (the flags of the command)
@@ -46,8 +47,10 @@ def run(  # noqa: PLR0913 (the flags of the command)
     done = sweep(file, executor, out=output, retry_failed=retry_failed, tell=_tell)
     sys.stdout.write(_json(done) if as_json else _table(done))
     sys.stdout.flush()
-    for failure in done.failures:
+    for failure in done.failures[:_MOST_FAILURES]:
         _tell(f"failed: {failure.name}: {failure.error}")
+    if len(done.failures) > _MOST_FAILURES:
+        _tell(f"and {len(done.failures) - _MOST_FAILURES} more: {done.out / 'failures'}")
     if done.failures:
         again = "" if retry_failed else "; --retry-failed tries them again"
         raise FlashloreError(f"{len(done.failures)} of {len(done.cells)} cells failed{again}")
