@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -235,6 +236,33 @@ def test_a_trace_without_a_path_here_is_a_failure_of_its_cells(grid: Grid, tmp_p
     assert str(bad) in done.failures[0].error
 
 
+def in_memory() -> flashlore.Trace:
+    offsets = array("q", [number * 7919 % 300 * 4096 for number in range(1000)])
+    lengths = array("q", [4096] * 1000)
+    values = array("Q", [number % 250 for number in range(1000)])
+    return flashlore.Trace.from_arrays(op=["write"] * 1000, offset=offsets, length=lengths, content=values, name="mine")
+
+
+def test_traces_in_memory_are_known_by_their_records(tmp_path: Path) -> None:
+    few = Grid([in_memory()], ["plain"])
+    done = sweep(few, LocalExecutor(1), out=tmp_path / "out")
+    assert done.failures == ()
+    expected = flashlore.simulate(in_memory(), "plain", seed=1, progress=False)
+    assert done.frame().row(0, named=True)["programs.gc"] == expected.programs.gc
+    assert done.frame()["trace"].to_list() == ["mine"]
+    more = Grid([in_memory()], ["plain", "ca-ssd"])
+    assert sweep(more, LocalExecutor(1), out=tmp_path / "out", tell=lambda _: None).reused == 1
+
+
+def test_opened_traces_are_shared_by_path(grid: Grid, trace: Path, tmp_path: Path) -> None:
+    runner = Inline()
+    sweep(grid, runner, out=tmp_path / "out")
+    opened = flashlore.Trace.open(trace, content="distinct")
+    again = Inline()
+    sweep(Grid([opened], grid.systems, settings=grid.settings), again, out=tmp_path / "out")
+    assert (len(runner.ran), again.ran) == (COUNT, [])
+
+
 class TestCommand:
     def test_it_prints_a_table(self, file: Path, undisturbed: str, tmp_path: Path) -> None:
         client = command(file, "--jobs", 2, cwd=tmp_path)
@@ -293,6 +321,12 @@ class TestDask:
         assert (done.sha256, done.failures) == (undisturbed, ())
         held = client.run(_held)
         assert list(held.values()) == [[trace.name]] * 2
+
+    def test_records_in_memory_go_by_themselves(self, client: Any, tmp_path: Path) -> None:
+        grid = Grid([in_memory()], ["plain", "ca-ssd"], settings={"device.space.over_provisioning": [0.3, 0.4]})
+        done = sweep(grid, client, out=tmp_path / "out")
+        assert done.failures == ()
+        assert done.sha256 == sweep(grid, Inline(), out=tmp_path / "here").sha256
 
     def test_a_killed_worker_costs_nothing(self, client: Any, grid: Grid, undisturbed: str, tmp_path: Path) -> None:
         processes = client.run(os.getpid)

@@ -2,18 +2,25 @@
 
 import itertools
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from flashlore.errors import UsageError
 from flashlore.sweeps.axes import axis, text
-from flashlore.sweeps.cell import plan
+from flashlore.sweeps.cell import Cell
+from flashlore.sweeps.cell import plan as planned
 from flashlore.sweeps.grid import Grid, Point
 from flashlore.sweeps.reading import load_grid
 from hypothesis import given
 from hypothesis import strategies as st
 
 DEMO = "demo:maildir"
+
+
+def plan(grid: Grid) -> list[Cell]:
+    with TemporaryDirectory() as folder:
+        return planned(grid, Path(folder))
 
 
 def told(point: Point) -> tuple[Any, ...]:

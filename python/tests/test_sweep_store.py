@@ -22,7 +22,7 @@ def cells(count: int) -> list[Cell]:
 
 def cell(number: int) -> Cell:
     key = f"{number * 2654435761 % 2**32:08x}"
-    task = Task(key=key, version="", items=[], options={}, system={}, device={}, settings={}, seed=number)
+    task = Task(key=key, version="", items=[], options={}, trace="t", system={}, device={}, settings={}, seed=number)
     values = {"gc.window": number} if number % 3 else {}
     return Cell(key, "ca-ssd", "auto", "t", number, values, task)
 

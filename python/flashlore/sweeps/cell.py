@@ -7,9 +7,7 @@ is plain data (`Task`), so that it can go to any machine.
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -18,7 +16,7 @@ from flashlore import _core
 from flashlore.errors import UsageError
 from flashlore.sweeps.axes import Value, text
 from flashlore.sweeps.grid import Grid, Part, Point
-from flashlore.sweeps.sources import Checksums, Item, Source
+from flashlore.sweeps.sources import Checksums, Item, Source, saved
 from flashlore.system import Device, System
 
 # Exact in floating point, so that no reader of the results rounds a seed.
@@ -32,6 +30,7 @@ class Task(TypedDict):
     version: str
     items: list[dict[str, Any]]
     options: dict[str, Any]
+    trace: str
     system: dict[str, str | None]
     device: dict[str, str | None]
     settings: dict[str, str]
@@ -56,21 +55,20 @@ class Cell:
         return f"{self.system} on {self.device}, {self.trace}{settings}, seed {self.seed}"
 
 
-def plan(grid: Grid) -> list[Cell]:
-    """Find the cells of a grid, each once, in its order.
+def plan(grid: Grid, folder: Path) -> list[Cell]:
+    """Find the cells of a grid, each once, in its order; traces in memory become files of `folder`.
 
     Raises:
         UsageError: as `Grid.points`; a trace or file that cannot be read; a key or value that does not exist; a setting
             that no cell uses.
 
     """
-    with ExitStack() as stack:
-        planner = _Planner(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="flashlore-sweep-"))))
-        cells: dict[str, Cell] = {}
-        for point in grid.points():
-            cell = planner.cell(point, grid.seed)
-            cells.setdefault(cell.key, cell)
-        planner.refuse_useless()
+    planner = _Planner(folder)
+    cells: dict[str, Cell] = {}
+    for point in grid.points():
+        cell = planner.cell(point, grid.seed)
+        cells.setdefault(cell.key, cell)
+    planner.refuse_useless()
     return list(cells.values())
 
 
@@ -121,6 +119,7 @@ class _Planner:
                 version=_core.__version__,
                 items=[asdict(item) for item in items],
                 options=point.trace.options(),
+                trace=point.trace.name,
                 system=asdict(system),
                 device=asdict(device),
                 settings={key: text(value) for key, value in settings.items()},
@@ -162,7 +161,10 @@ class _Planner:
 
     def _items_of(self, source: Source) -> list[Item]:
         if source not in self._items:
-            self._items[source] = [self._checksums.item(path, "traces") for path in source.paths]
+            if source.records is not None:
+                self._items[source] = [saved(source, self._folder)]
+            else:
+                self._items[source] = [self._checksums.item(path, "traces") for path in source.paths]
         return self._items[source]
 
 

@@ -192,7 +192,7 @@ def _run_here(task: Task, *, send_traces: bool) -> Answer:
     from distributed import get_worker  # noqa: PLC0415 (an extra, and slow)
 
     worker = get_worker()
-    return answer(task, worker=worker.address, folder=_folder(worker) if send_traces else None)
+    return answer(task, worker=worker.address, folder=_folder(worker), send_traces=send_traces)
 
 
 def _folder(worker: "Worker") -> Path:

@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -108,11 +109,13 @@ def sweep(  # noqa: PLR0913 (each is a question of its own)
     where = _directory(grid, out)
     expanded = grid if isinstance(grid, Grid) else load_grid(grid)
     runner = _executor(executor, jobs)
-    try:
-        cells = plan(expanded)
-    except UsageError as error:
-        raise error if isinstance(grid, Grid) else UsageError(f"{os.fspath(grid)}: {error}") from error
-    with Store(where, tell) as store:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="flashlore-sweep-"))
+        try:
+            cells = plan(expanded, Path(folder))
+        except UsageError as error:
+            raise error if isinstance(grid, Grid) else UsageError(f"{os.fspath(grid)}: {error}") from error
+        store = stack.enter_context(Store(where, tell))
         if store.begin(cells, {"flashlore": _core.__version__}):
             tell(f"{where} was of another grid; the cells that are there already are not run again")
         done = store.finished()

@@ -1,20 +1,26 @@
 """Traces of a grid: where they are, how they are read, and what identifies them.
 
+A trace whose records are in memory becomes a file for the time of the sweep, which goes to workers elsewhere by itself.
+
 A source with files is identified by the SHA-256 of each, so that a cell is another one when the trace has changed and
 the same one when it has merely moved. Captures and profiles inside the program are identified by their names and the
 version of Flashlore.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 from flashlore.errors import UsageError
+from flashlore.trace import Trace
 
 #: What the names of traces begin with that are no files.
 _INSIDE = ("demo:", "profile:")
+# What stands before the path of a file of records that were in memory.
+_RECORDS = "records:"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Source:
     compact: bool | None = None
     devices: tuple[str, ...] = ()
     join: str | None = None
+    records: Trace | None = None
 
     @classmethod
     def at(cls, *paths: str, name: str | None = None, **options: Any) -> Self:
@@ -46,8 +53,8 @@ class Source:
         return cls(paths=paths, name=name or " + ".join(label(path) for path in paths), **options)
 
     def options(self) -> dict[str, Any]:
-        """All but paths and name, as `Trace.open` takes it."""
-        return {field.name: getattr(self, field.name) for field in fields(self)[2:]}
+        """All but paths, name and records, as `Trace.open` takes it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)[2:-1]}
 
 
 @dataclass(frozen=True)
@@ -71,12 +78,14 @@ class Item:
     after: str = ""
     files: tuple[File, ...] = ()
 
-    def text(self, folder: Path | None = None) -> str:
-        """Give the path, in another folder if one is given."""
-        if not self.files:
-            return self.before
-        main = self.files[0]
-        return f"{self.before}{main.path if folder is None else folder / main.name}{self.after}"
+    @property
+    def in_memory(self) -> bool:
+        """Whether it holds the records of a trace that no path names."""
+        return self.before == _RECORDS
+
+    def text(self) -> str:
+        """Give the path."""
+        return f"{self.before}{self.files[0].path}{self.after}" if self.files else self.before
 
 
 def label(path: str) -> str:
@@ -133,6 +142,26 @@ class Checksums:
         return self._known[path]
 
 
+def saved(source: Source, folder: Path) -> Item:
+    """Write the records of a trace in memory into a file of `folder`; equal records are equal bytes."""
+    if source.records is None:
+        raise ValueError(f"{source.name} has paths")
+    part = Path(tempfile.mkdtemp(dir=folder)) / "records.parquet"
+    source.records.to_table().to_polars().rechunk().write_parquet(part)
+    return Item(_RECORDS, files=(_checked(part, "traces"),))
+
+
+def opened(paths: Sequence[str], name: str, options: Mapping[str, Any]) -> Trace:
+    """Open what the texts of items name."""
+    path = paths[0]
+    if not path.startswith(_RECORDS):
+        return Trace.open(paths, **options)
+    import polars as pl  # noqa: PLC0415 (workers without records need none)
+
+    frame = pl.read_parquet(path.removeprefix(_RECORDS))
+    return Trace.from_frame(frame, name=name).with_content(options["content"])
+
+
 def _files(path: str) -> list[Path]:
     """Name the trace and, if there is one beside it, the file of its pages: its name up to the first dot."""
     main = Path(path).absolute()
@@ -159,9 +188,19 @@ def source(given: object, where: str) -> Source:
         return given
     if isinstance(given, str | Path):
         return Source.at(str(given))
+    if isinstance(given, Trace):
+        return _of_trace(given)
     if isinstance(given, Mapping):
         return _described(given, where)
     raise UsageError(f"{where}: expected the path of a trace, found {given!r}")
+
+
+def _of_trace(given: Trace) -> Source:
+    """Take a trace by its paths, or else by its records."""
+    opened = given._opened  # noqa: SLF001 (one package)
+    if opened is None:
+        return Source((), given.name, content=given._content, records=given)  # noqa: SLF001 (one package)
+    return Source.at(*opened.paths, **{field.name: getattr(opened, field.name) for field in fields(opened)[1:]})
 
 
 def _described(given: Mapping[str, Any], where: str) -> Source:

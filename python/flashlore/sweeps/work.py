@@ -7,7 +7,7 @@ the client's; which ones it lacks it says before it runs anything.
 import json
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from flashlore import _core
 from flashlore.errors import FlashloreError
 from flashlore.run import simulate
 from flashlore.sweeps.cell import Task, write_toml
-from flashlore.sweeps.sources import File, Item
+from flashlore.sweeps.sources import File, Item, opened
 from flashlore.system import Device, System
 from flashlore.trace import Trace
 
@@ -35,22 +35,25 @@ class Answer:
     worker: str = ""
 
 
-def answer(task: Task, *, worker: str, folder: Path | None = None) -> Answer:
+def answer(task: Task, *, worker: str, folder: Path | None = None, send_traces: bool = False) -> Answer:
     """Run a cell. What goes wrong is an answer too.
 
     Args:
         task: the cell.
         worker: how the results name this worker.
-        folder: where the files of traces were sent to; without it they are at their paths.
+        folder: where files are that were sent to this worker; without it all are at their paths.
+        send_traces: whether the files of all traces are sent, and not only those of traces in memory.
 
     """
     try:
-        items = items_of(task)
-        missing = [file.sha256 for item in items for file in item.files if folder and not _held(folder, item, file)]
+        named = items_of(task)
+        items = [_placed(item, folder, send_traces=send_traces) for item in named]
+        sent = [item for item, before in zip(items, named, strict=True) if item is not before]
+        missing = [file.sha256 for item in sent for file in item.files if not Path(file.path).is_file()]
         if missing:
             return Answer(task["key"], lacks=tuple(missing), worker=worker)
         with _ALONE:
-            return Answer(task["key"], record=_record(task, items, folder), worker=worker)
+            return Answer(task["key"], record=_record(task, items), worker=worker)
     except FlashloreError as error:
         return Answer(task["key"], error=str(error), worker=worker)
     except Exception as error:  # noqa: BLE001 - one cell's surprise must not end the sweep
@@ -62,8 +65,12 @@ def together(item: Item) -> str:
     return item.files[0].sha256
 
 
-def _held(folder: Path, item: Item, file: File) -> bool:
-    return (folder / together(item) / file.name).is_file()
+def _placed(item: Item, folder: Path | None, *, send_traces: bool) -> Item:
+    """Let the files of an item be where they were sent to, if they are sent."""
+    if folder is None or not (send_traces or item.in_memory) or not item.files:
+        return item
+    there = folder / together(item)
+    return replace(item, files=tuple(replace(file, path=str(there / file.name)) for file in item.files))
 
 
 def items_of(task: Task) -> list[Item]:
@@ -73,13 +80,13 @@ def items_of(task: Task) -> list[Item]:
     ]
 
 
-def _record(task: Task, items: list[Item], folder: Path | None) -> dict[str, Any]:
+def _record(task: Task, items: list[Item]) -> dict[str, Any]:
     if task["version"] != _core.__version__:
         raise FlashloreError(f"the worker has Flashlore {_core.__version__}, expected {task['version']}")
-    paths = tuple(item.text(folder / together(item) if folder and item.files else None) for item in items)
+    paths = tuple(item.text() for item in items)
     with tempfile.TemporaryDirectory(prefix="flashlore-cell-") as texts:
         record = simulate(
-            _trace(paths, json.dumps(task["options"])),
+            _trace(paths, task["trace"], json.dumps(task["options"])),
             System(_preset(task["system"], Path(texts))),
             Device(_preset(task["device"], Path(texts))),
             settings=task["settings"],
@@ -97,9 +104,9 @@ def _preset(part: dict[str, str | None], folder: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def _trace(paths: tuple[str, ...], options: str) -> Trace:
+def _trace(paths: tuple[str, ...], name: str, options: str) -> Trace:
     """Open a trace. The last one stays: cells of one trace follow one another, and two would need twice the memory."""
-    return Trace.open(list(paths), **json.loads(options))
+    return opened(paths, name, json.loads(options))
 
 
 def _refuse_changed(record: dict[str, Any], items: list[Item]) -> None:
