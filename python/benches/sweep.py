@@ -82,7 +82,7 @@ def client_on(address: str, arguments: argparse.Namespace, out: Path) -> "subpro
     """Start a client of its own, which can be killed."""
     line = [sys.executable, __file__, "--client", address, "--out", str(out)]
     line += ["--cells", str(arguments.cells), "--scale", str(arguments.scale)]
-    return subprocess.Popen(line)  # noqa: S603 (this file)
+    return subprocess.Popen(line)
 
 
 def until(out: Path, count: int, client: "subprocess.Popen[bytes]") -> None:
