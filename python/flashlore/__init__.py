@@ -1,5 +1,7 @@
 """Flashlore: a content-aware flash translation layer to simulate, mount and take back in time."""
 
+from typing import TYPE_CHECKING, Any
+
 from flashlore._core import __version__
 from flashlore.characterization import Characterization, characterize
 from flashlore.errors import (
@@ -26,13 +28,22 @@ from flashlore.table import Table
 from flashlore.trace import Op, Summary, Trace
 from flashlore.volume import Instant, Machine, Volume
 
+if TYPE_CHECKING:
+    from flashlore.sweeps.cluster import DaskExecutor
+    from flashlore.sweeps.grid import Grid
+    from flashlore.sweeps.local import LocalExecutor
+    from flashlore.sweeps.running import Sweep, sweep
+
 __all__ = [
     "Characterization",
     "ConfigError",
+    "DaskExecutor",
     "Device",
     "FileError",
     "FlashloreError",
+    "Grid",
     "Instant",
+    "LocalExecutor",
     "Machine",
     "Op",
     "ProfileError",
@@ -44,6 +55,7 @@ __all__ = [
     "RunUsageError",
     "Settings",
     "Summary",
+    "Sweep",
     "System",
     "Table",
     "Time",
@@ -58,4 +70,23 @@ __all__ = [
     "characterize",
     "compare",
     "simulate",
+    "sweep",
 ]
+
+# Loaded when they are asked for first: they bring libraries along that nothing else needs.
+_LATER = {
+    "DaskExecutor": "flashlore.sweeps.cluster",
+    "Grid": "flashlore.sweeps.grid",
+    "LocalExecutor": "flashlore.sweeps.local",
+    "Sweep": "flashlore.sweeps.running",
+    "sweep": "flashlore.sweeps.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is loaded when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 (as the rest)
+
+    return getattr(import_module(_LATER[name]), name)

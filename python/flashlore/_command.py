@@ -3,6 +3,7 @@
 The command line is defined once, in the core. It calls `report` and `sweep` here by name.
 """
 
+import os
 import signal
 import sys
 
@@ -23,3 +24,36 @@ def report(results: str, output: str, title: str | None = None) -> None:
     from flashlore.report import write  # noqa: PLC0415 - other commands need neither figures nor frames
 
     write(results, output, title)
+
+
+def sweep(  # noqa: PLR0913 (the flags of the command)
+    file: str,
+    output: str | None,
+    scheduler: str | None,
+    jobs: int | None,
+    memory: int | None,
+    *,
+    send_traces: bool,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
+    """Run the sweep of a file (`flashlore sweep`). An interrupt stops everything and says how to go on."""
+    from flashlore.sweeps import command  # noqa: PLC0415 (slow to import)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        command.run(
+            file,
+            output,
+            scheduler,
+            jobs,
+            memory,
+            send_traces=send_traces,
+            retry_failed=retry_failed,
+            as_json=as_json,
+        )
+    except KeyboardInterrupt as interrupt:
+        sys.stderr.write(f"{interrupt or 'interrupted before a cell began'}\n")
+        # Whoever started the command learns that it was interrupted.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypedDict
 
 __version__: str
 
@@ -76,6 +76,21 @@ class Characterization:
     @staticmethod
     def load(path: str | PathLike[str]) -> Characterization:
         """Read a directory of `--out`, or its `summary.json`."""
+
+class Configuration(TypedDict):
+    """All that decides a run besides its trace, and what does not."""
+
+    system: str
+    """Name of the system."""
+    device: str
+    """Name of the device."""
+    values: str
+    """Every value of system, device and host, as JSON."""
+    unused: list[str]
+    """Keys of the settings that the others make useless."""
+
+def configuration(system: str, device: str, settings: Sequence[str]) -> Configuration:
+    """Resolve the configuration of a cell of a sweep. A key that it does not use is no error."""
 
 class Output:
     """What one run left."""

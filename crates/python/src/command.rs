@@ -24,15 +24,34 @@ impl Package for Installed {
 
     fn call(&self, function: &str, arguments: Value) -> Result<(), CliError> {
         Python::attach(|py| {
-            let arguments = py
-                .import("json")?
-                .call_method1("loads", (arguments.to_string(),))?;
-            let arguments = arguments.cast_into::<PyDict>()?;
-            py.import("flashlore._command")?
-                .getattr(function)?
-                .call((), Some(&arguments))
-                .map(drop)
+            called(py, function, &arguments).map_err(|error| as_the_command_says(py, &error))
         })
-        .map_err(|error: PyErr| CliError::Python(error.to_string()))
+    }
+}
+
+fn called(py: Python<'_>, function: &str, arguments: &Value) -> PyResult<()> {
+    let arguments = py
+        .import("json")?
+        .call_method1("loads", (arguments.to_string(),))?;
+    let arguments = arguments.cast_into::<PyDict>()?;
+    py.import("flashlore._command")?
+        .getattr(function)?
+        .call((), Some(&arguments))
+        .map(drop)
+}
+
+/// What the package raises on purpose is a sentence, and a usage error where it says so. What else it raises is named.
+fn as_the_command_says(py: Python<'_>, error: &PyErr) -> CliError {
+    let is = |class: &str| {
+        let class = py
+            .import("flashlore.errors")
+            .and_then(|module| module.getattr(class));
+        class.is_ok_and(|class| error.matches(py, class).unwrap_or(false))
+    };
+    let sentence = error.value(py).to_string();
+    match (is("UsageError"), is("FlashloreError")) {
+        (true, _) => CliError::Usage(sentence),
+        (false, true) => CliError::Python(sentence),
+        (false, false) => CliError::Python(error.to_string()),
     }
 }

@@ -9,6 +9,7 @@
 //! | [`trace`] | traces; [`arrays`] records out of arrays |
 //! | [`mod@characterize`] | statistics of traces |
 //! | [`run`] | systems, devices and runs; [`results`] what they leave |
+//! | [`sweep`] | what a sweep asks about a cell |
 //! | [`table`] | tables for other libraries |
 //! | [`volume`] | volumes and arrays |
 
@@ -18,6 +19,7 @@ mod command;
 mod errors;
 mod results;
 mod run;
+mod sweep;
 mod table;
 mod trace;
 mod volume;
@@ -49,6 +51,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     module.add_function(wrap_pyfunction!(results::table, module)?)?;
     module.add_function(wrap_pyfunction!(results::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::configuration, module)?)?;
     module.add_function(wrap_pyfunction!(volume::create_volume, module)?)?;
     module.add_function(wrap_pyfunction!(volume::check_volume, module)?)
 }

@@ -332,7 +332,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = write_directory(&file.join("out"), &[])
+    let error = write_directory::<RunOutput>(&file.join("out"), &[])
         .unwrap_err()
         .to_string();
     assert!(
@@ -342,7 +342,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     let taken = dir.path().join("taken");
     fs::create_dir_all(taken.join("results.json/x")).unwrap();
     assert!(
-        write_directory(&taken, &[])
+        write_directory::<RunOutput>(&taken, &[])
             .unwrap_err()
             .to_string()
             .contains("results.json")

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use flashlore_sim::config::Size;
 
 /// Flags of `report`.
 #[derive(Args)]
@@ -32,10 +33,22 @@ pub struct SweepArgs {
     /// Directory of the results; cells that are there are not run again [default: the name of the file]
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// A Dask scheduler; without it the cells run in processes of this machine
+    /// A Dask scheduler, or its scheduler file; without it the cells run in processes of this machine
     #[arg(long, value_name = "ADDRESS")]
     pub scheduler: Option<String>,
+    /// Send the files of traces to the workers, which then need not see their paths
+    #[arg(long, requires = "scheduler")]
+    pub send_traces: bool,
     /// Processes at a time, without a scheduler [default: the cores there are]
     #[arg(long, value_name = "N", conflicts_with = "scheduler")]
     pub jobs: Option<NonZeroUsize>,
+    /// Most memory of each process, without a scheduler; a cell that needs more fails
+    #[arg(long, value_name = "SIZE", conflicts_with = "scheduler")]
+    pub memory: Option<Size>,
+    /// Try cells again that failed before
+    #[arg(long)]
+    pub retry_failed: bool,
+    /// Print the results as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
 }

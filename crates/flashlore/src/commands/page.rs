@@ -20,7 +20,11 @@ pub fn sweep(args: &SweepArgs, python: &dyn Python) -> Result<(), CliError> {
         "file": args.file,
         "output": args.output,
         "scheduler": args.scheduler,
+        "send_traces": args.send_traces,
         "jobs": args.jobs,
+        "memory": args.memory.map(|size| size.0),
+        "retry_failed": args.retry_failed,
+        "as_json": args.json,
     });
     python.call("sweep", arguments)
 }
