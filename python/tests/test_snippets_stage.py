@@ -127,7 +127,7 @@ def test_a_file_that_is_no_system_device_or_profile_is_told(stage: Stage) -> Non
         ("make haste", "make has no target haste"),
         ("tools/none.sh 3", "there is no tools/none.sh"),
         ("cargo bench -p flashlore-arrays", "cargo has no package flashlore-arrays"),
-        ("cargo test -p flashlore-array --test none", "no crate has tests/none"),
+        ("cargo test -p flashlore-array --test none", "cargo has no test none"),
         ("for a in b", "syntax error"),
     ],
 )

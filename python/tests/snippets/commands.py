@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -100,17 +101,23 @@ def _targets() -> set[str]:
 
 
 @cache
-def _packages() -> set[str]:
-    manifests = REPOSITORY.glob("crates/*/Cargo.toml")
-    return {name for path in manifests for name in re.findall(r'^name = "([\w-]+)"', path.read_text(), re.MULTILINE)}
+def _cargo() -> dict[str, set[str]]:
+    """What `--package`, `--test`, `--bench` and `--example` may name."""
+    found: dict[str, set[str]] = {"--package": set(), "--test": set(), "--bench": set(), "--example": set()}
+    for path in REPOSITORY.glob("crates/*/Cargo.toml"):
+        manifest = tomllib.loads(path.read_text())
+        found["--package"].add(manifest["package"]["name"])
+        for kind, place in (("test", "tests"), ("bench", "benches"), ("example", "examples")):
+            found[f"--{kind}"] |= {target["name"] for target in manifest.get(kind, [])}
+            if manifest["package"].get(f"auto{place}", True):
+                found[f"--{kind}"] |= {file.stem for file in (path.parent / place).glob("*.rs")}
+    return found
 
 
 def _unknown_to_cargo(words: list[str]) -> Iterator[str]:
-    places = {"--test": "tests", "--bench": "benches", "--example": "examples"}
-    for option, value in pairwise(words):
+    for word, value in pairwise(words):
+        option = "--package" if word == "-p" else word
         if option == "--":
             return
-        if option in ("-p", "--package") and value not in _packages():
-            yield f"cargo has no package {value}"
-        if option in places and not [*REPOSITORY.glob(f"crates/*/{places[option]}/{value}*")]:
-            yield f"no crate has {places[option]}/{value}"
+        if option in _cargo() and value not in _cargo()[option]:
+            yield f"cargo has no {option.removeprefix('--')} {value}"
