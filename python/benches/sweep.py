@@ -1,7 +1,7 @@
 """Measures a sweep on a Dask cluster of two workers against one, and kills a worker and the client meanwhile.
 
-    python python/benches/sweep.py --scale 4                      # 200 cells of 5 s and more: about 14 minutes
-    python python/benches/sweep.py --cells 40 --scale 0.1         # the same in small
+    python python/benches/sweep.py  # 200 cells of 5 s and more: about a quarter of an hour
+    python python/benches/sweep.py --cells 40 --scale 0.1  # the same in small
 
 The cells are one configuration in five sizes of spare space, each with many seeds. Every eighth cell is the *sample*,
 which stands for all: measuring one worker's rate on all of them would take twice as long as everything else.
@@ -154,7 +154,7 @@ def main() -> None:
     """Read the flags."""
     parser = argparse.ArgumentParser(description="Measures sweeps on Dask.")
     parser.add_argument("--cells", type=int, default=200, help="a multiple of five, at least 40")
-    parser.add_argument("--scale", type=float, default=4.0, help="size of the workload")
+    parser.add_argument("--scale", type=float, default=7.0, help="size of the workload")
     parser.add_argument("--whole", action="store_true", help="run all cells on local processes too")
     parser.add_argument("--client", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help="directory of the sweeps, kept afterwards")

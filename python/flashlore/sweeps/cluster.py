@@ -32,6 +32,7 @@ _MOST_SENDS = 5
 _CONNECT_S = 30
 #: How often the number of workers is asked for.
 _COUNT_S = 1.0
+_POLL_S = 0.01
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,10 @@ class _Batch:
         """Hand over cells while there are any, and give their outcomes."""
         self._fill()
         while self._running:
+            while not self._ended.has_ready():
+                # Workers may come while all cells are long.
+                time.sleep(_POLL_S)
+                self._fill()
             future, result = next(self._ended)
             outcome = self._outcome(future, result)
             self._fill()
@@ -129,7 +134,9 @@ class _Batch:
         now = time.monotonic()
         if now - self._counted_at > _COUNT_S:
             self._counted_at = now
-            self._workers = max(1, len(self._client.nthreads()))
+            # A scheduler that is gone is noticed by what runs there.
+            with suppress(OSError):
+                self._workers = max(1, len(self._client.nthreads()))
         while len(self._running) < self._workers and (task := next(self._waiting, None)) is not None:
             self._submit(task)
 

@@ -69,7 +69,7 @@ class Grid:
     """What is swept: every trace on every system and device, with every combination of settings, with every seed.
 
     Args:
-        traces: paths, `Source`s, or mappings with `path` and options of `Trace.open`; `name` is the trace's in the
+        traces: paths, `Trace`s, or mappings with `path` and options of `Trace.open`; `name` is the trace's in the
             results.
         systems: presets, files, or `System`s.
         devices: presets, files, or `Device`s; `auto` is sized from the trace.
