@@ -4,13 +4,13 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`cli`] | the flags, as clap derives them |
-//! | [`commands`] | one file a command: flags to objects, objects to output |
+//! | `cli` | the flags, as clap derives them |
+//! | `commands` | one file a command: flags to objects, objects to output |
 //! | [`plan`] | systems, device, host and seeds to configurations |
-//! | [`input`] | traces to workloads, shared between runs; [`bundled`] the captures inside |
+//! | [`input`] | traces to workloads, shared between runs; `bundled` the captures inside |
 //! | [`characterizing`] | traces to what is known about their locality |
-//! | [`runs`] | runs on all cores, in order; [`progress`] the ticker |
-//! | [`output`] | standard output; [`error`] messages and exit codes |
+//! | [`runs`] | runs on all cores, in order; `progress` the ticker |
+//! | `output` | standard output; [`error`] messages and exit codes |
 //! | [`python`] | what the Python package does for a command |
 //! | [`volumes`] | commands for volumes whose results the Python package takes as values |
 //!

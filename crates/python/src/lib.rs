@@ -3,15 +3,15 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`command`] | the command line |
-//! | [`errors`] | the core's errors as exceptions |
-//! | [`watch`] | long work with the interpreter lock released |
-//! | [`trace`] | traces; [`arrays`] records out of arrays |
-//! | [`mod@characterize`] | statistics of traces |
-//! | [`run`] | systems, devices and runs; [`results`] what they leave |
-//! | [`sweep`] | what a sweep asks about a cell |
-//! | [`table`] | tables for other libraries |
-//! | [`volume`] | volumes and arrays |
+//! | `command` | the command line |
+//! | `errors` | the core's errors as exceptions |
+//! | `watch` | long work with the interpreter lock released |
+//! | `trace` | traces; `arrays` records out of arrays |
+//! | `characterize` | statistics of traces |
+//! | `run` | systems, devices and runs; `results` what they leave |
+//! | `sweep` | what a sweep asks about a cell |
+//! | `table` | tables for other libraries |
+//! | `volume` | volumes and arrays |
 
 mod arrays;
 mod characterize;

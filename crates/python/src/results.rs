@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flashlore_command::error::CliError;
 use flashlore_sim::results::{
-    Frame, LABELS, ResultsFile, ResultsTable, RunOutput, RunResult, TableStyle, Tabled,
+    Column, Frame, LABELS, ResultsFile, ResultsTable, RunOutput, RunResult, TableStyle, Tabled,
     compare_table, write_directory,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::errors::{exception, raised, usage};
 use crate::table::Table;
@@ -278,12 +278,14 @@ impl Cut {
 
     /// The rows of the next run: those with its labels, as long as they ascend. Two runs may have the same labels.
     fn next(&mut self, result: &RunResult) -> Rows {
+        let columns = Columns::of(&self.frame);
+        let seed = result.seed.to_string();
+        let labels = [&result.system, &result.device, &result.trace, &seed];
         let first = self.at;
         let mut last = None;
-        while self.at < self.frame.len() {
-            let row = self.frame.row(self.at);
-            let place = place(&row);
-            if !is_of(&row, result) || last.is_some_and(|last| place <= last) {
+        while self.at < self.frame.len() && columns.are(self.at, labels) {
+            let place = columns.place(self.at);
+            if last.is_some_and(|last| place <= last) {
                 break;
             }
             last = Some(place);
@@ -301,26 +303,54 @@ impl Cut {
     }
 }
 
-/// Where a row stands among those of its run.
-fn place(row: &Map<String, Value>) -> (usize, f64) {
-    let kind = row.get("kind").and_then(Value::as_str);
-    let kinds = ["read", "write", "all"];
-    let number = |name: &str| row.get(name).and_then(Value::as_f64);
-    let along = number("response_us").or_else(|| number("start_s"));
-    (
-        kinds.iter().position(|k| Some(*k) == kind).unwrap_or(0),
-        along.unwrap_or(0.0),
-    )
+/// The columns that say whose a row is and where it stands.
+struct Columns<'a> {
+    labels: [Option<&'a Column>; 4],
+    kind: Option<&'a Column>,
+    /// Microseconds of a distribution, or seconds of a time line.
+    along: Option<&'a Column>,
 }
 
-fn is_of(row: &Map<String, Value>, result: &RunResult) -> bool {
-    let text = |name: &str| row.get(name).and_then(Value::as_str);
-    let seed = row.get("seed").map(|seed| match seed {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    });
-    text("system") == Some(&result.system)
-        && text("device") == Some(&result.device)
-        && text("trace") == Some(&result.trace)
-        && seed == Some(result.seed.to_string())
+impl<'a> Columns<'a> {
+    fn of(frame: &'a Frame) -> Self {
+        let column = |name: &str| {
+            let mut columns = frame.columns().iter();
+            columns.find(|(known, _)| known == name).map(|(_, c)| c)
+        };
+        Columns {
+            labels: LABELS.map(column),
+            kind: column("kind"),
+            along: column("response_us").or_else(|| column("start_s")),
+        }
+    }
+
+    /// Whether a row has these labels.
+    fn are(&self, row: usize, labels: [&String; 4]) -> bool {
+        let is = |(column, label): (&Option<&Column>, &String)| match column {
+            Some(Column::Text(values)) => values[row].as_ref() == Some(label),
+            Some(Column::Integer(values)) => {
+                values[row].map(|value| value.to_string()).as_ref() == Some(label)
+            }
+            Some(Column::Float(_)) | None => false,
+        };
+        self.labels.iter().zip(labels).all(is)
+    }
+
+    /// Where a row stands among those of its run.
+    fn place(&self, row: usize) -> (usize, f64) {
+        let kind = match self.kind {
+            Some(Column::Text(values)) => values[row].as_deref(),
+            _ => None,
+        };
+        let along = match self.along {
+            Some(Column::Float(values)) => values[row],
+            Some(Column::Integer(values)) => values[row].map(|value| value as f64),
+            _ => None,
+        };
+        let kinds = ["read", "write", "all"];
+        (
+            kinds.iter().position(|k| Some(*k) == kind).unwrap_or(0),
+            along.unwrap_or(0.0),
+        )
+    }
 }
