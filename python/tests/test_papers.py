@@ -178,7 +178,7 @@ def test_panels_are_vega_lite_that_altair_accepts(document: Any) -> None:
         for each in report["checks"]:
             drawn = numbers.panels(each)
             assert drawn
-            for _, figure in drawn:
+            for figure, _, _ in drawn:
                 alt.LayerChart.from_dict(figure.to_dict())
     counts = {"CA-SSD": verdicts.counts(verdicts.items(document["papers"][0]))}
     alt.LayerChart.from_dict(numbers.overview(counts).to_dict())
@@ -187,7 +187,7 @@ def test_panels_are_vega_lite_that_altair_accepts(document: Any) -> None:
 def test_orders_and_units_have_panels_of_their_own() -> None:
     items = [item(), item(name="ms", unit="ms"), item(name="order", measured=[2.0, 1.0]), item(name="none", unit="x")]
     items[3]["measured"] = [None]
-    titles = [title for title, _ in numbers.panels(check("C1", ["1"], items))]
+    titles = [title for _, title, _ in numbers.panels(check("C1", ["1"], items))]
     assert titles == ["C1: numbers, %", "C1: numbers, ms", "C1: orders, %"]
 
 

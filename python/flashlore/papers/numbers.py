@@ -27,9 +27,9 @@ PUBLISHED = "published"
 Row: TypeAlias = dict[str, "str | float | None"]
 
 # Pixels of a row: its name, and its points below that.
-_ROW = 38
-_NAME = -12
-_POINTS = 6
+_ROW = 42
+_NAME = -13
+_POINTS = 4
 
 # Values so many times apart are drawn on a logarithmic axis.
 _APART = 30.0
@@ -53,16 +53,30 @@ class Figure:
         return {**self._spec, "config": theme.config()}
 
 
-def panels(check: Check) -> list[tuple[str, Figure]]:
-    """Draw a check: a panel for the numbers of each unit and one for its orders, with titles; what is empty is not."""
+def panels(check: Check) -> list[tuple[Figure, str, str]]:
+    """Draw a check: a panel for the numbers of each unit and one for its orders; none of what was not measured.
+
+    Each comes with its title and its caption.
+    """
     kinds = dict.fromkeys(map(_kind, check["items"]))
     found = []
     for unit, is_order in kinds:
         items = [item for item in check["items"] if _kind(item) == (unit, is_order)]
         if any(value is not None for item in items for value in item["measured"]):
             parts = ["orders" if is_order else "numbers", *[unit] * (unit != "")]
-            found.append((f"{check['id']}: {', '.join(parts)}", _panel(items, unit)))
+            found.append((_panel(items, unit), f"{check['id']}: {', '.join(parts)}", _caption(items)))
     return found
+
+
+def _caption(items: Sequence[Item]) -> str:
+    if len(items[0]["measured"]) > 1:
+        return "Numbered in their order, which holds where the path never turns to the right."
+    parts = ["Measured numbers, in the colour of their verdict"]
+    if any(item["published"] is not None for item in items):
+        parts.append("diamonds were published")
+    if any(item["within"] for item in items):
+        parts.append("grey is accepted, as far as it is near")
+    return "; ".join(parts) + "."
 
 
 def _kind(item: Item) -> tuple[str, bool]:
@@ -113,7 +127,7 @@ def _panel(items: Sequence[Item], unit: str) -> Figure:
         ),
         _layer(
             points,
-            {"type": "text", "yOffset": _POINTS - 11, "fontSize": 10, "color": theme.MUTED[0]},
+            {"type": "text", "yOffset": _POINTS + 12, "fontSize": 10, "color": theme.MUTED[0]},
             {"y": y, "x": x, "text": {"field": "step", "type": "quantitative"}},
             only="datum.steps > 1",
         ),

@@ -314,18 +314,7 @@ def _check(part: Section, report: Report, check: Check, figure: str) -> None:
     )
     drawn = numbers.panels(check)
     if drawn:
-        part.figures([(chart, title, _caption(check)) for title, chart in drawn])
-
-
-def _caption(check: Check) -> str:
-    parts = ["Measured numbers in the colour of their verdict"]
-    if any(item["published"] is not None for item in check["items"]):
-        parts.append("diamonds were published")
-    if any(item["within"] for item in check["items"]):
-        parts.append("grey is accepted, as far as it is near")
-    if any(len(item["measured"]) > 1 for item in check["items"]):
-        parts.append("an order holds where its path never turns to the right")
-    return "; ".join(parts) + "."
+        part.figures(drawn)
 
 
 def _table(check: Check) -> Table:
