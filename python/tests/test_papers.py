@@ -168,9 +168,9 @@ def test_words_of_others_are_escaped(document: Any) -> None:
 
 def test_markdown_knows_paragraphs_tables_and_spans() -> None:
     assert markdown.blocks("a\nb\n\n| x |\n|--:|\n| **1** |")[0] == "<p>a b</p>"
-    table = markdown.blocks("| x | y |\n|---|---|\n| **1** | [a](b.md) <i> |")[0]
-    assert '<th scope="col">x</th>' in table
-    assert "<td><strong>1</strong></td><td>a &lt;i&gt;</td>" in table
+    table = markdown.blocks("| x | y |\n|---|---|\n| **1 %** | [a](b.md) <i> |")[0]
+    assert '<th scope="col" class="steps">x</th>' in table
+    assert "<td><strong>1\N{NO-BREAK SPACE}%</strong></td><td>a &lt;i&gt;</td>" in table
 
 
 def test_panels_are_vega_lite_that_altair_accepts(document: Any) -> None:

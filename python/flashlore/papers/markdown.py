@@ -10,6 +10,8 @@ import re
 from flashlore.report.markup import Html, element, escape, join
 
 _SPANS = re.compile(r"\*\*(?P<bold>.+?)\*\*|\*(?P<stress>[^*\s][^*]*)\*|`(?P<code>[^`]+)`|\[(?P<link>[^]]+)\]\([^)]*\)")
+# Cells up to this length are kept in one line: a number and its unit.
+_SHORT = 12
 _RULE = re.compile(r"^\|[\s|:-]+\|$")
 
 
@@ -54,7 +56,7 @@ def _table(lines: list[str]) -> Html:
     head, body = _cells(lines[0]), [_cells(line) for line in lines[2:]]
     made = element(
         "table",
-        element("thead", element("tr", [element("th", inline(cell), scope="col") for cell in head])),
+        element("thead", element("tr", [element("th", inline(cell), scope="col", class_="steps") for cell in head])),
         element("tbody", [element("tr", [element("td", inline(cell)) for cell in row]) for row in body]),
         class_="compact",
     )
@@ -62,4 +64,5 @@ def _table(lines: list[str]) -> Html:
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return [cell.replace(" ", "\N{NO-BREAK SPACE}") if len(cell) <= _SHORT else cell for cell in cells]

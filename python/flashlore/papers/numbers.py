@@ -35,7 +35,7 @@ _POINTS = 4
 _APART = 30.0
 # Values from ten thousand on are written with a letter for thousands and millions.
 _LABEL = "format(datum.value, abs(datum.value) >= 10000 ? '~s' : ',~r')"
-# An accepted range is drawn to its ends where those are nearer than so many times the spread of what is shown.
+# An accepted range is drawn to its ends where those are nearer than so many times the spread or size of what is shown.
 _REACH = 1.5
 # The least spread of an axis.
 _LEAST = 1e-6
@@ -186,7 +186,7 @@ def _scale(items: Sequence[Item]) -> dict[str, Any]:
     """Choose an axis that shows all points, and of accepted ranges what is near."""
     shown = [value for item in items for value in (*item["measured"], item["published"]) if value is not None]
     low, high = min(shown), max(shown)
-    reach = _REACH * max(high - low, 0.05 * max(abs(low), abs(high)))
+    reach = _REACH * max(high - low, abs(low), abs(high))
     ends = [end for item in items for end in item["within"] or () if low - reach <= end <= high + reach]
     low, high = min(low, *ends, low), max(high, *ends, high)
     if low > 0 and high / low > _APART:

@@ -327,10 +327,10 @@ def _table(check: Check) -> Table:
     rows: list[list[str]] = []
     for item in check["items"]:
         behind = f" {item['unit']}" if shared is None and item["unit"] else ""
-        measured = " → ".join(number(value) for value in item["measured"])
+        steps = " → ".join(number(value) for value in item["measured"])
         row: list[str] = [
             item["name"],
-            f"{measured}{behind}",
+            element("span", f"{steps}{behind}", class_="steps"),
             item["accepted"],
             verdicts.framed(verdicts.of(item).word),
         ]

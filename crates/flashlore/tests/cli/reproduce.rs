@@ -168,7 +168,7 @@ fn all_leaves_out_what_needs_captures_that_there_are_not() {
 
 #[test]
 fn the_failure_of_one_is_told_and_does_not_lose_the_others() {
-    let all = ["reproduce", "all", "--figure", "table6", "--scale", "0.001"];
+    let all = ["reproduce", "all", "--figure", "table6", "--scale", "0.005"];
     let ran = run(&[&all[..], &["--captures", "nowhere", "--json"]].concat());
     assert_eq!(ran.code, 1);
     let first = "error: 1 of 2 experiments failed\ni-cash-control: ";
