@@ -35,9 +35,9 @@ LABELS = {
 _OURS = "Flashlore"
 
 _SCALED = (
-    "These runs are smaller than those that the accepted ranges are meant for. A number in its range reproduces "
-    "nothing then, and one outside refutes nothing: they are shown, and only what must come out at any size is judged. "
-    "Known differences tell of the whole experiment with seed 1."
+    "They come from runs that are smaller than those that their accepted ranges are meant for: one in its range "
+    "reproduces nothing, and one outside refutes nothing. They are shown and not judged. Known differences tell of the "
+    "whole experiments with seed 1."
 )
 
 
@@ -113,7 +113,7 @@ def _summary(page: Page, document: Document, flags: _Flags, *, several: bool) ->
     section = page.section("Summary")
     everything = [item for report in reports for item in verdicts.items(report)]
     if any(verdicts.of(item).word.endswith("scaled") for item in everything):
-        section.html(element("p", element("strong", "A look, not a verdict. "), _SCALED))
+        section.html(element("p", element("strong", "Some numbers are scaled. "), _SCALED))
     if everything:
         section.prose(_extent_of_all(reports, everything))
         section.tiles(_tiles(everything))
@@ -172,20 +172,16 @@ def _tiles(items: Sequence[Item]) -> list[tuple[str, str, str]]:
 def _matrix(reports: Sequence[Report]) -> Table:
     words = verdicts.counts([item for report in reports for item in verdicts.items(report)])
     columns = [Column("paper")]
-    columns += [Column(word, help=verdicts.BY_WORD[word].meaning, numbers=True) for word in words]
+    # Short heads: there may be eight of them.
+    columns += [Column(word.replace(" range", ""), help=verdicts.BY_WORD[word].meaning, numbers=True) for word in words]
     columns += [Column("all", numbers=True)]
-    rows = []
+    rows: list[list[str | Cell]] = []
     for report in reports:
         items = verdicts.items(report)
         counts = verdicts.counts(items)
         cells = [Cell(str(counts[word]), counts[word]) if word in counts else Cell("", 0) for word in words]
-        rows.append([_named(report), *cells, Cell(str(len(items)), len(items), strong=True)])
-    return Table(columns, rows, "Numbers of each paper, by what became of them", compact=True)
-
-
-def _named(report: Report) -> Cell:
-    source = "our own" if report["source"].startswith(_OURS) else report["source"]
-    return Cell(label(report), label(report), note=source)
+        rows.append([label(report), *cells, Cell(str(len(items)), len(items), strong=True)])
+    return Table(columns, rows, "Numbers of each paper, by what became of them", sortable=False)
 
 
 def _words(items: Sequence[Item]) -> Html:
