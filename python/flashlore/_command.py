@@ -1,13 +1,19 @@
 """The command `flashlore` of the package, and what the command line asks the package for.
 
-The command line is defined once, in the core. It calls `report` and `sweep` here by name.
+The command line is defined once, in the core. It calls `report`, `sweep` and `papers` here by name.
 """
+
+from __future__ import annotations
 
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from flashlore import _core
+
+if TYPE_CHECKING:
+    from flashlore.papers.document import Document
 
 
 def main() -> None:
@@ -57,3 +63,21 @@ def sweep(  # noqa: PLR0913 (the flags of the command)
         # Whoever started the command learns that it was interrupted.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def papers(*, document: Document, output: str, quick: bool, captures: str | None) -> None:
+    """Write the page of `flashlore reproduce --report`.
+
+    Args:
+        document: what `flashlore reproduce all --json` prints.
+        output: where the page goes.
+        quick: whether it was a quick look.
+        captures: the directory of the captures, if there was one.
+
+    Raises:
+        OSError: the page could not be written.
+
+    """
+    from flashlore.papers import make  # noqa: PLC0415 - figures are heavy, and few commands draw any
+
+    make(document, quick=quick, captures=captures).write(output)

@@ -75,6 +75,9 @@ pub enum CliError {
     /// What the Python package refused, or that there is none.
     #[error("{0}")]
     Python(String),
+    /// Some of several things that were to be done; a line for each.
+    #[error("{0}")]
+    Failed(String),
     /// A repetition that does not repeat.
     #[error("{0}")]
     Differs(String),
@@ -110,6 +113,7 @@ impl CliError {
             Self::Paper(
                 PaperError::Unknown { .. }
                 | PaperError::UnknownFigure { .. }
+                | PaperError::NoQuick { .. }
                 | PaperError::Scale { .. },
             ) => 2,
             Self::Trace(flashlore_trace::Error::Layout(_)) => 2,
@@ -156,6 +160,7 @@ impl CliError {
             | Self::Mount(_)
             | Self::Output(_)
             | Self::Python(_)
+            | Self::Failed(_)
             | Self::Differs(_) => 1,
         }
     }

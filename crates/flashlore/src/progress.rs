@@ -20,6 +20,8 @@ pub struct Progress {
     bar: ProgressBar,
     /// Pages written so far to prepare devices.
     prepared: Arc<AtomicU64>,
+    /// Whether requests make the bar longer as they are done.
+    unforeseen: bool,
 }
 
 impl Progress {
@@ -58,7 +60,21 @@ impl Progress {
         Self {
             bar,
             prepared: Arc::default(),
+            unforeseen: false,
         }
+    }
+
+    /// The same ticker for requests that are not among those it was made for.
+    pub fn unforeseen(&self) -> Self {
+        Self {
+            unforeseen: true,
+            ..self.clone()
+        }
+    }
+
+    /// So many requests more are to come.
+    pub fn lengthen(&self, requests: u64) {
+        self.bar.inc_length(requests);
     }
 }
 
@@ -77,6 +93,9 @@ impl Ticker for Progress {
     }
 
     fn tick(&mut self, requests: u64) -> ControlFlow<()> {
+        if self.unforeseen {
+            self.bar.inc_length(requests);
+        }
         self.bar.inc(requests);
         ControlFlow::Continue(())
     }
@@ -84,6 +103,8 @@ impl Ticker for Progress {
 
 #[cfg(test)]
 mod tests {
+    use indicatif::ProgressDrawTarget;
+
     use super::*;
 
     #[test]
@@ -93,6 +114,21 @@ mod tests {
         let both = [&mut progress, &mut other].map(|ticker| ticker.prepare(65_536));
         assert_eq!(both, [ControlFlow::Continue(()); 2]);
         assert_eq!(progress.bar.message(), "; 131,072 pages to prepare");
+    }
+
+    #[test]
+    fn what_is_not_foreseen_makes_the_bar_longer() {
+        let progress = Progress::of(ProgressBar::with_draw_target(
+            Some(100),
+            ProgressDrawTarget::hidden(),
+        ));
+        let _ = progress.clone().tick(30);
+        let _ = progress.unforeseen().tick(50);
+        progress.lengthen(20);
+        assert_eq!(
+            (progress.bar.position(), progress.bar.length()),
+            (80, Some(170))
+        );
     }
 
     #[test]

@@ -42,6 +42,36 @@ pub struct Paper {
     pub sensitivity: Sensitivity,
     /// What was published, and what is accepted.
     pub check: Vec<Check>,
+    /// What a quick look is.
+    pub quick: Option<Quick>,
+    /// Where and why results differ from what was published.
+    #[serde(default)]
+    pub difference: Vec<Difference>,
+}
+
+/// What `--quick` chooses: enough to see how an experiment works, in seconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// As `--scale`.
+    pub scale: f64,
+    /// Figures whose checks are done; none for all. There are no variants either way.
+    #[serde(default)]
+    pub figures: Vec<String>,
+}
+
+/// A known difference in plain words, or what else is to be known of results. Its figures are those of the whole
+/// experiment with seed 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    /// Checks that it is about; none for all of them.
+    #[serde(default)]
+    pub checks: Vec<String>,
+    /// A sentence.
+    pub title: String,
+    /// Paragraphs and tables in Markdown.
+    pub text: String,
 }
 
 /// A device setting that is searched until a figure has its published value, then frozen.
@@ -305,6 +335,15 @@ pub struct Row {
     pub unit: String,
 }
 
+impl Row {
+    /// The runs whose figures it uses.
+    pub fn runs(&self) -> BTreeSet<String> {
+        let mut needed = BTreeSet::new();
+        self.measures.iter().for_each(|e| e.needs(&mut needed));
+        needed.into_iter().map(|(run, _)| run).collect()
+    }
+}
+
 impl Paper {
     /// Reads a definition.
     ///
@@ -440,6 +479,7 @@ impl Paper {
                 row.measures.iter().for_each(|e| e.needs(&mut needed));
             }
         }
+        self.check_words()?;
         self.columns()?.iter().for_each(|e| e.needs(&mut needed));
         let calibration = self.calibration.iter();
         needed.extend(calibration.map(|c| (c.run.clone(), c.figure.clone())));
@@ -472,6 +512,49 @@ impl Paper {
         }
         Ok(())
     }
+
+    /// What a quick look and the differences name has to exist.
+    fn check_words(&self) -> Result<(), PaperError> {
+        for difference in &self.difference {
+            let known = |id: &String| self.check.iter().any(|check| check.id == *id);
+            if let Some(id) = difference.checks.iter().find(|id| !known(id)) {
+                let place = format!("difference {}", difference.title);
+                return Err(self.fault(place, format!("there is no check {id}")));
+            }
+        }
+        let Some(quick) = &self.quick else {
+            return Ok(());
+        };
+        let place = "quick".to_owned();
+        if !is_scale(quick.scale) {
+            let message = format!("scale {}: {EXPECTED_SCALE}", quick.scale);
+            return Err(self.fault(place, message));
+        }
+        match quick
+            .figures
+            .iter()
+            .find(|f| !self.figures().contains(f.as_str()))
+        {
+            Some(figure) => {
+                Err(self.fault(place, format!("no check belongs to figure '{figure}'")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Figures, tables and sections that have checks.
+    pub fn figures(&self) -> BTreeSet<&str> {
+        let figures = self.check.iter().flat_map(|check| &check.figures);
+        figures.map(String::as_str).collect()
+    }
+}
+
+/// What a scale has to be.
+pub(crate) const EXPECTED_SCALE: &str = "expected a number above 0 and at most 1";
+
+/// Whether a device can be built at it.
+pub(crate) fn is_scale(factor: f64) -> bool {
+    factor > 0.0 && factor <= 1.0
 }
 
 impl Series {
@@ -630,5 +713,15 @@ item = [
             "{single}"
         );
         assert!(error("kind = \"shape\"", "kind = \"likely\"").contains("likely"));
+        let quick = |text: &str| error("traces =", &format!("{text}\ntraces ="));
+        let figure = quick("quick = { scale = 0.1, figures = [\"2\"] }");
+        assert_eq!(figure, "small: quick: no check belongs to figure '2'");
+        let scale = quick("quick = { scale = 2 }");
+        assert!(
+            scale.ends_with("quick: scale 2: expected a number above 0 and at most 1"),
+            "{scale}"
+        );
+        let check = quick("difference = [{ checks = [\"C2\"], title = \"t\", text = \"x\" }]");
+        assert_eq!(check, "small: difference t: there is no check C2");
     }
 }

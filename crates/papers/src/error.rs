@@ -5,6 +5,8 @@ use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
 use flashlore_synth::ProfileError;
 
+use crate::definition::EXPECTED_SCALE;
+
 /// An experiment that cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
@@ -24,6 +26,12 @@ pub enum PaperError {
         /// Why.
         source: std::io::Error,
     },
+    /// A definition that does not say what a quick look is.
+    #[error("{paper} has no section [quick]: expected --scale and --figure instead of --quick")]
+    NoQuick {
+        /// The paper.
+        paper: String,
+    },
     /// A figure that no check belongs to.
     #[error("no check of {paper} belongs to figure '{figure}'; expected one of {known}")]
     UnknownFigure {
@@ -35,7 +43,7 @@ pub enum PaperError {
         known: String,
     },
     /// A scale that no device can be built at.
-    #[error("scale {found}: expected a number above 0 and at most 1")]
+    #[error("scale {found}: {}", EXPECTED_SCALE)]
     Scale {
         /// What was asked for.
         found: f64,

@@ -7,7 +7,9 @@ use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::Ticker;
 use serde::Serialize;
 
-use crate::definition::{Calibration, Check, Paper, Requests, VALUES, Variant, Workload};
+use crate::definition::{
+    Calibration, Check, Difference, Paper, Requests, Row, VALUES, Variant, Workload, is_scale,
+};
 use crate::error::PaperError;
 use crate::group::{Found, Group, Trial};
 use crate::recipe::Recipe;
@@ -19,14 +21,27 @@ const MOST_STEPS: usize = 12;
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReproduceOptions {
-    /// Only the checks of this figure, with the runs they need.
-    pub figure: Option<String>,
+    /// Only the checks of these figures, with the runs they need; none for all.
+    pub figures: Vec<String>,
+    /// Whether runs are repeated with something changed, if all figures are asked for.
+    pub variants: bool,
     /// The largest factor on a workload, its device and its index, above 0 and at most 1.
     pub scale: f64,
     /// Seed of all random choices.
     pub seed: u64,
     /// Where captures are.
-    pub captures: Option<PathBuf>,
+    pub captures: Captures,
+}
+
+/// Where captures are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Captures {
+    /// In this directory.
+    In(PathBuf),
+    /// Nowhere, and what needs one fails.
+    Missing,
+    /// Nowhere, and numbers that need one are left out.
+    LeftOut,
 }
 
 /// The calibrated setting.
@@ -55,10 +70,31 @@ pub struct Experiment<'a> {
     pub paper: &'a Paper,
     /// What is asked for.
     pub options: ReproduceOptions,
-    checks: Vec<&'a Check>,
+    checks: Vec<Chosen<'a>>,
     workloads: Vec<Workload>,
+    /// Workloads that are made smaller than they are defined.
+    reduced: BTreeSet<String>,
     /// Runs whose figures the checks use.
     needed: BTreeSet<String>,
+    left_out: Vec<LeftOut>,
+}
+
+/// A check with those of its numbers that are done.
+#[derive(Debug)]
+pub struct Chosen<'a> {
+    /// The check.
+    pub check: &'a Check,
+    /// Its numbers, with whether a run of theirs is smaller than it is defined.
+    pub rows: Vec<(Row, bool)>,
+}
+
+/// A number that is not done, for want of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Its check.
+    pub check: String,
+    /// Its name.
+    pub name: String,
 }
 
 impl<'a> Experiment<'a> {
@@ -67,68 +103,115 @@ impl<'a> Experiment<'a> {
     /// # Errors
     /// A figure without checks, a scale out of range.
     pub fn new(paper: &'a Paper, options: ReproduceOptions) -> Result<Self, PaperError> {
-        if !(options.scale > 0.0 && options.scale <= 1.0) {
+        if !is_scale(options.scale) {
             return Err(PaperError::Scale {
                 found: options.scale,
             });
         }
-        let asked = |check: &&Check| match &options.figure {
-            Some(figure) => check.figures.contains(figure),
-            None => true,
-        };
-        let checks: Vec<&Check> = paper.check.iter().filter(asked).collect();
-        if let (true, Some(figure)) = (checks.is_empty(), &options.figure) {
-            let known: BTreeSet<&str> = paper
-                .check
-                .iter()
-                .flat_map(|c| &c.figures)
-                .map(String::as_str)
-                .collect();
+        let known = paper.figures();
+        if let Some(figure) = options.figures.iter().find(|f| !known.contains(f.as_str())) {
             return Err(PaperError::UnknownFigure {
                 paper: paper.name.clone(),
                 figure: figure.clone(),
                 known: known.into_iter().collect::<Vec<_>>().join(", "),
             });
         }
-        let mut needed = BTreeSet::new();
-        for check in &checks {
-            for row in paper.rows(check)? {
-                row.measures.iter().for_each(|e| e.needs(&mut needed));
-            }
-        }
         let mut workloads = paper.workloads();
+        let mut reduced = BTreeSet::new();
         for workload in &mut workloads {
+            let generated = matches!(workload.requests, Requests::Profile(_));
+            if generated && options.scale < workload.scale {
+                reduced.insert(workload.id.clone());
+            }
             workload.scale = workload.scale.min(options.scale);
         }
-        Ok(Experiment {
+        let mut experiment = Experiment {
             paper,
             options,
-            checks,
+            checks: Vec::new(),
             workloads,
-            needed: needed.into_iter().map(|(run, _)| run).collect(),
-        })
+            reduced,
+            needed: BTreeSet::new(),
+            left_out: Vec::new(),
+        };
+        let asked = |check: &&Check| {
+            let figures = &experiment.options.figures;
+            figures.is_empty() || check.figures.iter().any(|figure| figures.contains(figure))
+        };
+        for check in paper.check.iter().filter(asked).collect::<Vec<_>>() {
+            experiment.choose(check)?;
+        }
+        Ok(experiment)
     }
 
-    /// The checks that are asked for.
-    pub fn checks(&self) -> &[&'a Check] {
+    /// Adds a check, but for numbers that have to be left out.
+    fn choose(&mut self, check: &'a Check) -> Result<(), PaperError> {
+        let mut rows = Vec::new();
+        for row in self.paper.rows(check)? {
+            let runs = row.runs();
+            if runs.iter().any(|run| self.is_left_out(run)) {
+                self.left_out.push(LeftOut {
+                    check: check.id.clone(),
+                    name: row.name,
+                });
+                continue;
+            }
+            let smaller = |run: &String| self.reduced.contains(&self.workload_of(run).id);
+            rows.push((row, runs.iter().any(smaller)));
+            self.needed.extend(runs);
+        }
+        if !rows.is_empty() {
+            self.checks.push(Chosen { check, rows });
+        }
+        Ok(())
+    }
+
+    /// Whether a run replays a capture that is not to be asked for.
+    pub(crate) fn is_left_out(&self, run: &str) -> bool {
+        self.options.captures == Captures::LeftOut
+            && matches!(self.workload_of(run).requests, Requests::Capture(_))
+    }
+
+    /// The checks that are done.
+    pub fn checks(&self) -> &[Chosen<'a>] {
         &self.checks
+    }
+
+    /// The numbers that are not done.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// What is known of the checks that are done.
+    pub fn differences(&self) -> Vec<Difference> {
+        let done = |id: &String| self.checks.iter().any(|chosen| chosen.check.id == *id);
+        let told = |d: &&Difference| d.checks.is_empty() || d.checks.iter().any(done);
+        self.paper.difference.iter().filter(told).cloned().collect()
     }
 
     /// Whether variants are run: those there are, with all checks.
     pub fn has_variants(&self) -> bool {
-        self.options.figure.is_none() && !self.paper.sensitivity.variant.is_empty()
+        let all = self.options.variants && self.options.figures.is_empty();
+        all && !self.paper.sensitivity.variant.is_empty()
     }
 
-    /// Searches the setting of the calibration; nothing when no run on a device is needed.
+    /// Whether a setting is searched before anything else: that of the paper, if a run on a device is needed.
+    pub fn has_calibration(&self) -> bool {
+        let simulated = |run: &String| !run.ends_with(&format!("/{VALUES}"));
+        self.paper.calibration.is_some() && self.needed.iter().any(simulated)
+    }
+
+    /// Searches the setting of the calibration, if there is one.
     ///
     /// # Errors
     /// As [`Group::run`].
     pub fn calibrate(&self, ticker: &mut dyn Ticker) -> Result<Option<Calibrated>, PaperError> {
-        let simulated = |run: &String| !run.ends_with(&format!("/{VALUES}"));
-        if !self.needed.iter().any(simulated) {
-            return Ok(None);
-        }
-        let Some(calibration) = &self.paper.calibration else {
+        let Some(calibration) = self
+            .paper
+            .calibration
+            .as_ref()
+            .filter(|_| self.has_calibration())
+        else {
             return Ok(None);
         };
         let (workload, system) = self.run_of(&calibration.run);
@@ -138,7 +221,7 @@ impl<'a> Experiment<'a> {
             let group = Group {
                 workload: workload.clone(),
                 seed: self.options.seed,
-                captures: self.options.captures.clone(),
+                captures: self.captures(),
                 runs: vec![(calibration.run.clone(), config)],
                 trials: Vec::new(),
                 count: None,
@@ -189,7 +272,7 @@ impl<'a> Experiment<'a> {
                 groups.push(Group {
                     workload: workload.clone(),
                     seed: self.options.seed,
-                    captures: self.options.captures.clone(),
+                    captures: self.captures(),
                     runs,
                     trials,
                     count,
@@ -206,7 +289,8 @@ impl<'a> Experiment<'a> {
     ) -> Result<Vec<(String, RunConfig)>, PaperError> {
         let sensitivity = &self.paper.sensitivity;
         let mut runs = Vec::new();
-        if !self.has_variants() || !sensitivity.workloads.contains(&workload.id) {
+        let varied = self.has_variants() && sensitivity.workloads.contains(&workload.id);
+        if !varied || self.is_left_out(&workload.run("")) {
             return Ok(runs);
         }
         for variant in &sensitivity.variant {
@@ -271,10 +355,23 @@ impl<'a> Experiment<'a> {
     }
 
     /// The workload and the system of a run's name, which the definition was checked to have.
-    fn run_of<'b>(&'b self, run: &'b str) -> (&'b Workload, &'b str) {
+    fn run_of<'b>(&self, run: &'b str) -> (&Workload, &'b str) {
         let (id, system) = run.rsplit_once('/').unwrap_or((run, ""));
         let workload = self.workloads.iter().find(|w| w.id == id);
         (workload.expect("a checked definition"), system)
+    }
+
+    /// The workload of a run, which may be one that is searched.
+    fn workload_of(&self, run: &str) -> &Workload {
+        let searched = self.paper.search.iter().find(|search| search.name == run);
+        self.run_of(searched.map_or(run, |search| &search.run)).0
+    }
+
+    fn captures(&self) -> Option<PathBuf> {
+        match &self.options.captures {
+            Captures::In(directory) => Some(directory.clone()),
+            Captures::Missing | Captures::LeftOut => None,
+        }
     }
 
     /// The calibrated setting as text, moved by a variant.

@@ -35,7 +35,7 @@ pub mod values;
 
 pub use definition::Paper;
 pub use error::PaperError;
-pub use experiment::{Calibrated, Experiment, ReproduceOptions};
+pub use experiment::{Calibrated, Captures, Experiment, ReproduceOptions};
 pub use figures::Figures;
 pub use group::Group;
 pub use presets::{PAPERS, load};

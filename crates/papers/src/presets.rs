@@ -57,7 +57,54 @@ pub fn load(name: &str) -> Result<Paper, PaperError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
+
+    /// README files and files of definitions, in the folder of papers.
+    const READMES: [(&str, &str, &str); 6] = [
+        ("ca-ssd", "ca-ssd/README.md", "experiment.toml"),
+        ("delta-ftl", "delta-ftl/README.md", "experiment.toml"),
+        ("bvssd", "bvssd/README.md", "experiment.toml"),
+        ("combined", "combined/README.md", "experiment.toml"),
+        ("i-cash", "i-cash/README.md", "experiment.toml"),
+        ("i-cash-control", "i-cash/README.md", "control.toml"),
+    ];
+
+    /// A README tells the differences in the words of the definition. Where it does not, run this test with
+    /// FLASHLORE_WRITE=1 in the environment: it writes them there.
+    #[test]
+    fn readmes_tell_the_differences_of_the_definitions() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers"));
+        for (name, readme, definition) in READMES {
+            let path = folder.join(readme);
+            let text = fs::read_to_string(&path).unwrap();
+            let begin =
+                format!("<!-- The differences of {definition}, which a test compares with it. -->");
+            let from = text.find(&begin).expect("a beginning") + begin.len();
+            let to = from + text[from..].find("<!-- Their end. -->").expect("an end");
+            let differences = load(name).unwrap().difference;
+            assert!(!differences.is_empty(), "{name}");
+            let told: Vec<String> = differences
+                .iter()
+                .map(|d| format!("**{}** {}", d.title, d.text.trim_end()))
+                .collect();
+            let expected = format!("\n\n{}\n\n", told.join("\n\n"));
+            if std::env::var_os("FLASHLORE_WRITE").is_some() {
+                fs::write(&path, [&text[..from], &expected, &text[to..]].concat()).unwrap();
+            } else {
+                assert_eq!(&text[from..to], expected, "{readme}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_definition_says_what_a_quick_look_is() {
+        for (name, _) in PAPERS {
+            assert!(load(name).unwrap().quick.is_some(), "{name}");
+        }
+    }
 
     #[test]
     fn every_definition_is_sound() {

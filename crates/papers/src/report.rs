@@ -1,12 +1,13 @@
 //! Checks with their verdicts, and everything needed to understand them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::definition::{Accept, Kind, Row, Variant, Workload};
+use crate::definition::{Accept, Column, Difference, Kind, Row, Variant, Workload};
 use crate::error::PaperError;
-use crate::experiment::{Calibrated, Experiment, profiles, suffix};
+use crate::experiment::{Calibrated, Chosen, Experiment, LeftOut, profiles, suffix};
+use crate::expression::Expression;
 use crate::figures::Figures;
 use crate::group::Found;
 
@@ -20,6 +21,10 @@ pub enum Verdict {
     Fitted,
     /// It is not in the accepted range, or there is none.
     Differs,
+    /// It is in the accepted range, which is meant for larger runs than those it comes from.
+    ScaledInside,
+    /// It is not in the accepted range, which is meant for larger runs than those it comes from.
+    ScaledOutside,
     /// The paper contradicts itself; the figure is shown.
     Contradictory,
     /// It depends on what is not published; the figure is shown.
@@ -27,15 +32,36 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict on figures of a kind that are accepted or not.
-    pub fn of(kind: Kind, accepted: bool) -> Self {
+    /// All of them, as a summary has them.
+    pub const ALL: [Self; 7] = [
+        Self::Holds,
+        Self::Fitted,
+        Self::Differs,
+        Self::ScaledInside,
+        Self::ScaledOutside,
+        Self::Contradictory,
+        Self::NotReproducible,
+    ];
+
+    /// The verdict on figures of a kind that are accepted or not. Of `reduced` runs, smaller ones than those that
+    /// the accepted range is meant for, only what must come out whatever the workload is judged.
+    pub fn of(kind: Kind, accepted: bool, reduced: bool) -> Self {
         match (kind, accepted) {
             (Kind::Contradictory, _) => Self::Contradictory,
             (Kind::NotReproducible, _) => Self::NotReproducible,
-            (_, false) => Self::Differs,
+            (Kind::Exact, true) => Self::Holds,
+            (Kind::Exact, false) => Self::Differs,
+            (Kind::Shape | Kind::Fitted, true) if reduced => Self::ScaledInside,
+            (Kind::Shape | Kind::Fitted, false) if reduced => Self::ScaledOutside,
+            (Kind::Shape, true) => Self::Holds,
             (Kind::Fitted, true) => Self::Fitted,
-            (Kind::Exact | Kind::Shape, true) => Self::Holds,
+            (Kind::Shape | Kind::Fitted, false) => Self::Differs,
         }
+    }
+
+    /// Whether it tells of runs that are too small to be judged.
+    pub fn is_scaled(self) -> bool {
+        matches!(self, Self::ScaledInside | Self::ScaledOutside)
     }
 
     /// As words.
@@ -44,6 +70,8 @@ impl Verdict {
             Self::Holds => "holds",
             Self::Fitted => "fitted",
             Self::Differs => "differs",
+            Self::ScaledInside => "in range, scaled",
+            Self::ScaledOutside => "out of range, scaled",
             Self::Contradictory => "contradictory",
             Self::NotReproducible => "not reproducible",
         }
@@ -63,6 +91,8 @@ pub struct Report {
     pub version: &'static str,
     /// The largest factor on a workload, its device and its index.
     pub scale: f64,
+    /// The figures that were asked for; none for all.
+    pub figures: Vec<String>,
     /// Seed of all random choices.
     pub seed: u64,
     /// The fitted input.
@@ -71,6 +101,10 @@ pub struct Report {
     pub profiles: BTreeMap<String, String>,
     /// The checks.
     pub checks: Vec<CheckReport>,
+    /// Numbers that were not done, for want of captures.
+    pub left_out: Vec<LeftOut>,
+    /// Where and why results are known to differ from what was published.
+    pub differences: Vec<Difference>,
     /// What depends on the fitted and the assumed inputs.
     pub sensitivity: Option<Sensitivity>,
     /// Figures of every run.
@@ -111,6 +145,8 @@ pub struct ItemReport {
     pub measured: Vec<Option<f64>>,
     /// What is accepted, in words.
     pub accepted: String,
+    /// The accepted range, if it is one.
+    pub within: Option<(f64, f64)>,
     /// Unit.
     pub unit: String,
     /// What became of it.
@@ -141,20 +177,18 @@ impl Report {
             configurations.extend(found.configurations);
         }
         let scale = experiment.options.scale;
-        let mut checks = Vec::new();
-        for check in experiment.checks() {
-            let rows = paper.rows(check)?;
-            checks.push(CheckReport {
-                id: check.id.clone(),
-                figures: check.figures.clone(),
-                claim: check.claim.clone(),
-                source: check.source.clone(),
-                items: rows
-                    .iter()
-                    .map(|row| ItemReport::of(row, &runs, scale))
-                    .collect(),
-            });
-        }
+        let check = |chosen: &Chosen| CheckReport {
+            id: chosen.check.id.clone(),
+            figures: chosen.check.figures.clone(),
+            claim: chosen.check.claim.clone(),
+            source: chosen.check.source.clone(),
+            items: chosen
+                .rows
+                .iter()
+                .map(|(row, reduced)| ItemReport::of(row, &runs, scale, *reduced))
+                .collect(),
+        };
+        let checks = experiment.checks().iter().map(check).collect();
         let sensitivity = match experiment.has_variants() {
             true => Some(Sensitivity::of(experiment, &runs)?),
             false => None,
@@ -165,10 +199,13 @@ impl Report {
             source: paper.source.clone(),
             version: env!("CARGO_PKG_VERSION"),
             scale,
+            figures: experiment.options.figures.clone(),
             seed: experiment.options.seed,
             calibration,
             profiles,
             checks,
+            left_out: experiment.left_out().to_vec(),
+            differences: experiment.differences(),
             sensitivity,
             runs,
             configurations,
@@ -184,7 +221,7 @@ impl Report {
 }
 
 impl ItemReport {
-    fn of(row: &Row, runs: &Figures, scale: f64) -> Self {
+    fn of(row: &Row, runs: &Figures, scale: f64, reduced: bool) -> Self {
         let measured: Vec<f64> = row
             .measures
             .iter()
@@ -196,8 +233,12 @@ impl ItemReport {
             reason: row.reason.clone(),
             published: row.published,
             accepted: describe(row.accept),
+            within: match row.accept {
+                Accept::Within(low, high) => Some((low, high)),
+                Accept::Falling(_) | Accept::Shown => None,
+            },
             unit: row.unit.clone(),
-            verdict: Verdict::of(row.kind, accepts(row.accept, &measured)),
+            verdict: Verdict::of(row.kind, accepts(row.accept, &measured), reduced),
             measured: measured.into_iter().map(finite).collect(),
         }
     }
@@ -206,10 +247,16 @@ impl ItemReport {
 impl Sensitivity {
     fn of(experiment: &Experiment<'_>, runs: &Figures) -> Result<Self, PaperError> {
         let paper = experiment.paper;
-        let columns = paper.columns()?;
+        let is_done = |e: &Expression| {
+            let mut needed = BTreeSet::new();
+            e.needs(&mut needed);
+            !needed.iter().any(|(run, _)| experiment.is_left_out(run))
+        };
+        let named = paper.sensitivity.column.iter().zip(paper.columns()?);
+        let columns: Vec<(&Column, Expression)> = named.filter(|(_, e)| is_done(e)).collect();
         let scale = experiment.options.scale;
         let row = |name: &str, suffix: &str| {
-            let value = |e: &crate::expression::Expression| finite(e.value(runs, scale, suffix));
+            let value = |(_, e): &(&Column, Expression)| finite(e.value(runs, scale, suffix));
             (name.to_owned(), columns.iter().map(value).collect())
         };
         let changed = |variant: &Variant| row(&variant.name, &suffix(variant));
@@ -218,17 +265,13 @@ impl Sensitivity {
             None => "as defined",
         };
         let first = [row(unchanged, "")];
-        let rows = first
-            .into_iter()
-            .chain(paper.sensitivity.variant.iter().map(changed));
+        let variants = paper.sensitivity.variant.iter();
         Ok(Sensitivity {
-            columns: paper
-                .sensitivity
-                .column
+            rows: first.into_iter().chain(variants.map(changed)).collect(),
+            columns: columns
                 .iter()
-                .map(|column| (column.table.clone(), column.name.clone()))
+                .map(|(column, _)| (column.table.clone(), column.name.clone()))
                 .collect(),
-            rows: rows.collect(),
         })
     }
 }
@@ -286,8 +329,15 @@ mod tests {
             (NotReproducible, false, Verdict::NotReproducible),
         ];
         for (kind, accepted, verdict) in all {
-            assert_eq!(Verdict::of(kind, accepted), verdict);
+            assert_eq!(Verdict::of(kind, accepted, false), verdict);
         }
+        let reduced = |kind| [true, false].map(|accepted| Verdict::of(kind, accepted, true));
+        assert_eq!(reduced(Exact), [Verdict::Holds, Verdict::Differs]);
+        for kind in [Shape, Kind::Fitted] {
+            let scaled = [Verdict::ScaledInside, Verdict::ScaledOutside];
+            assert_eq!(reduced(kind), scaled);
+        }
+        assert_eq!(reduced(NotReproducible), [Verdict::NotReproducible; 2]);
     }
 
     #[test]

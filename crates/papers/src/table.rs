@@ -6,6 +6,10 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, pre
 
 use crate::report::{CheckReport, ItemReport, Report, Sensitivity, Verdict, short};
 
+/// What the verdicts on smaller runs mean.
+const SCALED: &str = "Ranges are meant for the whole workloads. Where these are scaled down, a figure in range \
+                      reproduces nothing and one out of range refutes nothing.";
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n{}", self.title, self.source)?;
@@ -41,15 +45,29 @@ impl fmt::Display for Report {
         if let Some(sensitivity) = &self.sensitivity {
             writeln!(f, "\nWith other settings:{sensitivity}")?;
         }
-        let verdicts = [
-            Verdict::Holds,
-            Verdict::Fitted,
-            Verdict::Differs,
-            Verdict::Contradictory,
-            Verdict::NotReproducible,
-        ];
-        let counts = verdicts.map(|v| format!("{} {}", self.count(v), v.name()));
-        writeln!(f, "\nOf all numbers: {}.", counts.join(", "))
+        if !self.left_out.is_empty() {
+            let mut checks: Vec<&str> = self.left_out.iter().map(|n| n.check.as_str()).collect();
+            checks.dedup();
+            writeln!(
+                f,
+                "\nLeft out without --captures: {} numbers, of {}",
+                self.left_out.len(),
+                checks.join(", ")
+            )?;
+        }
+        let seen = Verdict::ALL.map(|v| (self.count(v), v));
+        let shown = seen
+            .into_iter()
+            .filter(|(n, verdict)| *n > 0 || !verdict.is_scaled());
+        let counts: Vec<String> = shown.map(|(n, v)| format!("{n} {}", v.name())).collect();
+        writeln!(f, "\nOf all numbers: {}.", counts.join(", "))?;
+        match Verdict::ALL
+            .iter()
+            .any(|v| v.is_scaled() && self.count(*v) > 0)
+        {
+            true => writeln!(f, "{SCALED}"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -95,7 +113,7 @@ impl ItemReport {
 
     /// The word for its kind, whether or not the figure is accepted.
     fn verdict_of_kind(&self) -> &'static str {
-        Verdict::of(self.kind, true).name()
+        Verdict::of(self.kind, true, false).name()
     }
 }
 
@@ -124,6 +142,20 @@ impl Sensitivity {
         }
         table
     }
+}
+
+/// The verdicts of several reports beside one another.
+pub fn summary(reports: &[&Report]) -> String {
+    let used = |v: &Verdict| reports.iter().any(|r| r.count(*v) > 0);
+    let verdicts: Vec<Verdict> = Verdict::ALL.into_iter().filter(used).collect();
+    let mut table = plain();
+    let heads = verdicts.iter().map(|v| right(v.name().to_owned()));
+    table.set_header([Cell::new("numbers of")].into_iter().chain(heads));
+    for report in reports {
+        let counts = verdicts.iter().map(|v| right(report.count(*v).to_string()));
+        table.add_row([Cell::new(&report.paper)].into_iter().chain(counts));
+    }
+    table.to_string()
 }
 
 fn right(text: String) -> Cell {

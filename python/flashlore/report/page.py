@@ -22,7 +22,7 @@ import re
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import altair as alt
 
@@ -33,12 +33,18 @@ from flashlore.report.table import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from flashlore.figures.theme import Figure
-
 __all__ = ["Column", "Html", "Page", "Section", "Table", "badge", "command", "element"]
 
 # Digits of a number in the data of a figure: more than a screen or a printer shows.
 _DIGITS = 6
+
+
+class Drawable(Protocol):
+    """What a figure is made of: a chart of Altair, or what gives Vega-Lite as one does."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the specification, with data by name."""
+        ...
 
 
 class Section:
@@ -86,7 +92,7 @@ class Section:
         """Add command lines, with a button that copies them."""
         self._parts.append(command(*lines))
 
-    def figure(self, chart: Figure, *, title: str, caption: str | Html, height: int = 0) -> None:
+    def figure(self, chart: Drawable, *, title: str, caption: str | Html, height: int = 0) -> None:
         """Add a figure in a row of its own; `figures` puts several side by side.
 
         The chart must be a single view or layers, in the colours of the light theme: the page gives it its width, and
@@ -96,7 +102,7 @@ class Section:
 
     def figures(
         self,
-        panels: Sequence[tuple[Figure, str, str | Html]],
+        panels: Sequence[tuple[Drawable, str, str | Html]],
         *,
         height: int = 0,
     ) -> None:
@@ -104,7 +110,7 @@ class Section:
         made = [self._page.figure(chart, title, caption, height) for chart, title, caption in panels]
         self._parts.append(element("div", made, class_="panels" if len(made) > 1 else "panels single"))
 
-    def gallery(self, title: str, caption: str | Html, panels: Sequence[tuple[Figure, str]]) -> None:
+    def gallery(self, title: str, caption: str | Html, panels: Sequence[tuple[Drawable, str]]) -> None:
         """Add figures of one kind under one title and caption, side by side where there is room.
 
         Each panel is a chart and what it is of, such as a trace. A single panel is a figure with that title.
@@ -185,7 +191,7 @@ class Page:
 
     def figure(
         self,
-        chart: Figure,
+        chart: Drawable,
         title: str,
         caption: str | Html,
         height: int = 0,

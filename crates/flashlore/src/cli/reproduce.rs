@@ -9,16 +9,21 @@ use clap::Args;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReproduceArgs {
-    /// The paper: ca-ssd, delta-ftl, bvssd, i-cash; combined and i-cash-control, our own experiments; or a TOML file
-    /// like theirs
+    /// The paper: ca-ssd, delta-ftl, bvssd, i-cash; combined and i-cash-control, our own experiments; a TOML file
+    /// like theirs; or all, for the six in one go
     pub paper: String,
     /// Only the checks of one figure or table, with the runs they need
     #[arg(long, value_name = "FIGURE")]
     pub figure: Option<String>,
-    /// Scale workloads, devices and indexes down to this factor, if they are not below it
+    /// Scale workloads, devices and indexes down to this factor, if they are not below it; what is then measured
+    /// is shown and not judged
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
-    /// Where the captures are that an experiment replays: NAME.fiu.xz, with pages in NAME.pages.zst
+    /// A look at how it works: the scale and the figures that the experiment names for it
+    #[arg(long, conflicts_with_all = ["figure", "scale"])]
+    pub quick: bool,
+    /// Where the captures are that an experiment replays: NAME.fiu.xz, with pages in NAME.pages.zst; without it `all`
+    /// leaves out what needs them
     #[arg(long, value_name = "DIR")]
     pub captures: Option<PathBuf>,
     /// Seed of all random choices
@@ -27,6 +32,9 @@ pub struct ReproduceArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write a page with figures, published beside measured, that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Fail when a check differs
     #[arg(long)]
     pub strict: bool,
@@ -37,6 +45,8 @@ pub struct ReproduceArgs {
 
 const EXAMPLES: &str = "\
 Examples:
+  flashlore reproduce all --captures captures --report papers.html
+  flashlore reproduce all --quick
   flashlore reproduce ca-ssd --figure 7a
   flashlore reproduce ca-ssd --scale 0.05
   flashlore reproduce delta-ftl

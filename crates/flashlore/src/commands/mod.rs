@@ -36,7 +36,7 @@ pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
         Command::Devices(args) => list::devices(&args),
         Command::Report(args) => page::report(&args, python),
         Command::Sweep(args) => page::sweep(&args, python),
-        Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args, python),
         Command::Create(args) => volume::create(&args),
         Command::Clone(args) => volume::clone(&args),
         Command::Resize(args) => volume::resize(&args),
