@@ -20,7 +20,7 @@ $(VENV)/bin/python:
 
 # The captures inside the program on a plain SSD and on CA-SSD: a table within seconds of the build, and a page.
 demo: install
-	$(VENV)/bin/flashlore demo --report demo.html
+	$(VENV)/bin/flashlore demo --out demo --report demo.html
 
 # Everything a change must pass.
 test: test-rust test-python

@@ -75,7 +75,7 @@ def papers(*, document: Document, output: str, quick: bool, captures: str | None
         captures: the directory of the captures, if there was one.
 
     Raises:
-        OSError: the page could not be written.
+        FileError: the page could not be written.
 
     """
     from flashlore.papers import make  # noqa: PLC0415 - figures are heavy, and few commands draw any

@@ -3,13 +3,19 @@
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Self, overload
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from flashlore import _core
 from flashlore.errors import ResultsError
 from flashlore.record import Record, from_tree
 from flashlore.table import Table
+
+if TYPE_CHECKING:
+    from flashlore.figures import Tables
 
 
 class Run(Record):
@@ -111,6 +117,30 @@ class Results(Sequence[Run]):
     def to_json(self) -> str:
         """Return what `--json` prints."""
         return _core.describe(self._outputs())[1]
+
+    def tables(self) -> "Tables":
+        """Return the tables as frames of Polars, in the shape that `flashlore.figures` takes."""
+        from flashlore.figures import Tables  # noqa: PLC0415 (runs need neither figures nor frames)
+
+        with TemporaryDirectory() as folder:
+            if all(run.core.has_responses for run in self._runs):
+                place = Path(folder)
+                self.save(place)
+            else:
+                place = Path(folder, "results.json")
+                place.write_text(self.to_json(), encoding="utf-8")
+            return replace(Tables.load(place), path=None)
+
+    def report(self, path: str | PathLike[str], title: str | None = None) -> None:
+        """Write the page of these results, which opens without a network: `flashlore report`.
+
+        Raises:
+            FileError: it cannot be written.
+
+        """
+        from flashlore import report  # noqa: PLC0415 (as above)
+
+        report.write(self.tables(), path, title)
 
     def _repr_html_(self) -> str:
         """Set the systems side by side, in a notebook."""

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 import vl_convert
 from flashlore import figures
-from flashlore.figures import ResultsError, Tables, theme, timeline
+from flashlore.errors import ResultsError
+from flashlore.figures import Tables, theme, timeline
 from flashlore.figures.programs import causes, changes
 from flashlore.figures.thin import CELLS, coarse, thin
 from hypothesis import given, settings

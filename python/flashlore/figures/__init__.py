@@ -7,7 +7,7 @@ in a frame stand side by side.
 from flashlore.figures.programs import change, programs_by_cause
 from flashlore.figures.response import response_cdf, response_percentiles
 from flashlore.figures.settings import against, amplification, protection_window
-from flashlore.figures.tables import ResultsError, Tables
+from flashlore.figures.tables import Tables
 from flashlore.figures.timeline import over_time
 from flashlore.figures.utilization import utilization, utilization_of
 from flashlore.figures.values import miss_ratio, overwrite_distances, popularity, request_sizes, stack_distances
@@ -15,7 +15,6 @@ from flashlore.figures.victims import valid_per_victim
 from flashlore.figures.wear import wear_distribution, wear_spread
 
 __all__ = [
-    "ResultsError",
     "Tables",
     "against",
     "amplification",

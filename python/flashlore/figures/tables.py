@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from flashlore import __version__
+from flashlore.errors import ResultsError
 
 if TYPE_CHECKING:
     import os
@@ -25,20 +26,16 @@ _OF_RUNS = ("response_cdf", "victim_cdf", "erase_cdf", "timeline")
 _OF_TRACES = ("popularity", "stack_distance", "miss_ratio", "sizes", "overwrite", "arrivals")
 
 
-class ResultsError(ValueError):
-    """Results that cannot be read. The message says which file, and what is wrong with it."""
-
-
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one results directory.
+    """The tables of one results directory, or of results in memory, which have no `path`.
 
     `records` and `seeds` are the lists of results.json, `runs` the records as a frame with a column for each number
     and text, named by its path (`response_us.read.p99`). `characterizations` are the items of a summary.json.
     Where one system ran on several devices, its name is `system @ device` in every table.
     """
 
-    path: Path
+    path: Path | None
     version: str = __version__
     records: Sequence[Mapping[str, Any]] = ()
     seeds: Sequence[Mapping[str, Any]] = ()

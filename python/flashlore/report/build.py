@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from flashlore import __version__, figures
+from flashlore.errors import FileError
 from flashlore.figures import timeline
 from flashlore.figures.programs import changes
 from flashlore.figures.tables import Tables, flat
@@ -38,12 +39,12 @@ def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[st
 
     Raises:
         ResultsError: the results cannot be read.
-        OSError: the page cannot be written.
+        FileError: the page cannot be written.
 
     """
     folder = Path(output).parent
     if not folder.is_dir():
-        raise OSError(f"{output}: the page cannot be written there: there is no directory {folder}")
+        raise FileError(f"{output}: the page cannot be written there: there is no directory {folder}")
     tables = results if isinstance(results, Tables) else Tables.load(results)
     build(tables, title).write(output)
 
@@ -96,7 +97,8 @@ def _subtitle(tables: Tables) -> str:
 
 
 def _footer(tables: Tables) -> str:
-    return f"Made by Flashlore {__version__} from {tables.path}. The page holds all its data and asks no network."
+    source = "results in memory" if tables.path is None else str(tables.path)
+    return f"Made by Flashlore {__version__} from {source}. The page holds all its data and asks no network."
 
 
 def _summary(section: Section, traces: Mapping[str, Sequence[Group]]) -> None:
@@ -516,7 +518,10 @@ def _provenance(section: Section, tables: Tables) -> None:
 
 
 def _repeat(section: Section, tables: Tables) -> None:
-    path = Path(tables.path)
+    path = tables.path
+    if path is None:
+        section.prose("These results were never in a file. Results.save writes one that `flashlore rerun` repeats.")
+        return
     lines = []
     if tables.records:
         document = path / "results.json" if path.is_dir() else path

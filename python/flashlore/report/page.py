@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import altair as alt
 
+from flashlore.errors import FileError
 from flashlore.figures import theme
 from flashlore.report.markup import Child, Html, element
 from flashlore.report.table import Column, Table
@@ -279,7 +280,7 @@ class Page:
         """Write the page: complete, or not at all.
 
         Raises:
-            OSError: the file could not be written.
+            FileError: the file could not be written.
 
         """
         write_whole(Path(path), self.render())
@@ -336,13 +337,13 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file beside its place, then move it there.
 
     Raises:
-        OSError: it could not be written; the message names it.
+        FileError: it could not be written; the message names it.
 
     """
     try:
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
     except OSError as error:
-        raise OSError(f"{path}: the page cannot be written there: {error.strerror}") from error
+        raise FileError(f"{path}: the page cannot be written there: {error.strerror}") from error
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -352,7 +353,7 @@ def write_whole(path: Path, text: str) -> None:
         Path(beside).chmod(0o666 & ~mask)
         Path(beside).replace(path)
     except OSError as error:
-        raise OSError(f"{path}: the page cannot be written: {error.strerror}") from error
+        raise FileError(f"{path}: the page cannot be written: {error.strerror}") from error
     finally:
         Path(beside).unlink(missing_ok=True)
 

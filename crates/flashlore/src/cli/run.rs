@@ -13,12 +13,19 @@ use crate::input::content_model;
 /// Flags of `demo`.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  flashlore demo --json > demo.json && flashlore rerun demo.json"
+    after_help = "Examples:\n  flashlore demo --out demo --report demo.html\n  \
+                  flashlore demo --json > demo.json && flashlore rerun demo.json"
 )]
 pub struct DemoArgs {
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write results, distributions and time lines into this directory
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Make a page of what is in --out, which opens without a network
+    #[arg(long, value_name = "FILE", requires = "out")]
+    pub report: Option<PathBuf>,
     /// Runs at a time [default: the cores there are]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,

@@ -2,25 +2,39 @@
 
 use std::path::PathBuf;
 
-use flashlore_sim::results::{RunResult, overview_table};
+use flashlore_sim::results::{RunResult, overview_table, write_directory};
 use flashlore_trace::{ContentModel, WorkloadOptions};
+use serde_json::json;
 
-use super::replay::print_results;
+use super::replay::{make_directory, print_results};
 use crate::bundled::CAPTURES;
 use crate::cli::DemoArgs;
 use crate::error::CliError;
 use crate::input::Input;
-use crate::output::style;
+use crate::output::{style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
+use crate::python::Python;
 use crate::runs::{Job, Recording, in_parallel, run_all, threads};
 
 /// The captures ran on a faster device than the one simulated: at their own times requests would only
 /// pile up, so a fixed number is kept in flight.
 const HOST: [&str; 2] = ["host.mode=closed", "host.queue_depth=8"];
 
+/// Title of the page.
+const TITLE: &str = "Four captures on a plain SSD and on CA-SSD";
+
+/// Width of the stretches of time lines, in nanoseconds: some hundreds a run.
+const STRETCH: u64 = 100_000_000;
+
 /// Replays every capture on both systems.
-pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
+pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
+    if args.report.is_some() {
+        python.demand("demo --report")?;
+    }
+    if let Some(dir) = &args.out {
+        make_directory(dir)?;
+    }
     let systems = ["plain", "ca-ssd"].map(String::from);
     let plan = Plan::new(&PlanOptions {
         systems: &systems,
@@ -45,8 +59,27 @@ pub fn demo(args: &DemoArgs) -> Result<(), CliError> {
             jobs.push(Job { input, config });
         }
     }
-    let outputs = run_all(&jobs, threads, &Recording::default())?;
-    print_results(outputs, args.json, text)
+    let recording = Recording {
+        timeline_ns: args.out.as_ref().map(|_| STRETCH),
+        ..Recording::default()
+    };
+    let outputs = run_all(&jobs, threads, &recording)?;
+    if let Some(dir) = &args.out {
+        write_directory(dir, &outputs)?;
+    }
+    print_results(outputs, args.json, text)?;
+    let (Some(dir), Some(page)) = (&args.out, &args.report) else {
+        return Ok(());
+    };
+    python.call(
+        "report",
+        json!({ "results": dir, "output": page, "title": TITLE }),
+    )?;
+    tell(&format!(
+        "{} shows these results, and opens without a network",
+        page.display()
+    ));
+    Ok(())
 }
 
 fn text(runs: &[RunResult]) -> String {

@@ -23,7 +23,7 @@ use crate::python::Python;
 /// Whatever keeps the command from doing it.
 pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
     match command {
-        Command::Demo(args) => demo::demo(&args),
+        Command::Demo(args) => demo::demo(&args, python),
         Command::Compare(args) => replay::compare(&args),
         Command::Simulate(args) => replay::simulate(&args),
         Command::Trace(TraceCommand::Info(args)) => trace::info(&args),

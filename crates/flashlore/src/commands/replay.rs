@@ -175,7 +175,8 @@ fn timeline_width(args: &RunArgs) -> Result<Option<u64>, CliError> {
     }
 }
 
-fn make_directory(dir: &Path) -> Result<(), CliError> {
+/// Makes a directory for results.
+pub fn make_directory(dir: &Path) -> Result<(), CliError> {
     fs::create_dir_all(dir).map_err(|source| CliError::File {
         action: "make the directory",
         path: dir.to_path_buf(),
