@@ -51,9 +51,11 @@ fn class_of(error: &CliError) -> &'static str {
         CliError::Volume { .. } | CliError::Recording(_) | CliError::Mount(_) => "VolumeError",
         CliError::Usage(_) | CliError::Characterize(_) => "UsageError",
         CliError::Paper(_) if usage => "UsageError",
-        CliError::Paper(_) | CliError::Output(_) | CliError::Python(_) | CliError::Differs(_) => {
-            "FlashloreError"
-        }
+        CliError::Paper(_)
+        | CliError::Output(_)
+        | CliError::Python(_)
+        | CliError::Differs(_)
+        | CliError::Failed(_) => "FlashloreError",
     }
 }
 
