@@ -13,6 +13,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 # The command and the Python package, into .venv.
 install: $(VENV)/bin/python
+	@echo "Building Flashlore into $(VENV); from nothing this takes minutes."
 	$(PIP) install .
 
 $(VENV)/bin/python:

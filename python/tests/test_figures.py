@@ -14,7 +14,7 @@ from flashlore import figures
 from flashlore.errors import ResultsError
 from flashlore.figures import Tables, theme, timeline
 from flashlore.figures.programs import causes, changes
-from flashlore.figures.thin import CELLS, coarse, thin
+from flashlore.figures.thin import CELLS, coarse, thin, widened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -389,3 +389,26 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
         Tables.load(tmp_path / "no")
     with pytest.raises(ResultsError, match=r"neither results\.json.*nor summary\.json"):
         Tables.load(tmp_path)
+
+
+def test_lines_of_distributions_begin_and_end_together() -> None:
+    frame = pl.DataFrame(
+        {
+            "system": ["plain", "plain", "ca-ssd", "plain"],
+            "trace": ["t", "t", "t", "u"],
+            "seed": [1, 1, 1, 1],
+            "erases": [2, 5, 0, 7],
+            "blocks": [3, 1, 4, 4],
+            "share": [0.75, 1.0, 1.0, 1.0],
+        }
+    )
+    by = ["system", "trace", "seed"]
+    assert widened(frame, "erases", "share", by).rows() == [
+        ("plain", "t", 1, 0, None, 0.0),
+        ("plain", "t", 1, 2, 3, 0.75),
+        ("plain", "t", 1, 5, 1, 1.0),
+        ("ca-ssd", "t", 1, 0, 4, 1.0),
+        ("ca-ssd", "t", 1, 5, None, 1.0),
+        ("plain", "u", 1, 7, 4, 1.0),
+    ]
+    assert widened(frame.clear(), "erases", "share", by).is_empty()

@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from flashlore.figures import lines
-from flashlore.figures.thin import thin
+from flashlore.figures.thin import thin, widened
 
 if TYPE_CHECKING:
     from flashlore.figures.theme import Figure, Theme
@@ -24,7 +24,8 @@ def response_cdf(frame: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "lig
     """
     chosen = frame.filter(pl.col("kind") == kind) if kind in frame["kind"] else frame
     chosen = chosen.filter(pl.col("kind") == chosen["kind"].first()).drop("kind", "device", strict=False)
-    chosen = thin(chosen, "response_us", "share", ["system", "trace", "seed"], log=True)
+    by = ["system", "trace", "seed"]
+    chosen = widened(thin(chosen, "response_us", "share", by, log=True), "response_us", "share", by)
     scale, ticks = lines.log_scale(chosen, "response_us")
     what = {"all": "requests", "read": "reads", "write": "writes"}[kind]
     return lines.draw(

@@ -1,4 +1,4 @@
-"""Fewer points of distributions, with the same picture.
+"""Points of the lines of distributions: fewer with the same picture, and lines as wide as the figure.
 
 A line of a distribution has as many points as there were different numbers; a figure is a few hundred pixels wide and
 high. A point is kept if it lies in another cell than the one before it, of a grid finer than the pixels of a figure.
@@ -36,6 +36,39 @@ def thin(frame: pl.DataFrame, x: str, y: str, by: list[str], *, log: bool = Fals
     changed = pl.any_horizontal((cell != cell.shift(1)).fill_null(value=True).over(by) for cell in (column, row))
     last = pl.int_range(pl.len()).over(by) == pl.len().over(by) - 1
     return frame.filter(changed | last)
+
+
+def widened(frame: pl.DataFrame, x: str, y: str, by: list[str]) -> pl.DataFrame:
+    """Let each line of a distribution begin with the first of its trace, at a share of 0, and end with the last.
+
+    A line would begin in the air otherwise, and one whose values are all the same would be a point that nobody sees.
+    What is added is true of `x` and `y`; other columns are null there.
+    """
+    if frame.is_empty():
+        return frame
+    per_trace = [column for column in by if column == "trace"]
+    bounds = (
+        (pl.col(x).min().over(per_trace), pl.col(x).max().over(per_trace))
+        if per_trace
+        else (pl.col(x).min(), pl.col(x).max())
+    )
+    marked = frame.with_columns(bounds[0].alias("_low"), bounds[1].alias("_high"))
+    ends = marked.group_by(by, maintain_order=True).agg(
+        pl.col(x).first().alias("_first"),
+        pl.col(x).last().alias("_last"),
+        pl.col(y).last().alias("_share"),
+        pl.col("_low").first(),
+        pl.col("_high").first(),
+    )
+    before = ends.filter(pl.col("_first") > pl.col("_low")).select(
+        *by, pl.col("_low").alias(x), pl.lit(0.0).cast(frame.schema[y]).alias(y)
+    )
+    after = ends.filter(pl.col("_last") < pl.col("_high")).select(
+        *by, pl.col("_high").alias(x), pl.col("_share").alias(y)
+    )
+    joined = pl.concat([before, frame, after], how="diagonal").select(frame.columns)
+    order = frame.select(by).unique(maintain_order=True).with_row_index("_line")
+    return joined.join(order, on=by, nulls_equal=True).sort(["_line", x], maintain_order=True).drop("_line")
 
 
 def coarse(frame: pl.DataFrame, x: str, by: list[str], value: pl.Expr, rows: int) -> pl.DataFrame:

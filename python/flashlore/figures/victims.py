@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from flashlore.figures import lines
-from flashlore.figures.thin import thin
+from flashlore.figures.thin import thin, widened
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +20,8 @@ def valid_per_victim(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
 
     `frame` is victim_cdf: `system`, `trace`, `seed`, `valid_units`, `victims` with so many, `share` of victims.
     """
-    table = thin(frame.drop("device", strict=False), "valid_units", "share", ["system", "trace", "seed"])
+    by = ["system", "trace", "seed"]
+    table = widened(thin(frame.drop("device", strict=False), "valid_units", "share", by), "valid_units", "share", by)
     return lines.draw(
         table,
         alt.X(

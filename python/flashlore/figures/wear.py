@@ -9,7 +9,7 @@ import polars as pl
 
 from flashlore.figures import lines
 from flashlore.figures import theme as themes
-from flashlore.figures.thin import thin
+from flashlore.figures.thin import thin, widened
 
 if TYPE_CHECKING:
     from flashlore.figures.theme import Figure, Theme
@@ -20,7 +20,8 @@ def wear_distribution(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
 
     `frame` is erase_cdf: `system`, `trace`, `seed`, `erases`, `blocks` with so many, `share` of blocks with no more.
     """
-    table = thin(frame.drop("device", strict=False), "erases", "share", ["system", "trace", "seed"])
+    by = ["system", "trace", "seed"]
+    table = widened(thin(frame.drop("device", strict=False), "erases", "share", by), "erases", "share", by)
     return lines.draw(
         table,
         alt.X("erases:Q", title="erases of a block", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=10)),

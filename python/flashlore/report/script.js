@@ -106,6 +106,14 @@ async function draw(place) {
   place.turn = turn;
   try {
     views.get(place)?.finalize();
+    views.delete(place);
+    const { spec } = content.figures[place.dataset.figure];
+    // Axes have no extent without rows.
+    if ([...sources(spec)].every((name) => rows(name).length === 0)) {
+      place.textContent = "All that this figure draws is left out above.";
+      place.dataset.drawn = dark() ? "dark" : "light";
+      return;
+    }
     const result = await embed(place);
     if (place.turn === turn) views.set(place, result);
     else result.finalize();

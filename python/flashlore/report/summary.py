@@ -72,7 +72,7 @@ def findings(groups: Sequence[Group]) -> list[str]:
 
 def caveats(traces: Mapping[str, Sequence[Group]]) -> list[str]:
     """List what a reader should mind before quoting a number."""
-    found = [caution for groups in traces.values() for caution in _of_trace(groups)]
+    found = [*_few(traces), *(caution for groups in traces.values() for caution in _of_trace(groups))]
     every = [group for groups in traces.values() for group in groups]
     first = every[0]
     if all(len(groups) == 1 for groups in traces.values()):
@@ -94,12 +94,19 @@ def caveats(traces: Mapping[str, Sequence[Group]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _few(traces: Mapping[str, Sequence[Group]]) -> Iterator[str]:
+    """Name the percentiles that rest on few requests, the traces of one kind together."""
+    asked = {trace: int(groups[0].record["host"]["requests"]) for trace, groups in traces.items()}
+    scarce = {trace: requests for trace, requests in asked.items() if requests * 1e-3 < _FEW}
+    few = {trace: requests for trace, requests in asked.items() if requests * 1e-4 < _FEW and trace not in scarce}
+    for kind, found in (("99.9 and 99.99 %", scarce), ("99.99 %", few)):
+        if found:
+            each = [f"{trace} ({number(requests)})" for trace, requests in found.items()]
+            yield f"The {kind} percentiles rest on very few requests of {_listed(each)}."
+
+
 def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
     base = groups[0]
-    requests = int(base.record["host"]["requests"])
-    if requests * 1e-4 < _FEW:
-        kind = "99.9 and 99.99 %" if requests * 1e-3 < _FEW else "99.99 %"
-        yield f"{base.trace} has {number(requests)} requests: its {kind} percentiles rest on very few of them."
     if len({_hardware(group.record) for group in groups}) > 1:
         yield (
             f"On {base.trace} the devices differ in size or timing, so differences are not due to the systems alone."
