@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 300
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo test test-rust test-python snippets papers-quick bench fuzz paper-check planted
+.PHONY: install demo test test-rust test-python snippets notebooks papers-quick bench fuzz paper-check planted
 
 # The command and the Python package, into .venv.
 install: $(VENV)/bin/python
@@ -46,6 +46,11 @@ test-python: $(VENV)/bin/python
 snippets: $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
 	$(VENV)/bin/pytest -rs --long-snippets python/tests/test_snippets.py
+
+# The notebooks, executed anew where they are.
+notebooks: $(VENV)/bin/python
+	$(PIP) install --editable '.[dev]'
+	$(VENV)/bin/python python/tests/run_notebooks.py
 
 # The evaluations of all papers at a small scale, as a page.
 papers-quick: install

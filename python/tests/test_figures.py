@@ -171,6 +171,22 @@ def test_several_traces_stand_side_by_side(name: str) -> None:
     assert spec["facet"]["field"] == "trace"
 
 
+@pytest.mark.parametrize("name", OF_TRACES)
+def test_characterized_traces_stand_side_by_side_as_each_by_itself(name: str) -> None:
+    make, draw = OF_TRACES[name]
+    frames = {TRACES[0]: make(), TRACES[1]: make().head(2)}
+
+    def points(frame: pl.DataFrame) -> list[dict[str, object]]:
+        (data,) = draw(frame).to_dict()["datasets"].values()
+        return [{key: value for key, value in row.items() if key != "_"} for row in data]
+
+    named = {trace: frame.with_columns(trace=pl.lit(trace)) for trace, frame in frames.items()}
+    both = pl.concat(named.values())
+    assert draw(both).to_dict()["facet"]["field"] == "trace"
+    for trace, frame in named.items():
+        assert [row for row in points(both) if row["trace"] == trace] == points(frame)
+
+
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match='the theme is "blue"; there are "light" and "dark"'):
         figures.wear_spread(runs(), theme="blue")  # type: ignore[arg-type]

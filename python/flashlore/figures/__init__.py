@@ -4,6 +4,7 @@ Each function takes a frame in the shape of a file of `--out`, and `theme`, whic
 in a frame stand side by side.
 """
 
+from flashlore.figures.notebook import in_notebooks
 from flashlore.figures.programs import change, programs_by_cause
 from flashlore.figures.response import response_cdf, response_percentiles
 from flashlore.figures.settings import against, amplification, protection_window
@@ -19,6 +20,7 @@ __all__ = [
     "against",
     "amplification",
     "change",
+    "in_notebooks",
     "miss_ratio",
     "over_time",
     "overwrite_distances",

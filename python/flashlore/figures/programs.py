@@ -27,7 +27,7 @@ CAUSES = {
     "padding": "padding",
 }
 # Ticks of ratios, each a round change: near 1, and far from it.
-_NEAR = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0)
+_NEAR = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0)
 _FAR = (0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 10.0, 100.0, 1000.0, 10000.0)
 # Measures that a comparison shows, and what they are called.
 MEASURES = {
@@ -197,5 +197,5 @@ def _multiples(table: pl.DataFrame) -> list[float]:
     """Choose ticks of a ratio: close ones where all ratios are near 1."""
     ratios = [*table["ratio"], 0.8, 1.25]
     low, high = min(ratios), max(ratios)
-    ladder = _NEAR if high / low < 4 else _FAR  # noqa: PLR2004 - where near ticks become many
+    ladder = _NEAR if high / low < 8 else _FAR  # noqa: PLR2004 - where near ticks become many
     return [step for step in ladder if low * 0.95 <= step <= high * 1.05]

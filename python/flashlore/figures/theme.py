@@ -183,7 +183,7 @@ def config() -> dict[str, Any]:
         "background": "transparent",
         "font": FONT,
         "padding": 4,
-        "view": {"stroke": None, "continuousHeight": 260, "continuousWidth": 520, "discreteWidth": {"step": 36}},
+        "view": {"stroke": None, "continuousHeight": 260, "continuousWidth": 520, "discreteWidth": {"step": 72}},
         "axis": {
             **text,
             "titleFontWeight": 500,

@@ -26,6 +26,11 @@ def _whole(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("slice").is_null()).drop("slice") if "slice" in frame.columns else frame
 
 
+def _keys(frame: pl.DataFrame, *columns: str) -> list[str]:
+    """Name the columns that say whose a row is: these, and the trace where there is one."""
+    return ["trace", *columns] if "trace" in frame.columns else list(columns)
+
+
 def popularity(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     """Draw the share of accesses that the most frequent values make.
 
@@ -62,8 +67,9 @@ def _between(frame: pl.DataFrame) -> pl.DataFrame:
     """Add points between those of popularity: values of one frequency make a straight line, which a log axis bends."""
     rows: list[dict[str, Any]] = []
     before: dict[str, Any] = {}
+    keys = _keys(frame, "class")
     for row in frame.iter_rows(named=True):
-        if before and before["class"] == row["class"]:
+        if before and all(before[key] == row[key] for key in keys):
             x0, x1 = before["share_of_values"], row["share_of_values"]
             y0, y1 = before["share_of_accesses"], row["share_of_accesses"]
             for step in range(1, _STEPS):
@@ -72,7 +78,7 @@ def _between(frame: pl.DataFrame) -> pl.DataFrame:
                 rows.append({**row, "share_of_values": x, "share_of_accesses": y})
         rows.append(row)
         before = row
-    return thin(pl.DataFrame(rows, schema=frame.schema), "share_of_values", "share_of_accesses", ["class"], log=True)
+    return thin(pl.DataFrame(rows, schema=frame.schema), "share_of_values", "share_of_accesses", keys, log=True)
 
 
 def stack_distances(
@@ -109,10 +115,11 @@ def miss_ratio(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
 
     `frame` is miss_ratio.parquet: `entries`, `plain_ratio`, `live_ratio`.
     """
+    keys = _keys(frame, "entries")
     table = (
         _whole(frame)
-        .select("entries", pl.col("plain_ratio").alias("plain index"), pl.col("live_ratio").alias("live index"))
-        .unpivot(index="entries", variable_name="reading", value_name="ratio")
+        .select(*keys, pl.col("plain_ratio").alias("plain index"), pl.col("live_ratio").alias("live index"))
+        .unpivot(index=keys, variable_name="reading", value_name="ratio")
     )
     scale, ticks = lines.log_scale(table, "entries")
     return lines.draw(
@@ -145,11 +152,12 @@ def overwrite_distances(frame: pl.DataFrame, *, theme: Theme = "light") -> Figur
 
     `frame` is overwrite.parquet: `measure`, `high`, `overwrites`; the rows of the measure `page_writes`.
     """
+    overwrites, keys = pl.col("overwrites"), _keys(frame, "measure")
     table = (
         _whole(frame)
         .filter(pl.col("measure") == "page_writes")
         .with_columns(
-            (pl.col("overwrites").cum_sum() / pl.col("overwrites").sum()).alias("share"),
+            (overwrites.cum_sum().over(keys) / overwrites.sum().over(keys)).alias("share"),
             pl.lit("write").alias("class"),
         )
         .drop("measure")
@@ -181,9 +189,8 @@ def request_sizes(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
 
     `frame` is sizes.parquet: `class`, `low_bytes`, `high_bytes`, `requests`.
     """
-    table = _whole(frame).with_columns(
-        (pl.col("requests").cum_sum().over("class") / pl.col("requests").sum().over("class")).alias("share")
-    )
+    requests, keys = pl.col("requests"), _keys(frame, "class")
+    table = _whole(frame).with_columns((requests.cum_sum().over(keys) / requests.sum().over(keys)).alias("share"))
     scale, _ = lines.log_scale(table, "high_bytes")
     low, high = (int(table["high_bytes"].min()), int(table["high_bytes"].max()))  # type: ignore[arg-type]
     ticks = [2**power for power in range(9, 31) if low <= 2**power <= high]
