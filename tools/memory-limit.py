@@ -79,7 +79,9 @@ def main() -> None:
             client.write(offset, os.urandom(VOLUME_MEMORY.CHUNK))
         client.flush()
         server.end(signal.SIGTERM)
-        print("| memory | MiB | seconds to open | peak while opening, MiB | writes a second | median, MiB | peak, MiB |")
+        print(
+            "| memory | MiB | seconds to open | peak while opening, MiB | writes a second | median, MiB | peak, MiB |"
+        )
         print("|---|---|---|---|---|---|---|", flush=True)
         for share in [None, *map(int, args.shares.split(","))]:
             limit = int(need * (share or 100) / 100) >> 20

@@ -3,6 +3,7 @@
 
 Rollback journal, every transaction synchronous; the filler is random from a fixed seed. docs/volume.md records it.
 """
+
 import random
 import sqlite3
 import sys
