@@ -346,6 +346,10 @@ mod tests {
     fn parquet_reads_back() {
         let mut file = tempfile::tempfile().unwrap();
         frame().write_parquet(&mut file).unwrap();
+        let read = Frame::read_parquet(file.try_clone().unwrap()).unwrap();
+        assert_eq!(read, frame());
+        let row = |number: usize| Value::Object(read.row(number));
+        assert_eq!(Frame::from_rows(&["system"], &[row(0), row(1)]), frame());
         let reader = SerializedFileReader::new(file).unwrap();
         let rows: Vec<_> = reader
             .get_row_iter(None)
