@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flashlore import _core
 
@@ -32,32 +32,16 @@ def report(results: str, output: str, title: str | None = None) -> None:
     write(results, output, title)
 
 
-def sweep(  # noqa: PLR0913 (the flags of the command)
-    file: str,
-    output: str | None,
-    scheduler: str | None,
-    jobs: int | None,
-    memory: int | None,
-    *,
-    send_traces: bool,
-    retry_failed: bool,
-    as_json: bool,
-) -> None:
-    """Run the sweep of a file (`flashlore sweep`). An interrupt stops everything and says how to go on."""
+def sweep(**flags: Any) -> None:
+    """Run the sweep of a file (`flashlore sweep`). An interrupt stops everything and says how to go on.
+
+    `flags` are those of `sweeps.command.run`.
+    """
     from flashlore.sweeps import command  # noqa: PLC0415 (slow to import)
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        command.run(
-            file,
-            output,
-            scheduler,
-            jobs,
-            memory,
-            send_traces=send_traces,
-            retry_failed=retry_failed,
-            as_json=as_json,
-        )
+        command.run(**flags)
     except KeyboardInterrupt as interrupt:
         sys.stderr.write(f"{interrupt or 'interrupted before a cell began'}\n")
         # Whoever started the command learns that it was interrupted.
