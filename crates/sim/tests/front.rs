@@ -2,9 +2,8 @@
 //! of which every page holds in the end what was written last.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 
+use crate::common::Log;
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
@@ -139,19 +138,6 @@ impl Trace {
             trace.ask(time, op, lpn, &[lpn], units, what == 'P');
         }
         trace
-    }
-}
-
-/// Where the request log goes.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

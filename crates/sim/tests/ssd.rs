@@ -5,10 +5,8 @@ use crate::common;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
 
-use common::config;
+use common::{Log, config};
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{
     MeasureOptions, Response, RunOptions, Ssd, SsdError, SsdRequest, simulate,
@@ -192,21 +190,6 @@ fn traces(grid: u64) -> impl Strategy<Value = Trace> {
             sent: false,
         }
     })
-}
-
-/// Where a request log goes.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// The responses of a run, in order of time and number, and its figures.

@@ -3,10 +3,7 @@
 
 use crate::common;
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
-use common::{Uniform, config};
+use common::{Log, Uniform, config};
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{MeasureOptions, RunOptions, simulate};
 use flashlore_sim::results::{RunOutput, RunResult, TimelineRow, differences};
@@ -23,20 +20,6 @@ const DEVICE: [&str; 6] = [
 ];
 
 const REQUESTS: u64 = 6_000;
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// A request as the log says.
 struct Logged {

@@ -1,5 +1,8 @@
-//! Requests drawn at random, as a trace.
+//! Requests drawn at random, as a trace, and where a request log goes.
 #![allow(dead_code)]
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 
 use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
 use flashlore_trace::{Op, Request, RequestBlock, RequestSource, Summary};
@@ -80,5 +83,20 @@ pub fn config(device: &str, system: &str, settings: &[&str]) -> RunConfig {
         device: load_device(device, &settings).unwrap().config,
         system: load_system(system, &settings).unwrap().config,
         host: load_host(&settings).unwrap().config,
+    }
+}
+
+/// Where a request log goes; clones are of the same one.
+#[derive(Clone, Default)]
+pub struct Log(pub Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
