@@ -42,7 +42,7 @@ test-python: $(VENV)/bin/python
 	$(VENV)/bin/pytest --quiet
 	$(VENV)/bin/pdoc --output-directory target/python-doc flashlore
 
-# The blocks of all documents, those included that take up to half an hour each.
+# The blocks of all documents, those included that take minutes.
 snippets: $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
 	$(VENV)/bin/pytest -rs --long-snippets python/tests/test_snippets.py

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 
 use crate::program::{Place, Ran};
@@ -54,6 +54,8 @@ fn an_image_goes_in_and_comes_out() {
         assert_eq!(json["mapped"], 100);
         quiet(place.run(&["export", "disk", "out.raw"]));
         assert_eq!(fs::read(place.path("out.raw")).unwrap(), image());
+        let sectors = fs::metadata(place.path("out.raw")).unwrap().blocks();
+        assert!(512 * sectors < 1 << 20, "pages of zeros are holes");
         let scrubbed = place.run(&["scrub", "disk"]).ok();
         let stored = if system == "plain" { 100 } else { 67 };
         assert_eq!(scrubbed, format!("{stored} pages read, 0 findings\n"));

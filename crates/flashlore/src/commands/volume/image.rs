@@ -1,8 +1,8 @@
 //! `import`, `export`, `read`: bytes into a volume and out of it.
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -251,7 +251,6 @@ fn copy_out(
     image: &File,
     path: &Path,
 ) -> Result<(), CliError> {
-    let mut image = BufWriter::new(image);
     let progress = Progress::phase("exporting");
     let mut at = 0;
     let mut bad = Vec::new();
@@ -261,11 +260,11 @@ fn copy_out(
             Err(_) if skip_bad => pages_one_by_one(source, at, length, &mut bad)?,
             read => read?,
         };
-        image.write_all(&bytes).map_err(file_error("write", path))?;
+        write_sparsely(image, at, &bytes).map_err(file_error("write", path))?;
         at += length;
     }
-    let file = image.into_inner().map_err(|error| error.into_error());
-    let synced = file.and_then(|file| file.sync_all());
+    let sized = image.set_len(source.size);
+    let synced = sized.and_then(|()| image.sync_all());
     synced.map_err(file_error("write", path))?;
     drop(progress);
     for (page, why) in &bad {
@@ -281,6 +280,24 @@ fn copy_out(
             Ok(())
         }
     }
+}
+
+/// Writes the pages that hold something into a file without a byte at `at` or behind it: the others become holes, so
+/// that the image of a large volume takes what is in it.
+fn write_sparsely(image: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let empty = |page: &[u8]| page.iter().all(|&byte| byte == 0);
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let pages = bytes[offset..].chunks(PAGE);
+        let skipped = pages.take_while(|page| empty(page)).count();
+        offset = bytes.len().min(offset + skipped * PAGE);
+        let pages = bytes[offset..].chunks(PAGE);
+        let written = pages.take_while(|page| !empty(page)).count();
+        let end = bytes.len().min(offset + written * PAGE);
+        image.write_all_at(&bytes[offset..end], at + offset as u64)?;
+        offset = end;
+    }
+    Ok(())
 }
 
 /// Reads page by page; zeros for those that cannot be read, which are noted. Fails if that is not because of the
