@@ -39,7 +39,7 @@ test-python: $(VENV)/bin/python
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/pytest --quiet
+	$(VENV)/bin/pytest --quiet --numprocesses auto --dist loadfile
 	$(VENV)/bin/pdoc --output-directory target/python-doc flashlore
 
 # The blocks of all documents, those included that take minutes.
