@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from flashlore._core import __version__
+from flashlore.characteristics import Characteristics
 from flashlore.characterization import Characterization, characterize
 from flashlore.errors import (
     ConfigError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from flashlore.sweeps.running import Sweep, sweep
 
 __all__ = [
+    "Characteristics",
     "Characterization",
     "ConfigError",
     "DaskExecutor",

@@ -43,7 +43,7 @@ def sweep(**flags: Any) -> None:
     try:
         command.run(**flags)
     except KeyboardInterrupt as interrupt:
-        sys.stderr.write(f"{interrupt or 'interrupted before a cell began'}\n")
+        sys.stderr.write(f"{interrupt or 'interrupted; the same command goes on from here'}\n")
         # Whoever started the command learns that it was interrupted.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

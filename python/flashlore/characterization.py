@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from flashlore import _core
+from flashlore.characteristics import Characteristics
+from flashlore.record import from_tree
+from flashlore.settings import Duration, count, duration
 from flashlore.table import Table
 from flashlore.trace import Trace
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Characterization(Mapping[str, Table]):
-    """The statistics of a trace as tables by name, with the columns of the files of `trace characterize --out`.
+    """The statistics of a trace: a record, and tables by name with the columns of the files of `characterize --out`.
 
     The tables are `popularity`, `stack_distance`, `miss_ratio`, `sizes`, `overwrite` and `arrivals`; one for which the
     trace has nothing has no rows. In rows of a slice of trace time `slice` is its number, in those of the whole it is
@@ -36,6 +40,11 @@ class Characterization(Mapping[str, Table]):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the files of `trace characterize --out` into a directory, which is made if needed."""
         self.core.save(path)
+
+    @cached_property
+    def record(self) -> Characteristics:
+        """Everything by field, as in `summary.json`: `found.record.whole.kinds.reborn`."""
+        return from_tree(Characteristics, self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, as in `summary.json`."""
@@ -61,9 +70,9 @@ class Characterization(Mapping[str, Table]):
 def characterize(  # noqa: PLR0913 (each is a question of its own)
     trace: Trace | str | PathLike[str],
     *,
-    slice: str | None = None,  # noqa: A002 (the word of the command line)
+    slice: Duration | None = None,  # noqa: A002 (the word of the command line)
     sample: float = 1.0,
-    capacities: Sequence[str | int] = (),
+    capacities: str | Sequence[str | int] = (),
     pages: str | PathLike[str] | None = None,
     pages_memory: int = 8 << 30,
 ) -> Characterization:
@@ -71,7 +80,7 @@ def characterize(  # noqa: PLR0913 (each is a question of its own)
 
     Args:
         trace: The trace, or what `Trace.open` takes. Its layout does not matter.
-        slice: Give everything anew for each slice of trace time too, such as `"1d"`.
+        slice: Give everything anew for each slice of trace time too, such as `"1d"`, or of so many seconds.
         sample: Follow this share of the pages and values only, above 0 and at most 1.
         capacities: How long the trace takes to write this much, such as `"60GiB"`; bytes if it is a number.
         pages: A file with the bytes of the trace's distinct pages, to see how they compress.
@@ -84,15 +93,17 @@ def characterize(  # noqa: PLR0913 (each is a question of its own)
     >>> found = characterize("demo:maildir", sample=0.5)
     >>> found["popularity"].columns[:2]
     ['class', 'accesses_per_value']
+    >>> found.record.whole.mix.writes.pages
+    68297
 
     """
     opened = trace if isinstance(trace, Trace) else Trace.open(trace)
     core = _core.characterize(
         opened.core,
-        slice=slice,
+        slice=duration("slice", slice),
         sample=sample,
-        capacities=[str(capacity) for capacity in capacities],
+        capacities=[capacities] if isinstance(capacities, str) else [str(capacity) for capacity in capacities],
         pages=pages,
-        pages_memory=pages_memory,
+        pages_memory=count("pages_memory", pages_memory, 0, 64),
     )
     return Characterization(core)

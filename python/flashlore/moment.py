@@ -65,8 +65,8 @@ class Time(datetime):
         return hash(self.ns) if self._rest else super().__hash__()
 
     def __eq__(self, other: object) -> bool:
-        """Compare all nanoseconds."""
-        return super().__eq__(other) and _rest(self) == _rest(other)
+        """Compare all nanoseconds; what is no datetime is no instant."""
+        return isinstance(other, datetime) and super().__eq__(other) and _rest(self) == _rest(other)
 
     def __ne__(self, other: object) -> bool:
         """Compare all nanoseconds."""
@@ -74,10 +74,14 @@ class Time(datetime):
 
     def __lt__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime
         """Compare all nanoseconds."""
+        if not isinstance(other, datetime):
+            return NotImplemented
         return super().__lt__(other) or (super().__eq__(other) and _rest(self) < _rest(other))
 
     def __le__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime
         """Compare all nanoseconds."""
+        if not isinstance(other, datetime):
+            return NotImplemented
         return super().__lt__(other) or (super().__eq__(other) and _rest(self) <= _rest(other))
 
     def __gt__(self, other: datetime) -> bool:  # type: ignore[override]  # as that of datetime

@@ -49,8 +49,8 @@ def _value(type_: Any, value: object, path: str) -> object:
         if rest == [...]:
             return tuple(_value(item, inner, path) for inner in value)
         return tuple(value)
-    if get_origin(type_) is UnionType and value is None:
-        return None
+    if get_origin(type_) is UnionType:
+        return None if value is None else _value(get_args(type_)[0], value, path)
     return value
 
 

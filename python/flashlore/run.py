@@ -1,13 +1,15 @@
 """Runs of traces on systems and devices."""
 
 from collections.abc import Sequence
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TypeAlias
 
 from flashlore import _core
+from flashlore.errors import UsageError
 from flashlore.progress import Progress, shown
 from flashlore.results import Results, Run
-from flashlore.settings import Settings, texts
+from flashlore.settings import Duration, Settings, count, duration, texts
 from flashlore.system import Device, System
 from flashlore.trace import Trace
 
@@ -24,7 +26,7 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
     *,
     settings: Settings | None = None,
     seed: int | None = None,
-    timeline: str | float | None = None,
+    timeline: Duration | None = None,
     recovery_check: int | None = None,
     request_log: str | PathLike[str] | None = None,
     progress: Progress = None,
@@ -40,7 +42,7 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
         timeline: Width of the stretches of a time line: seconds of simulated time, or a text such as `"1s"`.
         recovery_check: Return to so many random instants of the window of old versions after the run, and compare
             every page with what had been written by then; for systems with history.
-        request_log: A file for a line of CSV for every request.
+        request_log: A file for a line of CSV for every request; what it held is lost.
         progress: `None` shows a bar where somebody sees it, true always, false never; a function is called many times
             a second with the requests done and those to be done.
 
@@ -71,12 +73,12 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
 
 def compare(  # noqa: PLR0913 (each is a question of its own)
     traces: Trace | str | PathLike[str] | Sequence[Trace | str | PathLike[str]],
-    systems: Sequence[Column] = ("plain", "ca-ssd"),
+    systems: str | System | Sequence[Column] = ("plain", "ca-ssd"),
     device: str | Device = "auto",
     *,
     settings: Settings | None = None,
     seeds: int = 1,
-    timeline: str | float | None = None,
+    timeline: Duration | None = None,
     jobs: int | None = None,
     progress: Progress = None,
     allow_different_devices: bool = False,
@@ -85,8 +87,8 @@ def compare(  # noqa: PLR0913 (each is a question of its own)
 
     Args:
         traces: One trace or several, each replayed by itself.
-        systems: Presets, TOML files or `System`s; each has the common device, unless it comes as a pair with a device
-            of its own, or as `SYSTEM@DEVICE`.
+        systems: Presets, TOML files or `System`s, one or several; each has the common device, unless it comes as a
+            pair with a device of its own, or as `SYSTEM@DEVICE`.
         device: The device of the others.
         settings: Values by key, as `--set` takes them, for all runs.
         seeds: Repeat each run with so many seeds, from `host.seed` on.
@@ -108,7 +110,8 @@ def compare(  # noqa: PLR0913 (each is a question of its own)
 
     """
     several = [traces] if isinstance(traces, Trace | str | PathLike) else list(traces)
-    columns = [column if isinstance(column, tuple) else (column, device) for column in systems]
+    chosen = [systems] if isinstance(systems, str | System) else systems
+    columns = [column if isinstance(column, tuple) else (column, device) for column in chosen]
     return _run(
         several,
         columns,
@@ -127,7 +130,7 @@ def _run(  # noqa: PLR0913
     settings: Settings | None,
     *,
     seeds: int = 1,
-    timeline: str | float | None = None,
+    timeline: Duration | None = None,
     recovery_check: int | None = None,
     request_log: str | PathLike[str] | None = None,
     jobs: int | None = None,
@@ -135,24 +138,27 @@ def _run(  # noqa: PLR0913
     different_devices: bool = False,
 ) -> Results:
     opened = [trace if isinstance(trace, Trace) else Trace.open(trace) for trace in traces]
+    if request_log is not None:
+        _refuse_trace(request_log, opened)
     with shown(progress) as report:
         outputs = _core.compare(
             [trace.core for trace in opened],
             [_column(system, device) for system, device in columns],
             settings=texts(settings),
-            seeds=seeds,
+            seeds=count("seeds", seeds, 1, 64),
             different_devices=different_devices,
-            timeline=_duration(timeline),
-            recovery_check=recovery_check,
+            timeline=duration("timeline", timeline),
+            recovery_check=recovery_check if recovery_check is None else count("recovery_check", recovery_check, 0, 32),
             request_log=request_log,
-            jobs=jobs,
+            jobs=jobs if jobs is None else count("jobs", jobs, 1, 32),
             progress=report,
         )
     return Results([Run.of(output) for output in outputs])
 
 
 def _column(system: str | System, device: str | Device) -> tuple[_Spec, _Spec]:
-    if isinstance(system, str) and "@" in system:
+    # A file may have it in its name.
+    if isinstance(system, str) and "@" in system and not Path(system).exists():
         system, device = system.rsplit("@", 1)
     system = system if isinstance(system, System) else System(system)
     device = device if isinstance(device, Device) else Device(device)
@@ -162,7 +168,8 @@ def _column(system: str | System, device: str | Device) -> tuple[_Spec, _Spec]:
     )
 
 
-def _duration(duration: str | float | None) -> str | None:
-    if duration is None or isinstance(duration, str):
-        return duration
-    return f"{round(duration * 1e9)}ns"
+def _refuse_trace(log: str | PathLike[str], traces: Sequence[Trace]) -> None:
+    """Refuse to write over a trace."""
+    for path in (path for trace in traces for path in trace.paths):
+        if Path(path).exists() and Path(log).exists() and Path(path).samefile(log):
+            raise UsageError(f"request_log = {fspath(log)}: this is the trace {path}; name another file")

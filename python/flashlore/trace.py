@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from operator import index
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
@@ -142,7 +144,7 @@ class Trace:
 
         Args:
             op: Shape (n,): numbers of `Op` in a buffer, or words (`read`, `write`, `trim`, `flush` or their first
-                letters).
+                letters) in anything that can be iterated over.
             offset: Shape (n,), whole numbers: first byte of the request; 0 for a flush.
             length: Shape (n,), whole numbers: bytes, above 0, at most 1 GiB for a read or write; 0 for a flush.
             time: Shape (n,), whole numbers: nanoseconds on any clock. Times count from the first; one below an
@@ -167,15 +169,23 @@ class Trace:
         2
 
         """
-        numbers = op if _has_buffer(op) else _numbers(op)  # type: ignore[arg-type]
-        return cls(_core.Trace.from_arrays(numbers, offset, length, time, content, name), name)
+        core = _core.Trace.from_arrays(
+            _native("op", op) if _has_numbers(op) else _numbers(op),  # type: ignore[arg-type]
+            _native("offset", offset),
+            _native("length", length),
+            None if time is None else _native("time", time),
+            None if content is None else _native("content", content),
+            name,
+        )
+        return cls(core, name)
 
     @classmethod
     def from_frame(cls, frame: object, *, name: str = "frame") -> Self:
         """Make a trace of a frame of Polars, pandas or pyarrow, one row a request.
 
-        The columns are those of `from_arrays`: `op`, `offset` and `length`, and if they are there `time` and
-        `content`, a list for each row with a number for each 4 KiB, or null. Others are not looked at.
+        The columns are those of `from_arrays`: `op`, `offset` and `length`, and if they are there `time`, which may
+        hold dates or durations too, and `content`, a list for each row with a number for each 4 KiB, or null. Others
+        are not looked at.
 
         >>> import polars as pl
         >>> frame = pl.DataFrame({"op": ["write", "read"], "offset": [0, 0], "length": [4096, 4096]})
@@ -189,6 +199,11 @@ class Trace:
         """Return the same requests with other content: records in memory are shared, files are read again."""
         opened = self._opened and replace(self._opened, content=content)
         return Trace(self.core.with_content(content), self.name, opened, content)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, captures and profiles it was opened from; none where its records are in memory."""
+        return () if self._opened is None else self._opened.paths
 
     @property
     def summary(self) -> Summary:
@@ -256,51 +271,110 @@ def _restored(frame: pl.DataFrame, name: str, content: str) -> Trace:
     return Trace.from_frame(frame, name=name).with_content(content)
 
 
-def _has_buffer(data: object) -> bool:
+def _has_numbers(data: object) -> bool:
+    """Whether it is a buffer of numbers; arrays of texts and objects hold words."""
     try:
-        memoryview(data)  # type: ignore[arg-type]
-    except TypeError:
+        view = memoryview(data)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         return False
-    return not isinstance(data, str)
+    return view.format[-1] not in "wO"
+
+
+def _native(name: str, data: object) -> object:
+    """Refuse numbers in the byte order of other machines, which the core would read as if they were in its own."""
+    try:
+        view = memoryview(data)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        # The core says what it is.
+        return data
+    if view.format[0] in (">!" if sys.byteorder == "little" else "<"):
+        raise UsageError(f"{name} is an array of the type {view.format!r}, expected the byte order of this machine")
+    # Some arrays without items have no memory, and no type that can be looked at.
+    return data if view.nbytes else b""
 
 
 def _numbers(ops: Iterable[str | int]) -> bytes:
-    try:
-        return bytes(_number(op) for op in ops)
-    except (KeyError, ValueError) as error:
-        raise UsageError(f"op is {error}, expected read, write, trim or flush, or a number from 0 to 3") from None
+    return bytes(_number(op) for op in ops)
 
 
 def _number(op: str | int) -> int:
-    return _WORDS[op.lower()] if isinstance(op, str) else int(op)
+    try:
+        number = _WORDS[op.lower()] if isinstance(op, str) else index(op)
+    except (KeyError, TypeError):
+        number = -1
+    if not 0 <= number <= _MOST_OP:
+        raise UsageError(f"op is {op!r}, expected read, write, trim or flush, or a number from 0 to 3")
+    return number
 
 
+# What fits the column of the core, which refuses those that are no operation by the number of their record.
+_MOST_OP = 255
 _WORDS = {word: op.value for op in Op for word in (op.name.lower(), op.name[0].lower())}
 
 
 def _canonical(frame: object) -> pl.DataFrame:
-    """Give the columns the types that the core takes."""
+    """Give the columns the types that the core takes; nothing is rounded."""
     import polars as pl  # noqa: PLC0415 (slow to import)
 
     found = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(Table(frame))
     if missing := [name for name in ("op", "offset", "length") if name not in found.columns]:
         raise UsageError(f"the frame has no column {missing[0]}, expected op, offset and length")
-    op = pl.col("op")
-    if not found.schema["op"].is_integer():
-        op = op.cast(pl.String).str.to_lowercase().replace_strict(_WORDS, return_dtype=pl.UInt8)
-    columns = [op.cast(pl.UInt8), pl.col("offset", "length").cast(pl.UInt64)]
-    if "time" in found.columns:
-        time = pl.col("time")
-        columns.append((time.dt.epoch("ns") if found.schema["time"].is_temporal() else time).cast(pl.Int64))
-    if "content" in found.columns and found.schema["content"] != pl.Null:
-        columns.append(pl.col("content").cast(pl.List(pl.UInt64)))
-    try:
-        canonical = found.select(columns)
-    except pl.exceptions.PolarsError as error:
-        raise UsageError(f"the frame cannot be taken as records: {error}") from None
-    if nulls := [name for name in canonical.columns if name != "content" and canonical[name].null_count()]:
+    given = [name for name in ("op", "offset", "length", "time") if name in found.columns]
+    if nulls := [name for name in given if found[name].null_count()]:
         raise UsageError(f"the column {nulls[0]} has nulls, expected a value for each record")
-    return canonical
+    try:
+        columns = [_ops(found["op"]), *(_whole(found[name]).cast(pl.UInt64) for name in ("offset", "length"))]
+        if "time" in found.columns:
+            columns.append(_times(found["time"]))
+        if "content" in found.columns and found.schema["content"] != pl.Null:
+            columns.append(_contents(found["content"]))
+    except pl.exceptions.PolarsError as error:
+        raise UsageError(f"the frame cannot be taken as records: {str(error).splitlines()[0]}") from None
+    return pl.DataFrame(columns)
+
+
+def _ops(column: pl.Series) -> pl.Series:
+    import polars as pl  # noqa: PLC0415 (slow to import)
+
+    if column.dtype.is_integer():
+        return column.cast(pl.UInt8)
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        raise UsageError(f"the column op is of {column.dtype}, expected words or whole numbers")
+    words = column.cast(pl.String).str.to_lowercase()
+    numbers = words.replace_strict(_WORDS, default=None, return_dtype=pl.UInt8)
+    for wrong in column.filter(numbers.is_null()).head(1):
+        raise UsageError(f"op is {wrong!r}, expected read, write, trim or flush, or a number from 0 to 3")
+    return numbers
+
+
+def _whole(column: pl.Series, expected: str = "whole numbers") -> pl.Series:
+    """Refuse what would be rounded; a column without rows may have no type."""
+    if column.dtype.is_integer() or column.is_empty():
+        return column
+    raise UsageError(f"the column {column.name} is of {column.dtype}, expected {expected}")
+
+
+def _times(column: pl.Series) -> pl.Series:
+    import polars as pl  # noqa: PLC0415 (slow to import)
+
+    if column.dtype in (pl.Datetime, pl.Date):
+        return column.dt.epoch("ns")
+    if column.dtype == pl.Duration:
+        return column.dt.total_nanoseconds()
+    return _whole(column, "nanoseconds as whole numbers, dates or durations").cast(pl.Int64)
+
+
+def _contents(column: pl.Series) -> pl.Series:
+    import polars as pl  # noqa: PLC0415 (slow to import)
+
+    if column.dtype not in (pl.List, pl.Array):
+        raise UsageError(f"the column content is of {column.dtype}, expected lists of whole numbers")
+    lists = column.cast(pl.List(column.dtype.inner))  # type: ignore[attr-defined]  # lists and arrays have it
+    numbers = lists.filter(lists.list.len() > 0).explode()
+    if numbers.null_count():
+        raise UsageError("the column content has nulls within its lists, expected a number for each 4 KiB")
+    _whole(numbers, "lists of whole numbers")
+    return lists.cast(pl.List(pl.UInt64))
 
 
 @dataclass(frozen=True)

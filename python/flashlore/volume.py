@@ -28,6 +28,7 @@ import errno
 import io
 import json
 import os
+import re
 import warnings
 from datetime import datetime, timedelta
 from operator import index
@@ -571,7 +572,13 @@ def _whole(name: str, value: SupportsIndex) -> int:
 
 
 def _bytes_of(name: str, data: Buffer) -> memoryview:
-    view = memoryview(data)
+    try:
+        view = memoryview(data)
+    except ValueError as error:
+        raise VolumeUsageError(f"{name}: {error}; expected contiguous memory, such as a view of bytes") from None
+    # References to objects mean nothing on a disk, and those read from there would not be any.
+    if "O" in re.sub(":[^:]*:", "", view.format):
+        raise VolumeUsageError(f"{name}: expected numbers or bytes, found references to objects")
     if not view.c_contiguous:
         raise VolumeUsageError(f"{name}: expected contiguous memory, found some with gaps or in another order")
     return view.cast("B") if view.nbytes else memoryview(bytearray())

@@ -103,7 +103,9 @@ class VolumeInfo:
     """Bytes saved."""
 
     kept: int
-    """Bytes of old versions alone."""
+    """Bytes of what old versions alone need, each value counted as a whole page: what encoding saves on them is in
+    `saved`, so that it may be more than `stored`.
+    """
 
     history: HistoryInfo | None
     """How far back it goes; nothing if it keeps no history."""

@@ -12,6 +12,7 @@ from typing import Any
 import flashlore as fl
 import polars as pl
 import pytest
+from flashlore.characteristics import Statistics
 from flashlore.record import Record, from_tree
 
 DEMO = "demo:django-upgrade"
@@ -188,6 +189,11 @@ def test_characteristics_are_those_of_the_command(tmp_path: Path) -> None:
         assert loaded[name].to_polars().equals(table.to_polars())
         if (file := theirs / f"{name}.parquet").exists():
             assert pl.read_parquet(file).equals(table.to_polars())
+    assert isinstance(found.record.whole, Statistics)
+    assert found.record.workload is not None
+    assert found.record.slices[-1].statistics.mix.writes.pages > 0
+    assert set(keys_of(found.to_dict(), found.record)) >= set(paths_of(found.record))
+    assert set(keys_of(found.to_dict(), found.record)) <= set(paths_of(found.record)) | {".whole.compressibility"}
     with pytest.raises(fl.UsageError, match="sample is 0"):
         fl.characterize(DEMO, sample=0.0)
     with pytest.raises(fl.UsageError, match="slice"):

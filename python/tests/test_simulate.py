@@ -1,19 +1,25 @@
 """Runs from Python are those of the command line, bit for bit, and can be interrupted."""
 
 import json
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import flashlore as fl
 import numpy as np
 import pytest
+import tqdm.auto
+from flashlore.progress import shown
 
 DEMO = "demo:django-upgrade"
 
@@ -98,6 +104,13 @@ def test_array_runs_too() -> None:
         (lambda: fl.simulate(DEMO, "plain", settings={"host.warmup": 1.0}), fl.UsageError, "warm"),
         (lambda: fl.simulate(DEMO, "plain", request_log="/no/such/dir/log"), fl.FileError, "/no/such/dir/log"),
         (lambda: fl.compare(DEMO, ["plain", "plain"]), fl.UsageError, "two systems are called plain"),
+        (lambda: fl.compare(DEMO, seeds=0), fl.UsageError, "seeds = 0: expected a whole number from 1 to"),
+        (lambda: fl.compare(DEMO, seeds=-1), fl.UsageError, "seeds = -1: expected a whole number from 1 to"),
+        (lambda: fl.compare(DEMO, jobs=0), fl.UsageError, "jobs = 0: expected a whole number from 1 to"),
+        (lambda: fl.simulate(DEMO, "bvssd", recovery_check=-1), fl.UsageError, "recovery_check = -1: expected a whole"),
+        (lambda: fl.simulate(DEMO, timeline=math.nan), fl.UsageError, "timeline = nan: expected a duration"),
+        (lambda: fl.simulate(DEMO, seed=-1), fl.ConfigError, "host.seed"),
+        (lambda: fl.characterize(DEMO, pages_memory=-1), fl.UsageError, "pages_memory = -1"),
         (lambda: fl.compare(DEMO, ["plain@tlc-1t", "ca-ssd"]), fl.UsageError, "--allow-different-devices"),
         (lambda: fl.Trace.open(DEMO, content="zipf"), fl.UsageError, "zipf"),
         (lambda: fl.Trace.open([DEMO, DEMO], join="never"), fl.UsageError, "join"),  # type: ignore[arg-type]
@@ -236,10 +249,48 @@ def test_a_bar_shows_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
 
 
+def test_a_bar_counts_each_request_once(capsys: pytest.CaptureFixture[str]) -> None:
+    class Bar(tqdm.auto.tqdm):  # type: ignore[type-arg]  # none at run time
+        """Shows every change."""
+
+        def __init__(self, **named: Any) -> None:
+            super().__init__(mininterval=0, **named)
+
+    with patch("tqdm.auto.tqdm", Bar), shown(progress=True) as report:
+        assert report is not None
+        for done in (10, 30, 60):
+            report(done, 100, 0)
+    assert re.findall(r"(\d+)%", capsys.readouterr().err) == ["0", "10", "30", "60"]
+
+
 def test_a_request_log_is_written(tmp_path: Path) -> None:
     log = tmp_path / "requests.csv"
     run = fl.simulate(DEMO, "plain", request_log=log, progress=False)
     assert len(log.read_text().splitlines()) == run.host.requests + 1
+
+
+def test_a_request_log_does_not_replace_the_trace(tmp_path: Path) -> None:
+    trace, link = tmp_path / "one.csv", tmp_path / "log.csv"
+    trace.write_text("1,W,0,4096,0\n")
+    link.symlink_to(trace)
+    with pytest.raises(fl.UsageError, match=r"request_log = .*log\.csv: this is the trace .*one\.csv"):
+        fl.simulate(trace, "plain", request_log=link, progress=False)
+    assert trace.read_text() == "1,W,0,4096,0\n"
+
+
+def test_one_system_is_a_comparison_too_and_durations_may_be_numbers() -> None:
+    seconds, texts, objects = (
+        fl.compare(DEMO, "plain", timeline=width, progress=False)[0].timeline().to_polars()
+        for width in (0.1, "100ms", timedelta(seconds=0.1))
+    )
+    assert seconds.equals(texts)
+    assert seconds.equals(objects)
+
+
+def test_a_file_of_a_system_may_have_an_at_in_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine@home.toml"
+    file.write_text('name = "mine"\nbase = "plain"\n')
+    assert fl.simulate(DEMO, str(file), progress=False).system == "mine"
 
 
 def test_old_versions_are_compared_with_what_was_written() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import flashlore
 import polars as pl
@@ -123,9 +124,23 @@ def test_rows_are_those_of_simulate(grid: Grid, tmp_path: Path) -> None:
     assert done.timings().columns[4:7] == measured
 
 
+def test_cells_run_with_their_seeds(tmp_path: Path) -> None:
+    steady: dict[str, Any] = {"device.precondition.overwrite": "once"}
+    done = sweep(Grid([in_memory()], ["plain"], settings=steady, seeds=[1, 2]), Inline(), out=tmp_path / "out")
+    runs = [flashlore.simulate(in_memory(), "plain", settings=steady, seed=seed, progress=False) for seed in (1, 2)]
+    assert done.frame()["programs.gc"].to_list() == [run.programs.gc for run in runs]
+    assert runs[0].programs.gc != runs[1].programs.gc
+
+
 def test_processes_give_the_same_bytes(grid: Grid, undisturbed: str, tmp_path: Path) -> None:
     done = sweep(grid, out=tmp_path / "out", jobs=2)
     assert (done.sha256, done.failures, done.reused) == (undisturbed, (), 0)
+
+
+def test_processes_import_nothing_from_where_they_are_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    assert sweep(Grid([in_memory()], ["plain"]), LocalExecutor(1), out="out").failures == ()
 
 
 def test_a_killed_process_is_replaced(grid: Grid, undisturbed: str, tmp_path: Path) -> None:
@@ -225,6 +240,47 @@ def test_a_trace_that_changes_meanwhile_is_a_failure(tmp_path: Path) -> None:
 
     done = sweep(Grid([str(trace)], ["plain"]), Inline(change), out=tmp_path / "out")
     assert "the trace has changed" in done.failures[0].error
+
+
+def test_a_worker_that_outlives_a_sweep_reads_what_the_next_one_means(tmp_path: Path) -> None:
+    trace = tmp_path / "one.csv"
+    programs = []
+    for writes in (1, 2):
+        trace.write_text("1,W,0,4096,0\n" * writes)
+        done = sweep(Grid([str(trace)], ["plain"]), Inline(), out=tmp_path / "out", tell=lambda _: None)
+        assert done.failures == ()
+        programs += done.frame()["programs.host"].to_list()
+    assert programs == [1, 2]
+
+
+@pytest.mark.parametrize("how", ["made", "laid over", "beside"])
+def test_files_that_change_meanwhile_are_failures(how: str, tmp_path: Path) -> None:
+    mail = (Path(__file__).parents[2] / "crates/synth/profiles/mail.toml").read_text()
+    file = tmp_path / ("one.pages.zst" if how == "beside" else "mine.toml")
+    file.write_text(mail)
+    trace: Any = {
+        "made": f"profile:{file},requests=100",
+        "laid over": {"path": str(tmp_path / "one.csv"), "content": f"profile:{file}"},
+        "beside": str(tmp_path / "one.csv"),
+    }[how]
+    (tmp_path / "one.csv").write_text("1,W,0,4096,0\n")
+
+    def change(_: Task) -> bool:
+        file.write_text(mail.replace("light_writes = 25", "light_writes = 24"))
+        return False
+
+    done = sweep(Grid([trace], ["plain"]), Inline(change), out=tmp_path / "out")
+    assert "the trace has changed" in done.failures[0].error
+
+
+def test_a_panic_of_the_core_is_a_failure_of_its_cell(grid: Grid, tmp_path: Path) -> None:
+    class Panic(BaseException):
+        """As PyO3 raises it."""
+
+    with patch("flashlore.sweeps.work.simulate", side_effect=Panic("index out of bounds")):
+        done = sweep(grid, Inline(), out=tmp_path / "out")
+    assert {failure.error for failure in done.failures} == {"Panic: index out of bounds"}
+    assert len(done.failures) == COUNT
 
 
 def test_a_trace_without_a_path_here_is_a_failure_of_its_cells(grid: Grid, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from flashlore.errors import UsageError
 from flashlore.sweeps.axes import axis, text
@@ -111,6 +112,12 @@ def test_ranges_hold_both_ends_and_what_decimals_say(first: int, count: int, ste
     assert axis(ends, "here") == [decimal(first + step * number) for number in range(count)]
 
 
+def test_arrays_are_axes_and_their_scalars_are_values() -> None:
+    settings = {"a.b": np.array([1, 2]), "a.c": np.array(0.5), "a.d": np.float64(0.25)}
+    points = Grid([DEMO], ["plain"], settings=settings, seeds=np.array([7])).points()  # type: ignore[arg-type]
+    assert [told(point)[3:] for point in points] == [("a.c=0.5", "a.d=0.25", f"a.b={n}", 7) for n in (1, 2)]
+
+
 def test_derived_seeds_are_of_the_cell_alone() -> None:
     wide = Grid([DEMO], ["plain", "ca-ssd"], settings={"device.space.over_provisioning": [0.1, 0.2]}, seeds=3)
     narrow = Grid([DEMO], ["ca-ssd"], settings={"device.space.over_provisioning": [0.2]}, seeds=2)
@@ -145,6 +152,32 @@ def test_a_key_is_of_bytes_and_values_not_of_places(tmp_path: Path) -> None:
     assert changed[0].key not in keys
 
 
+def test_a_key_is_of_how_a_trace_is_read() -> None:
+    ways: list[dict[str, Any]] = [
+        {},
+        {"content": "distinct"},
+        {"content": "zipf:a=1,n=9"},
+        {"lenient": True},
+        {"compact": False},
+        {"delta": "gaussian:mean=0.3,std=0.1"},
+        {"name": "other"},
+    ]
+    keys = [plan(Grid([{"path": DEMO, **way}], ["plain"]))[0].key for way in ways]
+    assert len(set(keys)) == len(ways)
+
+
+def test_a_key_is_of_profiles_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    mail = (Path(__file__).parents[2] / "crates/synth/profiles/mail.toml").read_text()
+    keys = []
+    for writes in ("25", "24", "25"):
+        file.write_text(mail.replace("light_writes = 25", f"light_writes = {writes}"))
+        grid = Grid([f"profile:{file},requests=10", {"path": DEMO, "content": f"profile:{file}"}], ["plain"])
+        keys.append([cell.key for cell in plan(grid)])
+    assert keys[0] == keys[2]
+    assert not set(keys[0]) & set(keys[1])
+
+
 def test_files_of_systems_are_taken_along(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('name = "mine"\nbase = "ca-ssd"\n[dedup]\nindex_entries = "1Ki"\n')
@@ -153,10 +186,12 @@ def test_files_of_systems_are_taken_along(tmp_path: Path) -> None:
     assert 'index_entries = "1Ki"' in (cell.task["system"]["toml"] or "")
 
 
-MISTAKES = {
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "traces": ({"systems": ["plain"]}, "traces: the axis is empty"),
     "systems": ({"traces": [DEMO]}, "systems: the axis is empty"),
     "nothing": ({}, "the grid has no cell"),
+    "devices": ({"devices": []}, "devices: the axis is empty"),
+    "no path": ({"traces": [""]}, "a trace has no path"),
     "empty axis": ({"settings": {"gc.window": []}}, "settings.gc.window: the axis is empty"),
     "empty range": ({"settings": {"a.b": {"from": 2, "to": 1, "step": 1}}}, "settings.a.b: the range is empty"),
     "no step": ({"settings": {"a.b": {"from": 2, "to": 1}}}, "settings.a.b: a range has from, to, and either"),
@@ -192,8 +227,17 @@ def test_mistakes_are_named(name: str) -> None:
     assert message in str(error.value)
 
 
-PLANNED = {
+PLANNED: dict[str, tuple[dict[str, Any], str]] = {
     "no file": ({"traces": ["nowhere.csv"]}, "nowhere.csv cannot be read: No such file"),
+    "a folder": ({"traces": ["/"]}, "traces: / cannot be read: Is a directory"),
+    "no name": ({"traces": ["a\0b"]}, "is no path: embedded null byte"),
+    "no capture": ({"traces": ["demo:none"]}, "traces: there is no bundled capture demo:none"),
+    "no profile": ({"traces": ["profile:male"]}, "traces: there is no profile 'male'"),
+    "no profile file": ({"traces": ["profile:no/male"]}, "no/male cannot be read: No such file"),
+    "no format": ({"traces": [{"path": DEMO, "format": "x"}]}, "traces: unknown trace format 'x'"),
+    "no content": ({"traces": [{"path": DEMO, "content": "x"}]}, "traces: content 'x' is not known"),
+    "no content file": ({"traces": [{"path": DEMO, "content": "profile:x.toml"}]}, "x.toml cannot be read: No such"),
+    "namesakes": ({"cells": [{"trace": {"path": DEMO, "lenient": True}, "system": "plain"}]}, "traces: two are called"),
     "no system": ({"systems": ["nothing"]}, "nothing"),
     "no key": ({"settings": {"dedup.index_entires": "1Ki"}}, 'did you mean "dedup.index_entries"'),
     "bad value": ({"settings": {"device.space.over_provisioning": ["2x"]}}, "expected a share"),
@@ -251,6 +295,8 @@ def test_a_file_says_the_same_as_a_grid(tmp_path: Path) -> None:
 
 
 FILES = {
+    "name": ('traces = [{ path = "demo:maildir", name = ["x"] }]', "grid.toml: traces: name = ['x']: expected a text"),
+    "twice": ('[settings]\n"host.mode" = 1\nhost.mode = 2', "grid.toml: host.mode: the key is there twice"),
     "toml": ("traces = [", "grid.toml: "),
     "key": ("tracs = []", "grid.toml: there is no key 'tracs' (did you mean 'traces'?)"),
     "kind": ("traces = 1", "grid.toml: traces: expected a list, found 1"),
@@ -261,6 +307,18 @@ FILES = {
         "grid.toml: settings.a.b: the axis",
     ),
 }
+
+
+def test_profiles_of_a_file_begin_at_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text("""
+        traces = ["profile:mine/mail,scale=2", { path = "one.csv", content = "profile:mail.toml,seed=3" }]
+        systems = ["plain", "mine/system"]
+        """)
+    points = load_grid(file).points()
+    assert points[0].trace.paths == (f"profile:{tmp_path}/mine/mail,scale=2",)
+    assert points[2].trace.content == f"profile:{tmp_path}/mail.toml,seed=3"
+    assert points[1].system.name == f"{tmp_path}/mine/system"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,5 +1,6 @@
 """The directory of a sweep loses nothing and has nothing twice, wherever a kill comes."""
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-from flashlore.errors import UsageError
+from flashlore.errors import FlashloreError, UsageError
 from flashlore.sweeps.cell import Cell, Task
 from flashlore.sweeps.store import Failure, Store
 from hypothesis import given, settings
@@ -22,7 +23,18 @@ def cells(count: int) -> list[Cell]:
 
 def cell(number: int) -> Cell:
     key = f"{number * 2654435761 % 2**32:08x}"
-    task = Task(key=key, version="", items=[], options={}, trace="t", system={}, device={}, settings={}, seed=number)
+    task = Task(
+        key=key,
+        version="",
+        items=[],
+        options={},
+        trace="t",
+        system={},
+        device={},
+        settings={},
+        seed=number,
+        profile=None,
+    )
     values = {"gc.window": number} if number % 3 else {}
     return Cell(key, "ca-ssd", "auto", "t", number, values, task)
 
@@ -163,6 +175,42 @@ def test_a_damaged_row_runs_again(damage: bytes, tmp_path: Path) -> None:
     with Store(tmp_path, told.append) as store:
         assert store.finished() == {cells(2)[0].key}
     assert "is damaged; its cells run again" in told[0]
+
+
+def test_a_row_that_cannot_be_read_now_is_not_removed(tmp_path: Path) -> None:
+    with Store(tmp_path, quiet) as store:
+        store.add(cell(1).key, record(1), {})
+    (row,) = (tmp_path / "cells").iterdir()
+    with (
+        patch("polars.read_parquet", side_effect=PermissionError(errno.EACCES, "Permission denied", str(row))),
+        pytest.raises(FlashloreError, match=r"cannot use .*: Permission denied: .*parquet"),
+    ):
+        Store(tmp_path, quiet)
+    with Store(tmp_path, quiet) as store:
+        assert store.finished() == {cell(1).key}
+
+
+def test_a_full_disk_is_named_and_what_is_there_stays(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with Store(tmp_path, quiet) as store:
+        store.add(cell(1).key, record(1), {})
+        for failing in (
+            patch("os.fsync", side_effect=full),
+            patch.object(pl.DataFrame, "write_parquet", side_effect=full),
+        ):
+            with failing, pytest.raises(FlashloreError, match=r"cannot write .*\.parquet: .*No space left on device"):
+                store.add(cell(2).key, record(2), {})
+        assert store.finished() == {cell(1).key}
+    assert [path.name for path in tmp_path.glob("**/*.*")] == [f"{cell(1).key}.parquet"]
+
+
+def test_a_setting_larger_than_a_column_is_a_text() -> None:
+    few = [Cell(f"k{number}", "s", "d", "t", 1, {"a.b": number}, cell(0).task) for number in (1, 2**64 - 1)]
+    with TemporaryDirectory() as folder, Store(Path(folder), quiet) as store:
+        for one in few:
+            store.add(one.key, record(5), {})
+        store.finish(few)
+        assert pl.read_parquet(Path(folder) / "results.parquet")["a.b"].to_list() == ["1", "18446744073709551615"]
 
 
 def test_two_clients_cannot_have_one_directory(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Traces of arrays and frames are those of files with the same records."""
 
 import array
+import datetime as dt
 import pickle
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def test_a_table_of_records_gives_the_trace_back() -> None:
 def test_traces_are_pickled_by_path_or_with_their_records() -> None:
     for trace in (
         fl.Trace.open(DEMO, content="distinct"),
+        fl.Trace.open(DEMO).with_content("distinct"),
         fl.Trace.from_arrays(**columns()),
         fl.Trace.from_arrays(**columns()).with_content("zipf:a=1,n=300"),
     ):
@@ -144,6 +146,11 @@ def test_content_of_writes_or_of_reads_too() -> None:
         ({"length": array.array("q", [PAGE, 1 << 31])}, fl.TraceError, "at most 2^30 bytes"),
         ({"offset": np.zeros(4, dtype=np.int64)[::2]}, fl.UsageError, "with gaps"),
         ({"offset": np.zeros((2, 1), dtype=np.int64)}, fl.UsageError, "2 dimensions"),
+        ({"offset": np.array([0, PAGE], dtype=">i8")}, fl.UsageError, "the type '>q', expected the byte order of this"),
+        ({"op": np.array([1, 1], dtype=">u2")}, fl.UsageError, "the type '>H', expected the byte order of this"),
+        ({"op": [1, 1.5]}, fl.UsageError, "op is 1.5, expected read, write"),
+        ({"op": [1, 300]}, fl.UsageError, "op is 300, expected read, write"),
+        ({"op": b"", "offset": array.array("q"), "length": array.array("q")}, fl.TraceError, "holds no record"),
     ],
 )
 def test_arrays_that_are_no_records(change: dict[str, Any], error: type[Exception], sentence: str) -> None:
@@ -160,10 +167,32 @@ def test_arrays_that_are_no_records(change: dict[str, Any], error: type[Exceptio
 def test_frames_that_are_no_records() -> None:
     with pytest.raises(fl.UsageError, match="no column length"):
         fl.Trace.from_frame(pl.DataFrame({"op": [1], "offset": [0]}))
-    with pytest.raises(fl.UsageError, match="cannot be taken as records"):
-        fl.Trace.from_frame(pl.DataFrame({"op": ["wipe"], "offset": [0], "length": [PAGE]}))
-    with pytest.raises(fl.UsageError, match="column offset has nulls"):
-        fl.Trace.from_frame(pl.DataFrame({"op": [1, 1], "offset": [0, None], "length": [PAGE, PAGE]}))
+    two: dict[str, Any] = {"op": [1, 1], "offset": [0, 0], "length": [PAGE, PAGE]}
+    for change, sentence in (
+        ({"op": ["write", "wipe"]}, "op is 'wipe', expected read, write"),
+        ({"op": [1.0, 1.0]}, "column op is of Float64, expected words or whole numbers"),
+        ({"offset": [0, -1]}, "cannot be taken as records: conversion .* failed in column 'offset'"),
+        ({"offset": [0, None]}, "column offset has nulls"),
+        ({"length": [0.5, 1.0]}, "column length is of Float64, expected whole numbers"),
+        # Seconds would all become the same nanoseconds.
+        ({"time": [0.25, 0.5]}, "column time is of Float64, expected nanoseconds as whole numbers, dates or durations"),
+        # What is not known is not the value 0.
+        ({"length": [2 * PAGE, PAGE], "content": [[7, None], [7]]}, "column content has nulls within its lists"),
+        ({"content": [[7.5], None]}, "column content is of Float64, expected lists of whole numbers"),
+        ({"content": [7, 8]}, "column content is of Int64, expected lists of whole numbers"),
+    ):
+        with pytest.raises(fl.UsageError, match=sentence):
+            fl.Trace.from_frame(pl.DataFrame({**two, **change}))
+
+
+def test_words_in_arrays_and_times_of_all_kinds() -> None:
+    begun = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    fixed: dict[str, Any] = {"offset": np.array([0, 0]), "length": np.array([PAGE, PAGE])}
+    for op in (np.array(["w", "READ"]), np.array(["write", "r"], dtype=object), pl.Series(["write", "read"])):
+        assert fl.Trace.from_arrays(op=op, **fixed).to_table().to_polars()["op"].to_list() == ["write", "read"]
+    for time in ([begun, begun + dt.timedelta(microseconds=5)], [dt.timedelta(0), dt.timedelta(microseconds=5)]):
+        trace = fl.Trace.from_frame(pl.DataFrame({"op": ["w", "r"], **fixed, "time": time}))
+        assert trace.to_table().to_polars()["time"].to_list() == [0, 5000]
 
 
 @settings(max_examples=25, deadline=None)

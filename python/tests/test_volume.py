@@ -425,7 +425,8 @@ def server(tmp_path: Path) -> Iterator[Path]:
         disk.write(0, b"before")
     process = subprocess.Popen([sys.executable, "-m", "flashlore", "serve", directory], stderr=subprocess.DEVNULL)
     try:
-        while not (directory / "nbd.sock").exists():
+        # Either may come first.
+        while not all((directory / name).exists() for name in ("nbd.sock", "control.sock")):
             assert process.poll() is None
             time.sleep(0.01)
         yield directory
@@ -505,6 +506,17 @@ def test_memory_of_all_kinds(disk: Volume) -> None:
         disk.read_into(b"constant")
     with pytest.raises(TypeError, match="bytes-like"):
         disk.write(0, "text")  # type: ignore[arg-type]
+    records = np.ones(3, dtype=[("O", ">i4"), ("b", "f8")])
+    disk.write(5, records)  # type: ignore[arg-type]
+    assert disk.read(5, records.nbytes) == records.tobytes()
+    for objects in (np.array([1, "x"], dtype=object), np.zeros(2, dtype=[("a", "i4"), ("b", "O")])):
+        with pytest.raises(VolumeUsageError, match=r"data: .* found references to objects"):
+            disk.write(0, objects)  # type: ignore[arg-type]
+        # Bytes of a disk are no objects: whoever looked at them then would crash.
+        with pytest.raises(VolumeUsageError, match=r"buffer: .* found references to objects"):
+            disk.read_into(objects)  # type: ignore[arg-type]
+    with pytest.raises(VolumeUsageError, match="data: cannot include dtype 'M'"):
+        disk.write(0, np.zeros(1, dtype="M8[ns]"))  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path, disk: Volume) -> None:
@@ -641,6 +653,16 @@ def test_times_are_exact(ns: int, apart: int) -> None:
     assert (a.utcoffset(), isinstance(a, datetime)) == (timedelta(0), True)
     plain = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1000)
     assert (plain == a, plain < a, a > plain) == (ns % 1000 == 0, ns % 1000 > 0, ns % 1000 > 0)
+
+
+@pytest.mark.parametrize("ns", [0, 1000, 1001])
+def test_a_time_equals_nothing_but_datetimes(ns: int) -> None:
+    time = Time.from_ns(ns)
+    for other in (None, ns, "now", time.date(), time.replace(tzinfo=None)):
+        assert time != other
+        assert not time == other  # noqa: SIM201 (both are ours)
+    with pytest.raises(TypeError):
+        assert time < ns  # type: ignore[operator]
 
 
 def test_the_page_about_volumes_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

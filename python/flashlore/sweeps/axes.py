@@ -41,6 +41,8 @@ def axis(given: object, where: str) -> list[Value] | None:
     """
     if isinstance(given, Mapping):
         return _range(given, where)
+    if hasattr(given, "tolist"):
+        given = given.tolist()
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         return None
     values = [value(item, where) for item in given]

@@ -16,7 +16,7 @@ from flashlore import _core
 from flashlore.errors import UsageError
 from flashlore.sweeps.axes import Value, text
 from flashlore.sweeps.grid import Grid, Part, Point
-from flashlore.sweeps.sources import Checksums, Item, Source, saved
+from flashlore.sweeps.sources import Checksums, File, Item, Source, refuse_unopened, saved, split
 from flashlore.system import Device, System
 
 # Exact in floating point, so that no reader of the results rounds a seed.
@@ -35,6 +35,7 @@ class Task(TypedDict):
     device: dict[str, str | None]
     settings: dict[str, str]
     seed: int
+    profile: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,9 @@ class _Planner:
         self._folder = folder
         self._checksums = Checksums()
         self._configurations: dict[tuple[Part, Part, tuple[str, ...]], _Configuration] = {}
-        self._items: dict[Source, list[Item]] = {}
+        self._items: dict[Source, tuple[list[Item], File | None]] = {}
         self._whole: dict[tuple[str, Part], Part] = {}
-        self._names: dict[str, Part] = {}
+        self._names: dict[str, Part | Source] = {}
         self._useful: set[str] = set()
         self._asked: set[str] = set()
 
@@ -100,9 +101,9 @@ class _Planner:
         settings = {key: value for key, value in point.settings.items() if key not in configuration.unused}
         self._asked |= point.settings.keys()
         self._useful |= settings.keys()
-        items = self._items_of(point.trace)
+        items, profile = self._items_of(point.trace)
         identity = {
-            "trace": [point.trace.name, [_of_bytes(item) for item in items], point.trace.options()],
+            "trace": [point.trace.name, [_of_bytes(item) for item in items], _of_values(point.trace, profile)],
             "configuration": configuration.values,
         }
         seed = _derived(base, point.repetition, identity) if point.seed is None else point.seed
@@ -124,6 +125,7 @@ class _Planner:
                 device=asdict(device),
                 settings={key: text(value) for key, value in settings.items()},
                 seed=seed,
+                profile=None if profile is None else asdict(profile),
             ),
         )
 
@@ -150,21 +152,30 @@ class _Planner:
             if part.toml is None and part.name not in kind.names() and Path(part.name).is_file():
                 loaded = kind.from_file(part.name)
                 whole = Part(loaded.name, loaded.to_toml())
-            if self._names.setdefault(f"{axis} {whole.name}", whole) != whole:
-                raise UsageError(f"{axis}s: two are called {whole.name}; give one of them another name")
+            self._refuse_namesake(axis, whole)
             self._whole[known] = whole
         return self._whole[known]
+
+    def _refuse_namesake(self, axis: str, named: Part | Source) -> None:
+        """Refuse two that nobody could tell apart in the results."""
+        if self._names.setdefault(f"{axis} {named.name}", named) != named:
+            raise UsageError(f"{axis}s: two are called {named.name}; give one of them another name")
 
     def _path(self, part: Part) -> str:
         """Name a system or device so that the core finds it; a text becomes a file."""
         return part.name if part.toml is None else str(write_toml(part.toml, self._folder))
 
-    def _items_of(self, source: Source) -> list[Item]:
+    def _items_of(self, source: Source) -> tuple[list[Item], File | None]:
+        """Find the parts of a trace, and the profile whose content is laid over it."""
         if source not in self._items:
+            self._refuse_namesake("trace", source)
+            profile = self._checksums.profile(source, "traces")
             if source.records is not None:
-                self._items[source] = [saved(source, self._folder)]
+                items = [saved(source, self._folder)]
             else:
-                self._items[source] = [self._checksums.item(path, "traces") for path in source.paths]
+                items = [self._checksums.item(path, "traces") for path in source.paths]
+                refuse_unopened(source, "traces")
+            self._items[source] = items, profile
         return self._items[source]
 
 
@@ -184,6 +195,14 @@ def grid_hash(cells: Sequence[Cell]) -> str:
 def _of_bytes(item: Item) -> list[Any]:
     """Describe an item, wherever it lies."""
     return [item.before, item.after, [[file.name, file.sha256] for file in item.files]]
+
+
+def _of_values(source: Source, profile: File | None) -> dict[str, Any]:
+    """Describe how a trace is read, wherever the profile of its content lies."""
+    options = source.options()
+    if profile is not None:
+        options["content"] = [profile.name, profile.sha256, split(source.content)[2]]
+    return options
 
 
 def _derived(base: int, repetition: int, identity: Mapping[str, Any]) -> int:

@@ -90,7 +90,7 @@ class DaskExecutor:
         try:
             where = {"scheduler_file": self.client} if Path(self.client).is_file() else {"address": self.client}
             client = stack.enter_context(Client(**where, timeout=_CONNECT_S))
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise FlashloreError(f"no Dask scheduler answers at {self.client}: {error}") from error
         return client
 

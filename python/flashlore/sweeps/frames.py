@@ -91,5 +91,8 @@ def _column(values: Sequence[Value | None]) -> pl.Series:
     present = [value for value in values if value is not None]
     if any(isinstance(value, bool | str | list) for value in present):
         return pl.Series([None if value is None else text(value) for value in values], dtype=pl.String)
-    kind = pl.Float64 if any(isinstance(value, float) for value in present) else pl.Int64
-    return pl.Series(values, dtype=kind)
+    if any(isinstance(value, float) for value in present):
+        return pl.Series(values, dtype=pl.Float64)
+    if any(abs(value) > _LARGEST for value in present if isinstance(value, int)):
+        return pl.Series([None if value is None else text(value) for value in values], dtype=pl.String)
+    return pl.Series(values, dtype=pl.Int64)

@@ -135,19 +135,18 @@ class Grid:
     def _product(self) -> Iterator[Point]:
         steps = [_in_step(zipped, f"zip {number}") for number, zipped in enumerate(self.zipped, 1)]
         replaced = {name for step in steps for name in step[0]}
-        axes = [
-            [{name: one} for one in self._axis(name, given)]
+        named = {
+            name: [{name: one} for one in self._axis(name, given)]
             for name, given in (("trace", self.traces), ("system", self.systems), ("device", self.devices))
             if name not in replaced
-        ]
+        }
         self._refuse_both(replaced)
-        if not all(axes):
+        if empty := [name for name, axis in named.items() if not axis]:
             # Without traces or systems there are only the cells named; half of them is a mistake.
             if self.systems or steps or (self.traces and not self.cells):
-                missing = "systems" if self._sources or "trace" in replaced else "traces"
-                raise UsageError(f"{missing}: the axis is empty, expected one at least")
+                raise UsageError(f"{empty[0]}s: the axis is empty, expected one at least")
             return
-        axes += self._swept(steps)
+        axes = [*named.values(), *self._swept(steps)]
         axes.append([{}] if "seed" in replaced else self._seeds())
         _refuse_many(axes)
         for combination in itertools.product(*axes):

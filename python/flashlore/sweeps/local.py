@@ -149,7 +149,8 @@ class _Process:
     def __init__(self, memory: int | None) -> None:
         here = str(Path(flashlore.__file__).parents[1])
         path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-        command = [sys.executable, "-m", "flashlore.sweeps.worker", str(memory or 0)]
+        # What lies in the present directory is not imported.
+        command = [sys.executable, "-P", "-m", "flashlore.sweeps.worker", str(memory or 0)]
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed with the process)
         self._child = subprocess.Popen(  # noqa: S603 (this interpreter, and a module of this package)
             command,

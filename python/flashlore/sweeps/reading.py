@@ -59,12 +59,13 @@ def _grid(tree: Mapping[str, Any], folder: Path) -> Grid:
         if not _fits(kind, given):
             raise UsageError(f"{key}: expected {kind}, found {given!r}")
         fields[field] = given
-    names = {trace["name"] for trace in tree.get("traces", ()) if isinstance(trace, dict) and "name" in trace}
+    named = [trace.get("name") for trace in tree.get("traces", ()) if isinstance(trace, dict)]
+    names = {name for name in named if isinstance(name, str)}
     place = _Place(folder, names)
     for field in ("traces", "systems", "devices"):
         if field in fields:
             fields[field] = [place.named(field[:-1], one) for one in fields[field]]
-    fields["settings"] = dict(_flat(fields.get("settings", {})))
+    fields["settings"] = _once(_flat(fields.get("settings", {})))
     for field in ("zipped", "cells"):
         fields[field] = [place.table(table) for table in fields.get(field, ())]
     fields["exclude"] = [place.either(table) for table in fields.get("exclude", ())]
@@ -83,20 +84,24 @@ class _Place:
         if axis == "trace" and isinstance(given, dict) and "path" in given:
             path = given["path"]
             several = [self.named("trace", one) for one in path] if isinstance(path, list) else [path]
-            return {**given, "path": several if isinstance(path, list) else self.named("trace", path)}
+            placed = {**given, "path": several if isinstance(path, list) else self.named("trace", path)}
+            content = given.get("content")
+            if isinstance(content, str) and content.startswith("profile:"):
+                placed["content"] = below(content, self._folder)
+            return placed
         if not isinstance(given, str) or given in self._names:
             return given
-        is_file = axis == "trace" or given.endswith(".toml")
+        is_file = axis == "trace" or given.endswith(".toml") or "/" in given
         return below(given, self._folder) if is_file else given
 
     def table(self, table: Mapping[str, Any]) -> dict[str, Any]:
         """Place what a table names."""
-        return {key: self._all(key, given) for key, given in _flat(table)}
+        return {key: self._all(key, given) for key, given in _once(_flat(table)).items()}
 
     def either(self, table: Mapping[str, Any]) -> dict[str, Any]:
         """As `table`, where names stand for what is named elsewhere: as written there, or placed."""
         placed = {}
-        for key, given in _flat(table):
+        for key, given in _once(_flat(table)).items():
             if key in AXES[:3]:
                 wanted = given if isinstance(given, list) else [given]
                 placed[key] = [*wanted, *(self.named(key, one) for one in wanted)]
@@ -117,6 +122,16 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield from _flat(given, f"{path}{key}.")
         else:
             yield f"{path}{key}", given
+
+
+def _once(keys: Iterator[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that is there twice, in two ways of writing it."""
+    table: dict[str, Any] = {}
+    for key, given in keys:
+        if key in table:
+            raise UsageError(f"{key}: the key is there twice")
+        table[key] = given
+    return table
 
 
 def _fits(kind: str, given: object) -> bool:

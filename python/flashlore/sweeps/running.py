@@ -172,7 +172,8 @@ def _run(
                 bar.set_postfix(failed=failed, refresh=False)
                 bar.update()
         except KeyboardInterrupt:
-            finished = sum(cell.key in store.finished() for cell in cells)
+            done = store.finished()
+            finished = sum(cell.key in done for cell in cells)
             raise KeyboardInterrupt(
                 f"interrupted: {finished} of {len(cells)} cells are finished in {store.directory}; "
                 "the same sweep goes on from there"

@@ -11,10 +11,11 @@ import hashlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from flashlore.errors import UsageError
+from flashlore.errors import FlashloreError, UsageError
 from flashlore.trace import Trace
 
 #: What the names of traces begin with that are no files.
@@ -48,13 +49,18 @@ class Source:
         >>> Source.at("traces/mail.fiu.xz").name
         'mail.fiu.xz'
         """
-        if not paths:
+        if not all(paths) or not paths:
             raise UsageError("a trace has no path, expected one at least")
         return cls(paths=paths, name=name or " + ".join(label(path) for path in paths), **options)
 
     def options(self) -> dict[str, Any]:
         """All but paths, name and records, as `Trace.open` takes it."""
         return {field.name: getattr(self, field.name) for field in fields(self)[2:-1]}
+
+    @property
+    def profile(self) -> str:
+        """The file of the profile whose content is laid over the trace, if there is one."""
+        return split(self.content)[1] if self.content.startswith("profile:") else ""
 
 
 @dataclass(frozen=True)
@@ -110,13 +116,18 @@ def split(path: str) -> tuple[str, str, str]:
         return "", path, ""
     kind, _, rest = path.partition(":")
     name, comma, options = rest.partition(",")
-    if kind == "profile" and name.endswith(".toml"):
+    # The presets have neither in their names.
+    if kind == "profile" and ("/" in name or "." in name):
         return "profile:", name, comma + options
     return path, "", ""
 
 
 def below(path: str, folder: Path) -> str:
-    """Let a relative path begin at a folder."""
+    """Let a relative path begin at a folder.
+
+    >>> below("one.csv", Path("/traces")), below("profile:mail", Path("/traces"))
+    ('/traces/one.csv', 'profile:mail')
+    """
     before, middle, after = split(path)
     return f"{before}{folder / middle}{after}" if middle else path
 
@@ -140,6 +151,53 @@ class Checksums:
             files = tuple(_checked(file, where) for file in _files(middle)) if middle else ()
             self._known[path] = Item(before, after, files)
         return self._known[path]
+
+    def profile(self, source: Source, where: str) -> File | None:
+        """Read the checksum of the profile whose content is laid over a trace.
+
+        Raises:
+            UsageError: a file that is not there or cannot be read.
+
+        """
+        return _checked(Path(source.profile).absolute(), where) if source.profile else None
+
+
+def refuse_unopened(source: Source, where: str) -> None:
+    """Refuse a trace whose name or options mean nothing. One that cannot be read is a failure of its own cells.
+
+    Raises:
+        UsageError: as `Trace.open`.
+
+    """
+    try:
+        Trace.open(source.paths, **source.options())
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    except FlashloreError:
+        pass
+
+
+def refuse_changed(file: File) -> None:
+    """Refuse a file that is not the one of which a cell was made.
+
+    Raises:
+        FlashloreError: it has other bytes, or cannot be read.
+
+    """
+    try:
+        about = Path(file.path).stat()
+        found = _sha256(file.path, about.st_mtime_ns, about.st_size)
+    except OSError as error:
+        raise FlashloreError(f"{file.path} cannot be read: {error.strerror}") from error
+    if found != file.sha256:
+        raise FlashloreError(f"{file.path} has SHA-256 {found}, expected {file.sha256}: the trace has changed")
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: str, _changed_ns: int, _size: int) -> str:
+    """Read a checksum once, as long as nobody writes to the file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def saved(source: Source, folder: Path) -> Item:
@@ -165,6 +223,8 @@ def opened(paths: Sequence[str], name: str, options: Mapping[str, Any]) -> Trace
 def _files(path: str) -> list[Path]:
     """Name the trace and, if there is one beside it, the file of its pages: its name up to the first dot."""
     main = Path(path).absolute()
+    if not main.name:
+        return [main]
     pages = main.with_name(main.name.split(".")[0] + ".pages.zst")
     return [main, pages] if pages.is_file() and pages != main else [main]
 
@@ -175,6 +235,8 @@ def _checked(path: Path, where: str) -> File:
             return File(str(path), hashlib.file_digest(file, "sha256").hexdigest())
     except OSError as error:
         raise UsageError(f"{where}: {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{where}: {str(path)!r} is no path: {error}") from error
 
 
 def source(given: object, where: str) -> Source:

@@ -20,6 +20,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -71,7 +72,8 @@ class Store:
                 os.close(self._lock)
                 raise
         except OSError as error:
-            raise FlashloreError(f"cannot use {directory}: {error.strerror}: {error.filename}") from error
+            why = f"{error.strerror}: {error.filename}" if error.strerror else error
+            raise FlashloreError(f"cannot use {directory}: {why}") from error
 
     def _look(self) -> None:
         self._manifest = _manifest(self.directory)
@@ -171,10 +173,13 @@ class Store:
         return {key: path for path in paths for key in self._keys(path) or []}
 
     def _keys(self, path: Path) -> list[str] | None:
-        """Keys of the rows of a file, or `None` where it was damaged and is gone now."""
+        """Keys of the rows of a file, or `None` where it was damaged and is gone now.
+
+        A file that the system does not let us read is not damaged.
+        """
         try:
             keys = pl.read_parquet(path).get_column(frames.KEY).to_list()
-        except (pl.exceptions.PolarsError, OSError):
+        except pl.exceptions.PolarsError:
             self._warn(f"{path} is damaged; its cells run again")
             path.unlink()
             return None
@@ -243,7 +248,12 @@ def _write(path: Path, content: bytes) -> None:
 
 
 class _Replacing:
-    """A file written beside its place, made durable, and renamed at the end of the block."""
+    """A file written beside its place, made durable, and renamed at the end of the block.
+
+    Raises:
+        FlashloreError: there is no room, or the system refuses; what was in its place is still there.
+
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -255,12 +265,18 @@ class _Replacing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
+        try:
+            if error is None:
+                _sync(self._beside)
+                self._beside.replace(self._path)
+                _sync(self._path.parent)
+                return
+        except OSError as late:
+            error = late
+        with suppress(OSError):
             self._beside.unlink(missing_ok=True)
-            return
-        _sync(self._beside)
-        self._beside.replace(self._path)
-        _sync(self._path.parent)
+        if isinstance(error, OSError | pl.exceptions.PolarsError):
+            raise FlashloreError(f"cannot write {self._path}: {str(error).splitlines()[0]}") from error
 
 
 def _sync(path: Path) -> None:

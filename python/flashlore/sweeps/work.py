@@ -16,7 +16,7 @@ from flashlore import _core
 from flashlore.errors import FlashloreError
 from flashlore.run import simulate
 from flashlore.sweeps.cell import Task, write_toml
-from flashlore.sweeps.sources import File, Item, opened
+from flashlore.sweeps.sources import File, Item, opened, refuse_changed
 from flashlore.system import Device, System
 from flashlore.trace import Trace
 
@@ -56,7 +56,9 @@ def answer(task: Task, *, worker: str, folder: Path | None = None, send_traces: 
             return Answer(task["key"], record=_record(task, items), worker=worker)
     except FlashloreError as error:
         return Answer(task["key"], error=str(error), worker=worker)
-    except Exception as error:  # noqa: BLE001 - one cell's surprise must not end the sweep
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - one cell's surprise, a panic of the core too, must not end the sweep
         return Answer(task["key"], error=f"{type(error).__name__}: {error}", worker=worker)
 
 
@@ -83,18 +85,27 @@ def items_of(task: Task) -> list[Item]:
 def _record(task: Task, items: list[Item]) -> dict[str, Any]:
     if task["version"] != _core.__version__:
         raise FlashloreError(f"the worker has Flashlore {_core.__version__}, expected {task['version']}")
+    for file in _read_by_name(task, items):
+        refuse_changed(file)
     paths = tuple(item.text() for item in items)
+    sha256 = tuple(file.sha256 for item in items for file in item.files)
     with tempfile.TemporaryDirectory(prefix="flashlore-cell-") as texts:
         record = simulate(
-            _trace(paths, task["trace"], json.dumps(task["options"])),
+            _trace(paths, task["trace"], json.dumps([task["options"], task["profile"]]), sha256),
             System(_preset(task["system"], Path(texts))),
             Device(_preset(task["device"], Path(texts))),
             settings=task["settings"],
             seed=task["seed"],
             progress=False,
         ).to_dict()
-    _refuse_changed(record, items)
+    _refuse_others(record, items)
     return record
+
+
+def _read_by_name(task: Task, items: list[Item]) -> list[File]:
+    """Name the files whose checksums a record does not have: profiles, and pages beside a trace."""
+    profiles = [] if task["profile"] is None else [File(**task["profile"])]
+    return profiles + [file for item in items for file in item.files[0 if item.before == "profile:" else 1 :]]
 
 
 def _preset(part: dict[str, str | None], folder: Path) -> str:
@@ -104,12 +115,15 @@ def _preset(part: dict[str, str | None], folder: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def _trace(paths: tuple[str, ...], name: str, options: str) -> Trace:
-    """Open a trace. The last one stays: cells of one trace follow one another, and two would need twice the memory."""
-    return opened(paths, name, json.loads(options))
+def _trace(paths: tuple[str, ...], name: str, options: str, _sha256: tuple[str, ...]) -> Trace:
+    """Open a trace. The last one stays: cells of one trace follow one another, and two would need twice the memory.
+
+    A worker may outlive a sweep, and a trace may have changed before the next one.
+    """
+    return opened(paths, name, json.loads(options)[0])
 
 
-def _refuse_changed(record: dict[str, Any], items: list[Item]) -> None:
+def _refuse_others(record: dict[str, Any], items: list[Item]) -> None:
     """Refuse a trace that is not the one of which the cell was made."""
     for item, file in zip(items, record["trace_files"], strict=True):
         if item.files and not item.before and file["sha256"] != item.files[0].sha256:
