@@ -18,6 +18,7 @@ import flashlore
 import polars as pl
 import pytest
 from flashlore import DaskExecutor, FlashloreError, Grid, LocalExecutor, Sweep, UsageError, sweep
+from flashlore.sweeps import command as sweep_command
 from flashlore.sweeps.cell import Task
 from flashlore.sweeps.executors import Outcome
 from flashlore.sweeps.work import answer
@@ -403,6 +404,20 @@ class TestDask:
 def test_a_scheduler_that_does_not_answer_is_named(grid: Grid, tmp_path: Path) -> None:
     with pytest.raises(FlashloreError, match="no Dask scheduler answers at nonsense://x"):
         sweep(grid, DaskExecutor("nonsense://x"), out=tmp_path / "out")
+
+
+def test_a_file_that_names_no_scheduler_is_named(grid: Grid, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text("{}")
+    with pytest.raises(FlashloreError, match=r"answers at .*s\.json: it is no scheduler file"):
+        sweep(grid, DaskExecutor(str(tmp_path / "s.json")), out=tmp_path / "out")
+
+
+def test_results_that_nobody_reads_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        sweep_command._print("a table\n")  # noqa: SLF001 (what the command prints)
 
 
 def test_executors_refuse_what_cannot_work(grid: Grid, tmp_path: Path) -> None:

@@ -90,8 +90,10 @@ class DaskExecutor:
         try:
             where = {"scheduler_file": self.client} if Path(self.client).is_file() else {"address": self.client}
             client = stack.enter_context(Client(**where, timeout=_CONNECT_S))
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise FlashloreError(f"no Dask scheduler answers at {self.client}: {error}") from error
+        except Exception as error:
+            # A file that names no scheduler ends in an assertion without words.
+            why = str(error) or "it is no scheduler file and no address"
+            raise FlashloreError(f"no Dask scheduler answers at {self.client}: {why}") from error
         return client
 
 

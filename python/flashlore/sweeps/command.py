@@ -1,6 +1,7 @@
 """`flashlore sweep`: a sweep from a file, its results on standard output, everything else on standard error."""
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,7 @@ def run(  # noqa: PLR0913 (the flags of the command)
         LocalExecutor(jobs, memory) if scheduler is None else DaskExecutor(scheduler, send_traces=send_traces)
     )
     done = sweep(file, executor, out=output, retry_failed=retry_failed, tell=_tell)
-    sys.stdout.write(_json(done) if as_json else _table(done))
-    sys.stdout.flush()
+    _print(_json(done) if as_json else _table(done))
     for failure in done.failures[:_MOST_FAILURES]:
         _tell(f"failed: {failure.name}: {failure.error}")
     if len(done.failures) > _MOST_FAILURES:
@@ -54,6 +54,18 @@ def run(  # noqa: PLR0913 (the flags of the command)
     if done.failures:
         again = "" if retry_failed else "; --retry-failed tries them again"
         raise FlashloreError(f"{len(done.failures)} of {len(done.cells)} cells failed{again}")
+
+
+def _print(text: str) -> None:
+    """Print results; that nobody reads them is no failure, as with the other commands."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left must not be written at the end of the process either.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _tell(text: str) -> None:
