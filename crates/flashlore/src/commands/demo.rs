@@ -14,7 +14,7 @@ use crate::input::Input;
 use crate::output::{style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
-use crate::python::Python;
+use crate::python::{Python, as_text};
 use crate::runs::{Job, Recording, in_parallel, run_all, threads};
 
 /// The captures ran on a faster device than the one simulated: at their own times requests would only
@@ -31,6 +31,9 @@ const STRETCH: u64 = 100_000_000;
 pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
     if args.report.is_some() {
         python.demand("demo --report")?;
+        for path in args.out.iter().chain(&args.report) {
+            as_text(path)?;
+        }
     }
     if let Some(dir) = &args.out {
         make_directory(dir)?;
@@ -73,7 +76,7 @@ pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
     };
     python.call(
         "report",
-        json!({ "results": dir, "output": page, "title": TITLE }),
+        json!({ "results": as_text(dir)?, "output": as_text(page)?, "title": TITLE }),
     )?;
     tell(&format!(
         "{} shows these results, and opens without a network",

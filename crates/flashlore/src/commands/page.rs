@@ -4,12 +4,16 @@ use serde_json::json;
 
 use crate::cli::{ReportArgs, SweepArgs};
 use crate::error::CliError;
-use crate::python::Python;
+use crate::python::{Python, as_text};
 
 /// Makes a page of results.
 pub fn report(args: &ReportArgs, python: &dyn Python) -> Result<(), CliError> {
     python.demand("flashlore report")?;
-    let arguments = json!({ "results": args.results, "output": args.output, "title": args.title });
+    let arguments = json!({
+        "results": as_text(&args.results)?,
+        "output": as_text(&args.output)?,
+        "title": args.title,
+    });
     python.call("report", arguments)
 }
 
@@ -17,8 +21,8 @@ pub fn report(args: &ReportArgs, python: &dyn Python) -> Result<(), CliError> {
 pub fn sweep(args: &SweepArgs, python: &dyn Python) -> Result<(), CliError> {
     python.demand("flashlore sweep")?;
     let arguments = json!({
-        "file": args.file,
-        "output": args.output,
+        "file": as_text(&args.file)?,
+        "output": args.output.as_deref().map(as_text).transpose()?,
         "scheduler": args.scheduler,
         "send_traces": args.send_traces,
         "jobs": args.jobs,

@@ -92,7 +92,12 @@ impl Settings {
 
 /// What `path` addresses, and the key within it.
 fn address(path: &str) -> Option<(Kind, &str)> {
-    match path.split_once('.')? {
+    let Some(parts) = path.split_once('.') else {
+        // Without a section only a system's own values can be meant, such as its name.
+        let is_system = Template::of(Kind::System).has_key(path);
+        return is_system.then_some((Kind::System, path));
+    };
+    match parts {
         ("device", key) => Some((Kind::Device, key)),
         ("host", key) => Some((Kind::Host, key)),
         ("system", key) => Some((Kind::System, key)),
@@ -157,6 +162,7 @@ mod tests {
             "device.capacity=4GiB",
             "dedup.index_entries=128Ki",
             "system.dedup.verify=true",
+            "name=mine",
             "host.queue_depth=32",
         ];
         let settings = Settings::parse(&texts).unwrap();
@@ -164,7 +170,7 @@ mod tests {
         assert_eq!(keys(&settings.device), ["space.capacity"]);
         assert_eq!(
             keys(&settings.system),
-            ["dedup.index_entries", "dedup.verify"]
+            ["dedup.index_entries", "dedup.verify", "name"]
         );
         assert_eq!(keys(&settings.host), ["queue_depth"]);
         assert_eq!(settings.system[1].1.value, true);

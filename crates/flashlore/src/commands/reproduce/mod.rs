@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::ReproduceArgs;
 use crate::error::CliError;
 use crate::output::print;
-use crate::python::Python;
+use crate::python::{Python, as_text};
 use crate::runs::threads;
 
 /// What stands for all experiments that come with the program.
@@ -25,6 +25,9 @@ struct Done<'a> {
 pub fn reproduce(args: &ReproduceArgs, python: &dyn Python) -> Result<(), CliError> {
     if args.report.is_some() {
         python.demand("reproduce --report")?;
+        for path in args.report.iter().chain(&args.captures) {
+            as_text(path)?;
+        }
     }
     let papers = papers(args)?;
     let experiments = papers
@@ -180,9 +183,9 @@ fn write_page(
     };
     let arguments = json!({
         "document": document(reports, failed),
-        "output": output,
+        "output": as_text(output)?,
         "quick": args.quick,
-        "captures": args.captures,
+        "captures": args.captures.as_deref().map(as_text).transpose()?,
     });
     python.call("papers", arguments)
 }
