@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from flashlore._core import __version__
-from flashlore.characteristics import Characteristics
 from flashlore.characterization import Characterization, characterize
 from flashlore.errors import (
     ConfigError,
@@ -30,6 +29,7 @@ from flashlore.trace import Op, Summary, Trace
 from flashlore.volume import Instant, Machine, Volume
 
 if TYPE_CHECKING:
+    from flashlore.characteristics import Characteristics
     from flashlore.sweeps.cluster import DaskExecutor
     from flashlore.sweeps.grid import Grid
     from flashlore.sweeps.local import LocalExecutor
@@ -75,8 +75,9 @@ __all__ = [
     "sweep",
 ]
 
-# Loaded when they are asked for first: they bring libraries along that nothing else needs.
+# Loaded when they are asked for first: they bring libraries along that nothing else needs, or many classes.
 _LATER = {
+    "Characteristics": "flashlore.characteristics",
     "DaskExecutor": "flashlore.sweeps.cluster",
     "Grid": "flashlore.sweeps.grid",
     "LocalExecutor": "flashlore.sweeps.local",

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from flashlore import _core
-from flashlore.characteristics import Characteristics
 from flashlore.record import from_tree
 from flashlore.settings import Duration, count, duration
 from flashlore.table import Table
@@ -17,6 +16,8 @@ from flashlore.trace import Trace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
+
+    from flashlore.characteristics import Characteristics
 
 
 class Characterization(Mapping[str, Table]):
@@ -44,6 +45,8 @@ class Characterization(Mapping[str, Table]):
     @cached_property
     def record(self) -> Characteristics:
         """Everything by field, as in `summary.json`: `found.record.whole.kinds.reborn`."""
+        from flashlore.characteristics import Characteristics  # noqa: PLC0415 (many classes, seldom needed)
+
         return from_tree(Characteristics, self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
