@@ -40,7 +40,7 @@ test-python: $(VENV)/bin/python
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pytest --quiet --numprocesses auto --dist loadfile
-	$(VENV)/bin/pdoc --output-directory target/python-doc flashlore
+	$(VENV)/bin/python tools/python-doc.py target/python-doc
 
 # The blocks of all documents, those included that take minutes.
 snippets: $(VENV)/bin/python

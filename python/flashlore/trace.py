@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import polars as pl
     from typing_extensions import Buffer
 
-    Numbers: TypeAlias = Buffer | "_Array"
-
 Path: TypeAlias = str | PathLike[str]
 Content: TypeAlias = str
 """Where the content of pages comes from: `trace` (its own), `distinct` (every page written is unlike all others),
@@ -34,6 +32,10 @@ class _Array(Protocol):
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
+
+
+if TYPE_CHECKING:
+    Numbers: TypeAlias = Buffer | _Array
 
 
 class Op(IntEnum):
