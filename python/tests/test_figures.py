@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 SYSTEMS = ["plain", "ca-ssd", "mine"]
 TRACES = ["one.csv", "two.csv"]
+RESPONSES = {"mean": 100.0, "p50": 50.0, "p95": 400.0, "p99": 900.0, "p999": 1600.0, "p9999": 2500.0}
 
 
 def runs() -> pl.DataFrame:
@@ -50,8 +51,7 @@ def runs() -> pl.DataFrame:
                 "waf_total": 1.0 + index,
                 "history.window_s": float(index),
                 "device.space.over_provisioning": 0.07 * (index + 1),
-                **{f"response_us.all.{key}": 100.0 * (index + 1) for key in ("mean", "p50", "p95")},
-                **{f"response_us.all.{key}": 900.0 * (index + 1) for key in ("p99", "p999", "p9999")},
+                **{f"response_us.all.{key}": time * (index + 1) for key, time in RESPONSES.items()},
             }
         )
     return pl.DataFrame(rows)
@@ -66,7 +66,7 @@ def lines(columns: dict[str, list[float]]) -> pl.DataFrame:
 
 
 def response() -> pl.DataFrame:
-    return lines({"response_us": [10.0, 200.0, 4000.0], "share": [0.2, 0.9, 1.0]}).with_columns(kind=pl.lit("write"))
+    return lines({"response_us": [10.0, 200.0, 4000.0], "share": [0.2, 0.9, 1.0]}).with_columns(kind=pl.lit("all"))
 
 
 def time_line() -> pl.DataFrame:
@@ -93,7 +93,12 @@ def characterized(name: str) -> pl.DataFrame:
         },
         "miss_ratio": {"entries": [1, 2, 4], "plain_ratio": [0.9, 0.7, 0.5], "live_ratio": [0.9, 0.8, 0.6]},
         "sizes": {"low_bytes": [4096, 8192], "high_bytes": [4096, 8192], "requests": [5, 6]},
-        "overwrite": {"measure": ["page_writes", "page_writes"], "low": [1, 2], "high": [1, 3], "overwrites": [4, 5]},
+        "overwrite": {
+            "measure": ["page_writes", "page_writes", "time_ns"],
+            "low": [1, 2, 7],
+            "high": [1, 3, 8],
+            "overwrites": [4, 5, 6],
+        },
     }
     return pl.DataFrame(tables[name]).with_columns(pl.lit("write").alias("class"), slice=pl.lit(None, pl.Int64))
 
@@ -101,7 +106,7 @@ def characterized(name: str) -> pl.DataFrame:
 def busy() -> pl.DataFrame:
     return figures.utilization_of(
         [
-            {"system": system, "trace": trace, "seed": 1, "utilization": {"die": [0.2, 1.1], "channel": [0.0]}}
+            {"system": system, "trace": trace, "seed": 1, "utilization": {"die": [0.2, 1.1], "channel": [0.4]}}
             for system, trace in itertools.product(SYSTEMS, TRACES)
         ]
     )
@@ -187,6 +192,56 @@ def test_characterized_traces_stand_side_by_side_as_each_by_itself(name: str) ->
         assert [row for row in points(both) if row["trace"] == trace] == points(frame)
 
 
+# What a figure draws of the first system, or of the only trace, in the columns of its axes.
+DRAWN: dict[str, list[tuple[object, ...]]] = {
+    "response_cdf": [(10.0, 0.2), (200.0, 0.9), (4000.0, 1.0)],
+    "response_percentiles": [("50 %", 50.0), ("95 %", 400.0), ("99 %", 900.0), ("99.9 %", 1600.0), ("99.99 %", 2500.0)],
+    "wear_spread": [(0.0, 1.5, 4.0)],
+    "wear_distribution": [(0, 0.5), (1, 0.9), (5, 1.0)],
+    "valid_per_victim": [(0, 0.3), (8, 0.6), (60, 1.0)],
+    "utilization": [("die", 0, 0.2), ("die", 1, 1.1), ("channel", 0, 0.4)],
+    "stack_distances": [(1, 0.1), (9, 0.3)],
+    "miss_ratio": [
+        *[(entries, "plain index", ratio) for entries, ratio in ((1, 0.9), (2, 0.7), (4, 0.5))],
+        *[(entries, "live index", ratio) for entries, ratio in ((1, 0.9), (2, 0.8), (4, 0.6))],
+    ],
+    "request_sizes": [(4096, 5 / 11), (8192, 1.0)],
+    "overwrite_distances": [(1, 4 / 9), (3, 1.0)],
+}
+AXES = {
+    "response_cdf": ("response_us", "share"),
+    "response_percentiles": ("percentile", "response_us"),
+    "wear_spread": ("min", "mean", "max"),
+    "wear_distribution": ("erases", "share"),
+    "valid_per_victim": ("valid_units", "share"),
+    "utilization": ("part", "number", "busy"),
+    "stack_distances": ("distance", "share"),
+    "miss_ratio": ("entries", "reading", "ratio"),
+    "request_sizes": ("high_bytes", "share"),
+    "overwrite_distances": ("high", "share"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_draws_the_numbers_of_its_frame(name: str) -> None:
+    frame = data_of(name)
+    for key, value in (("trace", TRACES[0]), ("system", "plain"), ("seed", 1)):
+        frame = frame.filter(pl.col(key) == value) if key in frame.columns else frame
+    (rows,) = FIGURES[name][1](frame).to_dict()["datasets"].values()
+    assert [tuple(row[key] for key in AXES[name]) for row in rows] == DRAWN[name]
+
+
+def test_each_series_has_its_own_colour_dashes_and_shape() -> None:
+    names = ["trap", "plain", "bvssd"]
+    looks = [theme.SYSTEMS[name] for name in names]
+    for scale, expected in (
+        (theme.colours(names), [look.light for look in looks]),
+        (theme.dashes(names), [list(look.dash) for look in looks]),
+        (theme.shapes(names), [look.shape for look in looks]),
+    ):
+        assert (scale.to_dict()["domain"], scale.to_dict()["range"]) == (names, expected)
+
+
 def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(ValueError, match='the theme is "blue"; there are "light" and "dark"'):
         figures.wear_spread(runs(), theme="blue")  # type: ignore[arg-type]
@@ -205,6 +260,39 @@ def test_changes_are_against_the_named_system() -> None:
     assert table["system"].to_list() == ["plain", "ca-ssd"]
     assert table["ratio"].to_list() == pytest.approx([10 / 12, 11 / 12])
     assert table["change"].to_list() == pytest.approx([10 / 12 - 1, 11 / 12 - 1])
+    # Host, collection and map: 163, 183 and 203.
+    units = changes(runs()).filter(pl.col("measure") == "units programmed", pl.col("trace") == TRACES[1])
+    assert units["ratio"].to_list() == pytest.approx(
+        [(100 + 80 + 3) / (100 + 60 + 3), (100 + 100 + 3) / (100 + 60 + 3)]
+    )
+
+
+def test_systems_and_names_stay_in_the_order_of_the_frame_and_numbers_ascend() -> None:
+    rows = [("plain", "16Ki", 2.0), ("plain", "128Ki", 1.0), ("ca-ssd", "16Ki", 2.0), ("ca-ssd", "128Ki", 1.0)]
+    frame = pl.DataFrame(rows, schema=["system", "entries", "fill"], orient="row").with_columns(
+        trace=pl.lit("t"), waf=1
+    )
+
+    def drawn(setting: str) -> list[tuple[str, object]]:
+        (data,) = figures.against(frame, setting, "waf").to_dict()["datasets"].values()
+        return [(row["system"], row["setting"]) for row in data]
+
+    assert drawn("entries") == [(system, entries) for system, entries, _ in rows]
+    assert drawn("fill") == [("plain", 1.0), ("ca-ssd", 1.0), ("plain", 2.0), ("ca-ssd", 2.0)]
+
+
+def test_what_is_answered_at_once_is_drawn_at_a_microsecond() -> None:
+    frame = pl.DataFrame({"response_us": [0.0, 0.5, 200.0], "share": [0.6, 0.7, 1.0], "kind": "all"})
+    frame = frame.with_columns(system=pl.lit("bvssd"), trace=pl.lit("t"), seed=1)
+    (rows,) = figures.response_cdf(frame).to_dict()["datasets"].values()
+    assert [(row["response_us"], row["share"]) for row in rows] == [(1.0, 0.7), (200.0, 1.0)]
+    at_once = runs().filter(pl.col("trace") == TRACES[0]).with_columns(pl.col("response_us.all.p50") * 0)
+    (rows,) = figures.response_percentiles(at_once).to_dict()["datasets"].values()
+    assert [row["response_us"] for row in rows if row["percentile"] == "50 %"] == [1.0] * 3
+
+
+def test_a_kind_of_requests_is_not_drawn_for_another() -> None:
+    assert figures.response_cdf(response(), kind="read").to_dict()["datasets"].popitem()[1] == []
 
 
 # ---- colours
@@ -270,6 +358,8 @@ def test_systems_are_told_apart_by_everybody(which: str) -> None:
             assert theme.SYSTEMS[one].shape != theme.SYSTEMS[other].shape
     for one, other in itertools.combinations(theme.SYSTEMS, 2):
         assert difference(shade(one), shade(other)) > 0.045, (one, other)
+    # The two that are compared most.
+    assert difference(shade("plain"), shade("ca-ssd")) > 0.13
     # In grey, as print has it: the cube root is about as light as it looks.
     for one, other in itertools.combinations(FTL[:5], 2):
         assert abs(luminance(shade(one)) ** (1 / 3) - luminance(shade(other)) ** (1 / 3)) > 0.04, (one, other)
@@ -333,11 +423,34 @@ def test_thinning_leaves_out_nothing_that_is_seen(numbers: list[int], log: bool)
 
 def test_long_time_lines_are_joined() -> None:
     full = pl.DataFrame({"system": ["a"] * 1000, "start_s": list(range(1000)), "v": [float(n) for n in range(1000)]})
-    mean = coarse(full, "start_s", ["system"], pl.col("v").mean(), 400)
-    last = coarse(full, "start_s", ["system"], pl.col("v").last(), 400)
-    assert (mean["start_s"][1], mean["v"][1], last["v"][1]) == (3, 4.0, 5.0)
-    assert mean.height == 334
-    assert coarse(full, "start_s", ["system"], pl.col("v").mean(), 1000).equals(full)
+    joined = coarse(full, ["system"], 400, pl.col("start_s").first(), pl.col("v").mean())
+    assert joined.row(1) == ("a", 3, 4.0)
+    assert joined.height == 334
+    assert coarse(full, ["system"], 1000, pl.col("v").mean()).equals(full)
+
+
+def test_stretches_that_are_joined_count_by_what_they_hold() -> None:
+    """The first two of 800 stretches: one request of 10 us, then three of 30."""
+    count = 800
+    frame = lines(
+        {
+            "start_s": [0.5 * at for at in range(count)],
+            "width_s": [0.5] * count,
+            "requests": [1, 3] * (count // 2),
+            "response_mean_us": [10.0, 30.0] * (count // 2),
+            "free_blocks": [float(at) for at in range(count)],
+            **{name: [1] * count for name in ("host_programs", "gc_programs", "other_programs", "write_pages")},
+        }
+    ).filter(pl.col("system") == "plain", pl.col("trace") == TRACES[0], pl.col("seed") == 1)
+
+    def first(measure: str) -> tuple[float, ...]:
+        (rows,) = figures.over_time(frame, measure).to_dict()["datasets"].values()
+        return tuple(value for key, value in rows[0].items() if key not in ("system", "trace", "seed", "_"))
+
+    assert first("response_mean_us") == (0.0, 25.0)
+    assert first("programs") == (0.0, 6.0)
+    # What is seen at the end of a stretch stands at its end.
+    assert first("free_blocks") == (1.0, 1.0)
 
 
 def test_amplification_so_far_is_a_quotient_of_sums() -> None:

@@ -21,22 +21,17 @@ def response_cdf(frame: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "lig
     """Draw the share of requests answered within a time, on a log axis.
 
     `frame` is response_cdf: `system`, `trace`, `seed`, `kind`, `response_us` (microseconds), `share` (of requests).
+    Without rows of the kind nothing is drawn. Times below a microsecond count as one.
     """
-    chosen = frame.filter(pl.col("kind") == kind) if kind in frame["kind"] else frame
-    chosen = chosen.filter(pl.col("kind") == chosen["kind"].first()).drop("kind", "device", strict=False)
     by = ["system", "trace", "seed"]
+    chosen = frame.filter(pl.col("kind") == kind).select(*by, pl.col("response_us").clip(lines.LEAST_US), "share")
+    chosen = chosen.unique([*by, "response_us"], keep="last", maintain_order=True)
     chosen = widened(thin(chosen, "response_us", "share", by, log=True), "response_us", "share", by)
-    scale, ticks = lines.log_scale(chosen, "response_us")
     what = {"all": "requests", "read": "reads", "write": "writes"}[kind]
     return lines.draw(
         chosen,
-        alt.X(
-            "response_us:Q",
-            title="response time (log)",
-            scale=scale,
-            axis=alt.Axis(values=ticks, labelExpr=lines.TIME_LABEL),
-        ),
-        lines.share_axis(f"{what} answered within it"),
+        lines.log_x(chosen, "response_us", "response time", labelExpr=lines.TIME_LABEL),
+        lines.share_y(f"{what} answered within it"),
         [
             alt.Tooltip("system:N"),
             alt.Tooltip("response_us:Q", title="response (µs)", format=",.4~r"),
@@ -50,14 +45,14 @@ def response_cdf(frame: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "lig
 def response_percentiles(runs: pl.DataFrame, *, kind: Kind = "all", theme: Theme = "light") -> Figure:
     """Draw the percentiles of response times on a log axis; of several seeds the mean.
 
-    `runs` is the frame of records: `system`, `trace`, `response_us.all.p50` and so on (microseconds).
+    `runs` is the frame of records: `system`, `trace`, `response_us.all.p50` and so on (microseconds; below 1 is 1).
     """
     long = (
         runs.select("system", "trace", *(pl.col(f"response_us.{kind}.{key}").alias(key) for key in PERCENTILES))
         .unpivot(index=["system", "trace"], variable_name="percentile", value_name="response_us")
         .drop_nulls()
         .group_by("system", "trace", "percentile", maintain_order=True)
-        .agg(pl.col("response_us").mean())
+        .agg(pl.col("response_us").mean().clip(lines.LEAST_US))
         .with_columns(pl.col("percentile").replace(PERCENTILES))
     )
     scale, ticks = lines.log_scale(long, "response_us", margin=0.06)

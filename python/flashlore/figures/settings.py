@@ -34,15 +34,17 @@ def against(  # noqa: PLR0913 - two axes and their titles
         .drop_nulls()
         .group_by("system", "trace", setting, maintain_order=True)
         .agg(pl.col(result).mean())
-        .sort("system", "trace", setting, maintain_order=True)
         # Points in names are paths to Vega.
         .rename({setting: "setting", result: "result"})
     )
+    # Systems, and values that are no numbers, stay in the order of the frame.
+    if table["setting"].dtype.is_numeric():
+        table = table.sort("setting", maintain_order=True)
     x: alt.X
     if table["setting"].dtype.is_numeric():
         scale, ticks = lines.log_scale(table, "setting") if log else (alt.Scale(zero=False), [])
         share = setting.endswith(("over_provisioning", "fill"))
-        label = "format(datum.value, '.0%')" if share else lines.COUNT_LABEL
+        label = "format(datum.value, '~%')" if share else lines.COUNT_LABEL
         axis = alt.Axis(labelExpr=label, values=ticks) if ticks else alt.Axis(labelExpr=label, tickCount=6)
         x = alt.X("setting:Q", title=x_title or setting, scale=scale, axis=axis)
     else:

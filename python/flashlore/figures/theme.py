@@ -35,8 +35,8 @@ class Look:
 # Chosen by a search: the five first differ most, in what people with the three kinds of colour blindness see and in
 # grey; systems of one kind differ next; all keep three to one against the ground. A test measures it.
 SYSTEMS: dict[str, Look] = {
-    "plain": Look("#2d2d2d", "#b9b9b9", (1, 0), "circle"),
-    "ca-ssd": Look("#2530a2", "#72a3f7", (8, 3), "square"),
+    "plain": Look("#0c0c0c", "#b9b9b9", (1, 0), "circle"),
+    "ca-ssd": Look("#2430b0", "#72a3f7", (8, 3), "square"),
     "delta-ftl": Look("#a33600", "#e66d3b", (2, 2), "triangle-up"),
     "bvssd": Look("#1ea189", "#c8f6b5", (8, 3, 2, 3), "diamond"),
     "combined": Look("#9846d2", "#a65baf", (12, 2), "cross"),
@@ -182,7 +182,8 @@ def config() -> dict[str, Any]:
     return {
         "background": "transparent",
         "font": FONT,
-        "padding": 4,
+        # The last label of an axis may reach beyond it.
+        "padding": {"left": 4, "top": 4, "right": 12, "bottom": 4},
         "view": {"stroke": None, "continuousHeight": 260, "continuousWidth": 520, "discreteWidth": {"step": 72}},
         "axis": {
             **text,

@@ -71,8 +71,8 @@ def widened(frame: pl.DataFrame, x: str, y: str, by: list[str]) -> pl.DataFrame:
     return joined.join(order, on=by, nulls_equal=True).sort(["_line", x], maintain_order=True).drop("_line")
 
 
-def coarse(frame: pl.DataFrame, x: str, by: list[str], value: pl.Expr, rows: int) -> pl.DataFrame:
-    """Join neighbours of lines that have more than so many rows; `value` says what becomes of their values."""
+def coarse(frame: pl.DataFrame, by: list[str], rows: int, *joined: pl.Expr) -> pl.DataFrame:
+    """Join neighbours of lines that have more than so many rows; `joined` says what becomes of their columns."""
     longest = frame.group_by(by).len()["len"].max()
     if not isinstance(longest, int) or longest <= rows:
         return frame
@@ -80,6 +80,6 @@ def coarse(frame: pl.DataFrame, x: str, by: list[str], value: pl.Expr, rows: int
     return (
         frame.with_columns((pl.int_range(pl.len()).over(by) // each).alias("_stretch"))
         .group_by(*by, "_stretch", maintain_order=True)
-        .agg(pl.col(x).first(), value)
+        .agg(*joined)
         .drop("_stretch")
     )

@@ -21,15 +21,18 @@ _ROWS = 400
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure over time: what it is called, the title of its axis, and what is seen."""
+    """A measure over time: what it is called, the title of its axis, and what is seen.
+
+    A measure of a whole stretch has a `weight`, the column by which stretches that are joined count in their mean, and
+    stands where the stretch begins. One without is of the end of a stretch, and stands there.
+    """
 
     name: str
     axis: str
     caption: str
     log: bool = False
     share: bool = False
-    # Of stretches that are joined: their mean, or the last one's.
-    mean: bool = False
+    weight: str = ""
 
 
 MEASURES: dict[str, Measure] = {
@@ -42,14 +45,14 @@ MEASURES: dict[str, Measure] = {
         "Programs",
         "units programmed a second",
         "Units programmed in each stretch, for the host, by collection and for all else, by its length.",
-        mean=True,
+        weight="width_s",
     ),
     "response_mean_us": Measure(
         "Mean response",
         "mean response time (log)",
         "Of the requests that arrived in each stretch. A line that keeps rising is a queue that grows.",
         log=True,
-        mean=True,
+        weight="requests",
     ),
     "free_blocks": Measure(
         "Free blocks",
@@ -70,14 +73,14 @@ MEASURES: dict[str, Measure] = {
         "busy share of dies",
         "Share of each stretch in which dies worked, their mean. At 100 % requests wait for flash.",
         share=True,
-        mean=True,
+        weight="width_s",
     ),
     "channel_busy": Measure(
         "Utilisation of channels",
         "busy share of channels",
         "Share of each stretch in which channels carried data, their mean.",
         share=True,
-        mean=True,
+        weight="width_s",
     ),
     "window_s": Measure(
         "Protection window", "window (s)", "How far back one could have gone at the end of each stretch."
@@ -119,24 +122,27 @@ def with_points(frame: pl.DataFrame, measure: str) -> pl.DataFrame:
 def over_time(frame: pl.DataFrame, measure: str, *, theme: Theme = "light") -> Figure:
     """Draw a column of the time line over simulated time.
 
-    `frame` is timeline: `system`, `trace`, `seed`, `start_s`, `width_s` (seconds) and the measure, one of `MEASURES`.
+    `frame` is timeline: `system`, `trace`, `seed`, `start_s`, `width_s` (seconds), `requests` that arrived, and the
+    measure, one of `MEASURES`.
 
     Raises:
         KeyError: there is no such measure.
 
     """
     look = MEASURES[measure]
+    at = "start_s" if look.weight else "end_s"
+    by = ["system", "trace", "seed"]
     table = (
         measured(frame)
-        .select("system", "trace", "seed", "start_s", pl.col(measure).cast(pl.Float64))
+        .with_columns((pl.col("start_s") + pl.col("width_s")).alias("end_s"), pl.col(measure).cast(pl.Float64))
         .drop_nulls(measure)
-        .filter((pl.col(measure) > 0) if look.log else pl.lit(value=True))
+        .select(*by, at, measure, *[look.weight] * bool(look.weight))
     )
-    value = pl.col(measure).mean() if look.mean else pl.col(measure).last()
-    by = ["system", "trace", "seed"]
-    table = coarse(table, "start_s", by, value, _ROWS if table.select(by).n_unique() <= LINES else _ROWS // 4)
+    rows = _ROWS if table.select(by).n_unique() <= LINES else _ROWS // 4
+    table = coarse(table, by, rows, *_joined(at, measure, look)).select(*by, at, measure)
     scale: Any = alt.Undefined
     if look.log:
+        table = table.with_columns(pl.col(measure).clip(lines.LEAST_US))
         scale, ticks = lines.log_scale(table, measure)
         axis = alt.Axis(values=ticks, labelExpr=lines.TIME_LABEL)
     else:
@@ -145,13 +151,21 @@ def over_time(frame: pl.DataFrame, measure: str, *, theme: Theme = "light") -> F
             scale, axis = alt.Scale(domain=[0, max(1.0, *table[measure])]), alt.Axis(format=".0%", tickCount=5)
     return lines.draw(
         table,
-        alt.X("start_s:Q", title="simulated time (s)", axis=alt.Axis(labelExpr=lines.COUNT_LABEL, tickCount=8)),
+        alt.X(f"{at}:Q", title="simulated time (s)", axis=alt.Axis(labelExpr=lines.COUNT_LABEL, tickCount=8)),
         alt.Y(f"{measure}:Q", title=look.axis, scale=scale, axis=axis),
         [
             alt.Tooltip("system:N"),
-            alt.Tooltip("start_s:Q", title="from (s)", format=",.6~r"),
+            alt.Tooltip(f"{at}:Q", title="from (s)" if look.weight else "at (s)", format=",.6~r"),
             alt.Tooltip(f"{measure}:Q", title=look.name, format=".1%" if look.share else ",.4~r"),
         ],
         interpolate="linear",
         theme=theme,
     )
+
+
+def _joined(at: str, measure: str, look: Measure) -> tuple[pl.Expr, pl.Expr]:
+    """Say what becomes of the place and of the values of stretches that are joined."""
+    if not look.weight:
+        return pl.col(at).last(), pl.col(measure).last()
+    weight = pl.col(look.weight)
+    return pl.col(at).first(), (pl.col(measure) * weight).sum() / weight.sum()

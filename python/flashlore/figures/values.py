@@ -37,21 +37,10 @@ def popularity(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     `frame` is popularity.parquet: `class` (read, write), `share_of_values`, `share_of_accesses`.
     """
     table = _between(_whole(frame))
-    x_scale, ticks = lines.log_scale(table, "share_of_values")
     return lines.draw(
         table,
-        alt.X(
-            "share_of_values:Q",
-            title="most frequent values, share of all values (log)",
-            scale=x_scale,
-            axis=alt.Axis(values=ticks, format=".2~p"),
-        ),
-        alt.Y(
-            "share_of_accesses:Q",
-            title="their share of accesses",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format=".0%", tickCount=5),
-        ),
+        lines.log_x(table, "share_of_values", "most frequent values, share of all values", format=".2~p"),
+        lines.share_y("their share of accesses", "share_of_accesses"),
         [
             alt.Tooltip("class:N"),
             alt.Tooltip("share_of_values:Q", title="values", format=".3~p"),
@@ -89,16 +78,10 @@ def stack_distances(
     `frame` is stack_distance.parquet: `class`, `space`, `distance`, `share_of_accesses`.
     """
     table = _whole(frame).filter(pl.col("space") == space).rename({"share_of_accesses": "share"})
-    scale, ticks = lines.log_scale(table, "distance")
     return lines.draw(
         table,
-        alt.X(
-            "distance:Q",
-            title=f"different {space}s since the last access of the same one (log)",
-            scale=scale,
-            axis=alt.Axis(values=ticks, labelExpr=lines.COUNT_LABEL),
-        ),
-        lines.share_axis("accesses no farther away"),
+        lines.log_x(table, "distance", f"different {space}s since the last access of the same one"),
+        lines.share_y("accesses no farther away"),
         [
             alt.Tooltip("class:N"),
             alt.Tooltip("distance:Q", format=",d"),
@@ -121,21 +104,10 @@ def miss_ratio(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
         .select(*keys, pl.col("plain_ratio").alias("plain index"), pl.col("live_ratio").alias("live index"))
         .unpivot(index=keys, variable_name="reading", value_name="ratio")
     )
-    scale, ticks = lines.log_scale(table, "entries")
     return lines.draw(
         table,
-        alt.X(
-            "entries:Q",
-            title="entries of the index (log)",
-            scale=scale,
-            axis=alt.Axis(values=ticks, labelExpr=lines.COUNT_LABEL),
-        ),
-        alt.Y(
-            "ratio:Q",
-            title="writes that miss",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format=".0%", tickCount=5),
-        ),
+        lines.log_x(table, "entries", "entries of the index"),
+        lines.share_y("writes that miss", "ratio"),
         [
             alt.Tooltip("reading:N"),
             alt.Tooltip("entries:Q", format=",d"),
@@ -162,16 +134,10 @@ def overwrite_distances(frame: pl.DataFrame, *, theme: Theme = "light") -> Figur
         )
         .drop("measure")
     )
-    scale, ticks = lines.log_scale(table, "high")
     return lines.draw(
         table,
-        alt.X(
-            "high:Q",
-            title="page writes since the last write of the page, at most (log)",
-            scale=scale,
-            axis=alt.Axis(values=ticks, labelExpr=lines.COUNT_LABEL),
-        ),
-        lines.share_axis("overwrites no farther away"),
+        lines.log_x(table, "high", "page writes since the last write of the page, at most"),
+        lines.share_y("overwrites no farther away"),
         [
             alt.Tooltip("low:Q", format=",d", title="from"),
             alt.Tooltip("high:Q", format=",d", title="to"),
@@ -202,7 +168,7 @@ def request_sizes(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
             scale=scale,
             axis=alt.Axis(values=ticks, labelExpr=_BYTES),
         ),
-        lines.share_axis("requests no larger"),
+        lines.share_y("requests no larger"),
         [
             alt.Tooltip("class:N"),
             alt.Tooltip("high_bytes:Q", format=",d", title="bytes"),

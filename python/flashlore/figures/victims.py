@@ -27,7 +27,7 @@ def valid_per_victim(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
         alt.X(
             "valid_units:Q", title="valid units in a victim", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=10)
         ),
-        lines.share_axis("victims with no more"),
+        lines.share_y("victims with no more"),
         [
             alt.Tooltip("system:N"),
             alt.Tooltip("valid_units:Q", format=",d", title="valid units"),

@@ -25,7 +25,7 @@ def wear_distribution(frame: pl.DataFrame, *, theme: Theme = "light") -> Figure:
     return lines.draw(
         table,
         alt.X("erases:Q", title="erases of a block", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=10)),
-        lines.share_axis("blocks erased no more often"),
+        lines.share_y("blocks erased no more often"),
         [
             alt.Tooltip("system:N"),
             alt.Tooltip("erases:Q", format=",d"),
