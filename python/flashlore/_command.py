@@ -49,11 +49,12 @@ def sweep(**flags: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def papers(*, document: Document, output: str, quick: bool, captures: str | None) -> None:
+def papers(*, document: Document, asked: str, output: str, quick: bool, captures: str | None) -> None:
     """Write the page of `flashlore reproduce --report`.
 
     Args:
         document: what `flashlore reproduce all --json` prints.
+        asked: what was asked for: `all`, the name of an experiment, or its file.
         output: where the page goes.
         quick: whether it was a quick look.
         captures: the directory of the captures, if there was one.
@@ -64,4 +65,4 @@ def papers(*, document: Document, output: str, quick: bool, captures: str | None
     """
     from flashlore.papers import make  # noqa: PLC0415 - figures are heavy, and few commands draw any
 
-    make(document, quick=quick, captures=captures).write(output)
+    make(document, asked=asked, quick=quick, captures=captures).write(output)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -83,6 +85,7 @@ def document() -> Any:
             "rows": [["as calibrated", [79.7, 83.3]], ["no warm-up", [77.0, None]]],
         },
         "configurations": {"web/plain": "00ff", "web/unlimited": "ff00"},
+        "workloads": [{"requests": {"profile": "web"}}, {"requests": {"capture": "sqlite"}}],
     }
     second = copy.deepcopy(first) | {
         "paper": "mine",
@@ -91,6 +94,7 @@ def document() -> Any:
         "calibration": None,
         "sensitivity": None,
         "differences": [],
+        "workloads": [{"requests": {"profile": "mail"}}],
         "left_out": [{"check": "C9", "name": "sqlite"}],
         "checks": [
             check("C1", ["1"], [item(verdict="scaled-inside"), item(name="mail", verdict="scaled-outside")]),
@@ -120,6 +124,22 @@ def test_every_number_has_its_verdict(document: Any) -> None:
         assert f">{word}</span>" in text
     assert "in range, scaled" in text
     assert "out of range, scaled" in text
+
+
+def test_tiles_count_numbers(document: Any) -> None:
+    found = re.findall(r"<dt>(\w[\w ]*)</dt><dd><span class=\"value\">(\d+)<", text_of(document))
+    assert found == [("Hold", "3"), ("Fitted", "1"), ("Differ", "1"), ("Not judged", "2"), ("Scaled", "2")]
+    second = verdicts.items(document["papers"][1])
+    assert [verdicts.of(item).word for item in second] == ["in range, scaled", "out of range, scaled"]
+
+
+def test_a_panel_draws_what_was_published_measured_and_accepted() -> None:
+    ((figure, _, _),) = numbers.panels(check("C1", ["1"], [item()]))
+    spec = figure.to_dict()
+    labels, band, _, points, _ = (spec["datasets"][layer["data"]["name"]] for layer in spec["layer"])
+    assert labels == [{"name": "web"}]
+    assert [(row["low"], row["high"]) for row in band] == [(50.0, 90.0)]
+    assert [(row["what"], row["value"]) for row in points] == [("published", 65.0), ("shape", 79.74)]
 
 
 def test_small_runs_are_not_called_a_verdict(document: Any) -> None:
@@ -153,11 +173,23 @@ def test_commands_repeat_what_was_done(document: Any) -> None:
     text = text_of(document)
     assert "flashlore reproduce all --report papers.html" in text
     assert "flashlore reproduce ca-ssd --figure 7a<" in text
-    assert "flashlore reproduce mine --figure 1 --scale 0.1<" in text
     document["papers"][0]["seed"] = 7
     text = text_of(document, quick=True, captures="my captures")
     assert "flashlore reproduce all --quick --captures &#x27;my captures&#x27; --seed 7 --report papers.html" in text
-    assert "flashlore reproduce mine --quick --captures" in text
+    assert "flashlore reproduce ca-ssd --quick --captures &#x27;my captures&#x27; --seed 7<" in text
+
+
+def test_a_command_asks_for_what_was_asked_for(document: Any) -> None:
+    first, second = document["papers"]
+    # Alone it would fail without the captures that `all` left out.
+    assert "flashlore reproduce mine --figure 1 --scale 0.1 --captures captures<" in text_of(document)
+    first |= {"scale": 0.123456789, "figures": ["7a"], "seed": 3}
+    asked = "flashlore reproduce all --figure 7a --scale 0.123456789 --seed 3 --report papers.html<"
+    assert asked in text_of({"papers": [first, second], "failed": []})
+    alone = text_of({"papers": [first], "failed": []}, asked="my own.toml")
+    assert "flashlore reproduce &#x27;my own.toml&#x27; --figure 7b --scale 0.123456789 --seed 3<" in alone
+    assert "--seed 3 --report papers.html<" in alone
+    assert "reproduce ca-ssd" not in alone
 
 
 def test_words_of_others_are_escaped(document: Any) -> None:
@@ -221,10 +253,18 @@ def test_headings_name_figures_tables_sections_and_groups(document: Any) -> None
 
 
 def test_the_command_line_writes_it(document: Any, tmp_path: Path) -> None:
-    papers(document=document, output=str(tmp_path / "papers.html"), quick=False, captures=None)
+    papers(document=document, asked="all", output=str(tmp_path / "papers.html"), quick=False, captures=None)
     assert (tmp_path / "papers.html").read_text().startswith("<!doctype html>")
     with pytest.raises(OSError, match="cannot be written there"):
-        papers(document=document, output=str(tmp_path / "none" / "papers.html"), quick=False, captures=None)
+        papers(document=document, asked="all", output=str(tmp_path / "no" / "p.html"), quick=False, captures=None)
+
+
+def test_a_page_without_a_place_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "flashlore", "reproduce", "all", "--report"]
+    for place, why in (("no/papers.html", "No such file or directory"), (".", "is a directory")):
+        done = subprocess.run([*command, place], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"error: cannot write a page as {place}: {why}" in done.stderr
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")])

@@ -63,6 +63,12 @@ class LeftOut(TypedDict):
     name: str
 
 
+class Workload(TypedDict):
+    """What was replayed: `requests` names a `profile`, a `capture`, or what is `given`."""
+
+    requests: dict[str, str]
+
+
 class Report(TypedDict):
     """What came out of one experiment."""
 
@@ -80,6 +86,7 @@ class Report(TypedDict):
     differences: list[Difference]
     sensitivity: Sensitivity | None
     configurations: dict[str, str]
+    workloads: list[Workload]
 
 
 class Failure(TypedDict):

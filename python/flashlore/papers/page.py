@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from flashlore.papers.document import Check, Difference, Document, Item, Report
     from flashlore.report.page import Section
 
+# What stands for all experiments that come with the program.
+_ALL = "all"
+
 # What the experiments are called in a few words; one that is not here has its own name.
 LABELS = {
     "ca-ssd": "CA-SSD",
@@ -41,17 +44,18 @@ _SCALED = (
 )
 
 
-def make(document: Document, *, quick: bool = False, captures: str | None = None) -> Page:
+def make(document: Document, *, asked: str = _ALL, quick: bool = False, captures: str | None = None) -> Page:
     """Make the page of a document: of one paper or of several, with those that failed.
 
     Args:
         document: what `flashlore reproduce all --json` prints.
+        asked: what was asked for: `all`, the name of an experiment, or its file.
         quick: whether it is a quick look, which the commands repeat.
         captures: the directory of the captures, which the commands name.
 
     """
     reports = document["papers"]
-    flags = _Flags(quick=quick, captures=captures)
+    flags = _Flags(asked, quick=quick, captures=captures)
     several = len(reports) + len(document["failed"]) > 1
     title = "Published and measured" if several else f"{label(reports[0])}: published and measured"
     page = Page(title, subtitle=_subtitle(reports), footer=_footer(reports))
@@ -69,31 +73,57 @@ def label(report: Report) -> str:
 class _Flags:
     """What the command lines of a page share."""
 
-    def __init__(self, *, quick: bool, captures: str | None) -> None:
+    def __init__(self, asked: str, *, quick: bool, captures: str | None) -> None:
+        self._asked = asked
         self._quick = quick
         self._captures = captures
 
-    def all(self, seed: int) -> str:
-        return self._line("all", ["--quick"] if self._quick else [], seed, page="papers.html")
+    def page(self, reports: Sequence[Report]) -> str:
+        """Make this page again. All reports were asked for with the same scale and figure, but for a quick look."""
+        flags = self._as_run(reports[0])
+        return self._line(self._asked, reports[0], flags, captures=self._captures, page="papers.html")
 
     def paper(self, report: Report, figure: str | None = None) -> str:
         """Repeat a paper as it was run, or one figure of it."""
-        scale = [] if report["scale"] == 1 else ["--scale", f"{report['scale']:g}"]
-        if figure is None and self._quick:
-            return self._line(report["paper"], ["--quick"], report["seed"])
-        chosen = figure if figure is not None else next(iter(report["figures"]), None)
-        figures = [] if chosen is None else ["--figure", chosen]
-        return self._line(report["paper"], [*figures, *scale], report["seed"])
+        name = report["paper"] if self._asked == _ALL else self._asked
+        flags = self._as_run(report) if figure is None else _reduced(figure, report["scale"])
+        captures = None
+        if any("capture" in workload["requests"] for workload in report["workloads"]):
+            captures = self._captures
+        elif _lacks_captures(report, figure):
+            # By itself an experiment does not leave out what needs them.
+            captures = "captures"
+        return self._line(name, report, flags, captures=captures)
 
-    def _line(self, paper: str, flags: list[str], seed: int, page: str | None = None) -> str:
+    def _as_run(self, report: Report) -> list[str]:
+        return ["--quick"] if self._quick else _reduced(next(iter(report["figures"]), None), report["scale"])
+
+    def _line(
+        self, paper: str, report: Report, flags: list[str], *, captures: str | None, page: str | None = None
+    ) -> str:
         words = ["flashlore", "reproduce", paper, *flags]
-        if self._captures is not None:
-            words += ["--captures", self._captures]
-        if seed != 1:
-            words += ["--seed", str(seed)]
+        if captures is not None:
+            words += ["--captures", captures]
+        if report["seed"] != 1:
+            words += ["--seed", str(report["seed"])]
         if page is not None:
             words += ["--report", page]
         return shlex.join(words)
+
+
+def _reduced(figure: str | None, scale: float) -> list[str]:
+    """Give the flags of a figure, if it is one, and of a scale."""
+    figures = [] if figure is None else ["--figure", figure]
+    return [*figures, *([] if scale == 1 else ["--scale", str(scale)])]
+
+
+def _lacks_captures(report: Report, figure: str | None) -> bool:
+    """Tell whether numbers of a paper, or perhaps of a figure of it, were left out for want of captures."""
+    left_out = {number["check"] for number in report["left_out"]}
+    # A check of which nothing was done is not there, and does not say what figures it is of.
+    unknown = left_out - {check["id"] for check in report["checks"]}
+    of_figure = (check for check in report["checks"] if figure is None or figure in check["figures"])
+    return bool(unknown) or any(check["id"] in left_out for check in of_figure)
 
 
 def _subtitle(reports: Sequence[Report]) -> str:
@@ -130,7 +160,7 @@ def _summary(page: Page, document: Document, flags: _Flags, *, several: bool) ->
     section.subsection("What the verdicts mean").html(_words(everything))
     if reports:
         again = section.subsection("To repeat it")
-        again.command(flags.all(reports[0]["seed"]) if several else flags.paper(reports[0]))
+        again.command(flags.page(reports))
 
 
 def _extent_of_all(reports: Sequence[Report], items: Sequence[Item]) -> str:
@@ -159,7 +189,7 @@ def _tiles(items: Sequence[Item]) -> list[tuple[str, str, str]]:
         return name, number(sum(counts.get(word, 0) for word in words)), remark
 
     tiles = [
-        tile("Hold", ["reproduced", "shape"], "in the accepted range, nothing fitted"),
+        tile("Hold", ["reproduced", "shape"], "in the accepted range"),
         tile("Fitted", ["fitted"], "in range by an input that was chosen"),
         tile("Differ", ["differs"], "with what is known of the reason"),
         tile("Not judged", ["contradictory", "not reproducible"], "the papers leave open what would be right"),

@@ -6,6 +6,7 @@ use flashlore_papers::experiment::{Captures, Experiment, ReproduceOptions};
 use flashlore_papers::{PAPERS, Paper, PaperError, Report, Verdict, load, table};
 use serde_json::json;
 
+use super::page;
 use crate::cli::ReproduceArgs;
 use crate::error::CliError;
 use crate::output::print;
@@ -23,11 +24,10 @@ struct Done<'a> {
 
 /// Runs, judges and prints.
 pub fn reproduce(args: &ReproduceArgs, python: &dyn Python) -> Result<(), CliError> {
-    if args.report.is_some() {
+    if let Some(page) = &args.report {
         python.demand("reproduce --report")?;
-        for path in args.report.iter().chain(&args.captures) {
-            as_text(path)?;
-        }
+        page::demand_place(page)?;
+        args.captures.as_deref().map(as_text).transpose()?;
     }
     let papers = papers(args)?;
     let experiments = papers
@@ -183,6 +183,7 @@ fn write_page(
     };
     let arguments = json!({
         "document": document(reports, failed),
+        "asked": args.paper,
         "output": as_text(output)?,
         "quick": args.quick,
         "captures": args.captures.as_deref().map(as_text).transpose()?,
