@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import flashlore
 import polars as pl
 import pytest
+from flashlore.errors import FileError, ResultsError
 from flashlore.figures import Tables, theme
-from flashlore.report import build, write
-from flashlore.report.groups import groups
+from flashlore.report import build, summary, write
+from flashlore.report.groups import Group, groups
 from flashlore.report.markup import Html, element
+from flashlore.report.measures import comparison
 from flashlore.report.page import Page
-from flashlore.report.table import Cell, Column, Table
+from flashlore.report.table import Cell, Column, Table, plain
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -171,6 +173,14 @@ def test_print_is_light_and_whole(report: Path, visit: Open) -> None:
         all_drawn(visited, "dark")
 
 
+def test_the_page_says_whose_programs_it_holds_and_how_it_was_made(results: Path, report: Path) -> None:
+    text = html.unescape(report.read_text())
+    for name in ("University of Washington Interactive Data Lab", "Mike Bostock", "WITHOUT WARRANTY OF ANY KIND"):
+        assert name in text
+    titled = html.unescape(build(Tables.load(results), "My page").render())
+    assert f"flashlore report {results} -o report.html --title 'My page'" in titled
+
+
 def test_the_page_asks_nobody(report: Path) -> None:
     text = html.unescape(report.read_text())
     assert "default-src 'none'" in text
@@ -192,6 +202,51 @@ def test_the_summary_is_computed(results: Path, report: Path) -> None:
         assert said in text, trace
         if best != "plain":
             assert f"{100 * (1 - written[best] / written['plain']):.1f}\u00a0% fewer than plain" in text
+
+
+def group(system: str, **numbers: Any) -> Group:
+    """One run of a system, of which these numbers are known, `__` for the points in their paths."""
+    record: dict[str, Any] = {"configuration": {}}
+    for path, value in numbers.items():
+        part, _, key = path.partition("__")
+        if key:
+            record.setdefault(part, {})[key] = value
+        else:
+            record[part] = value
+    causes = {"host": 10, **dict.fromkeys(("packed", "merge", "gc", "wear", "map", "padding"), 0)}
+    return Group(system, "t", [record | {"host": {"write_pages": 10}, "programs": causes}], None)
+
+
+def test_measures_have_their_units_and_say_what_is_better() -> None:
+    first = group("plain", waf_total=2.0, energy_uj=2.5e6, dedup__hits=10, utilization__die_mean=0.25)
+    other = group("ca-ssd", waf_total=3.0, energy_uj=5e6, dedup__hits=15, utilization__die_mean=0.5)
+    table = comparison([first, other], "t")
+    shown = {plain(row[0]): row[1:] for row in table.rows if isinstance(row[0], Html)}
+    assert shown == {
+        "Units programmed": [Cell("10", 10.0), Cell("10", 10.0, "0.0\u00a0%")],
+        "Write amplification": [Cell("2", 2.0), Cell("3", 3.0, "+50.0\u00a0%", "worse")],
+        "Energy (J)": [Cell("2.500", 2.5e6), Cell("5", 5e6, "+100.0\u00a0%", "worse")],
+        "Duplicates found": [Cell("10", 10.0), Cell("15", 15.0, "+50.0\u00a0%", "better")],
+        "Dies busy": [Cell("25.0\u00a0%", 0.25), Cell("50.0\u00a0%", 0.5, "")],
+        "Block erases": [Cell("-"), Cell("-", note="")],
+    }
+
+
+def test_tiles_name_the_winner_by_how_much_and_the_longest_window() -> None:
+    of_trace = [
+        group("plain", waf_total=1.0, flash__block_erases=8, history__window_s=30.0),
+        group("ca-ssd", waf_total=1.0, flash__block_erases=6, history__window_s=90.5),
+    ]
+    assert summary.tiles({"t": of_trace}) == [
+        ("Fewest erases", "ca-ssd", "\N{MINUS SIGN}25.0\u00a0% against plain"),
+        ("Longest protection window", "90.50\u00a0s", "ca-ssd on t"),
+    ]
+
+
+def test_to_answer_at_once_is_fastest() -> None:
+    of_trace = [group("plain", response_us__all={"mean": 5.0}), group("bvssd", response_us__all={"mean": 0.0})]
+    (tile,) = summary.tiles({"t": of_trace})
+    assert tile == ("Fastest on average", "bvssd", "\N{MINUS SIGN}100.0\u00a0% against plain")
 
 
 def test_names_from_files_are_only_text(results: Path, tmp_path: Path, visit: Open) -> None:
@@ -236,6 +291,36 @@ def test_bad_results_end_in_a_sentence(tmp_path: Path, untouched: Path) -> None:
     assert failed.returncode == 1
     assert "Flashlore 99.0.0 wrote it" in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda run: run["host"].pop("requests"), "`requests` is missing"),
+        (lambda run: run.pop("config_hash"), "`config_hash` is missing"),
+        (lambda run: run.update(utilization=None), "not as Flashlore writes it"),
+        (lambda run: run["gc"].update(valid_per_victim=3), "not as Flashlore writes it"),
+    ],
+)
+def test_a_damaged_record_ends_in_a_sentence(results: Path, tmp_path: Path, change: Any, says: str) -> None:
+    document = json.loads((results / "results.json").read_text())
+    change(document["runs"][0])
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(json.dumps(document))
+    with pytest.raises(ResultsError, match=rf"damaged\.json: .*{says}"):
+        write(damaged, tmp_path / "page.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged.json"]
+
+
+def test_only_files_are_replaced(tmp_path: Path) -> None:
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    link.symlink_to(page)
+    Page("Words").write(link)
+    assert link.is_symlink()
+    assert page.read_text() == Page("Words").render()
+    with pytest.raises(FileError, match="/dev/full: the page cannot be written there: No space"):
+        Page("Words").write("/dev/full")
+    assert Path("/dev/full").is_char_device()
 
 
 def test_a_page_that_cannot_be_written_ends_in_a_sentence(results: Path, tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from flashlore import __version__, figures
-from flashlore.errors import FileError
+from flashlore.errors import FileError, ResultsError
 from flashlore.figures import timeline
 from flashlore.figures.programs import changes
 from flashlore.figures.tables import Tables, flat
 from flashlore.report import measures, summary
 from flashlore.report.groups import Group, groups
 from flashlore.report.markup import Html, element
-from flashlore.report.page import Page, Section
+from flashlore.report.page import Page, Section, write_whole
 from flashlore.report.table import Cell, Column, Table, Value, duration, number
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from flashlore.figures.theme import Figure
 
+# What fields that are missing, or are of another kind, end in.
+_DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, pl.exceptions.PolarsError)
 # Lines of so many seeds can still be told apart.
 _SEEDS = 5
 
@@ -45,8 +47,14 @@ def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[st
     folder = Path(output).parent
     if not folder.is_dir():
         raise FileError(f"{output}: the page cannot be written there: there is no directory {folder}")
-    tables = results if isinstance(results, Tables) else Tables.load(results)
-    build(tables, title).write(output)
+    try:
+        tables = results if isinstance(results, Tables) else Tables.load(results)
+        page = build(tables, title).render()
+    except _DAMAGE as error:
+        source = "the results" if isinstance(results, Tables) else results
+        what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+        raise ResultsError(f"{source}: not all is there, or not as Flashlore writes it: {what}") from error
+    write_whole(Path(output), page)
 
 
 def build(tables: Tables, title: str | None = None) -> Page:
@@ -65,7 +73,7 @@ def build(tables: Tables, title: str | None = None) -> Page:
         words.html(measures.meanings(measures.used(every)))
         _configuration(page.section("Configuration"), tables, every)
         _provenance(page.section("Provenance"), tables)
-    _repeat(page.section("Repeating it"), tables)
+    _repeat(page.section("Repeating it"), tables, title)
     return page
 
 
@@ -228,7 +236,7 @@ def _writing(section: Section, tables: Tables, traces: Sequence[str]) -> None:
         panels.add(
             f"Against {tables.systems[0]}",
             f"Each measure as a multiple of {tables.systems[0]}'s, on a log axis: half is as far left as twice is "
-            "right. Less is better in all of them.",
+            "right. Less is better in all of them. A measure that is 0 is no multiple, and is left out.",
             _compared(tables.runs),
             lambda frame: figures.change(frame, baseline=tables.systems[0]),
         )
@@ -267,22 +275,14 @@ def _response(section: Section, tables: Tables, traces: Sequence[str]) -> None:
         )
     panels.add(
         "Percentiles of response times",
-        "How long the slowest requests took: half of them were answered within the first point, all but one in ten "
-        "thousand within the last.",
+        "Half of the requests were answered within the first point, all but one in ten thousand within the last.",
         tables.runs.filter(pl.col("response_us.all.count") > 0),
         figures.response_percentiles,
     )
 
 
 def _of_kind(frame: pl.DataFrame | None, kind: str) -> pl.DataFrame | None:
-    """Choose the rows of a kind; where only reads or writes ran they are all there is, and stand for all."""
-    if frame is None:
-        return None
-    if kind == "all":
-        known = frame["kind"].unique()
-        one = "all" if "all" in known else str(known[0])
-        return frame.filter(pl.col("kind") == one) if len(known) else None
-    return frame.filter(pl.col("kind") == kind)
+    return None if frame is None else frame.filter(pl.col("kind") == kind)
 
 
 def _collection(section: Section, tables: Tables, traces: Sequence[str]) -> None:
@@ -361,7 +361,8 @@ def _characterization(section: Section, tables: Tables) -> None:
         add(
             part,
             f"Stack distances of {what}",
-            f"How many different {what} were accessed since the same one was: what a cache of so many would hit.",
+            f"How many different {what} were accessed since the same one was, itself included: what an LRU cache of so "
+            "many would hit.",
             lambda frame, space=space: figures.stack_distances(frame, space=space),  # type: ignore[misc]
         )
     add(
@@ -517,7 +518,7 @@ def _provenance(section: Section, tables: Tables) -> None:
     section.details("Every run", Table(columns, rows, "Runs").html())
 
 
-def _repeat(section: Section, tables: Tables) -> None:
+def _repeat(section: Section, tables: Tables, title: str | None) -> None:
     path = tables.path
     if path is None:
         section.prose("These results were never in a file. Results.save writes one that `flashlore rerun` repeats.")
@@ -533,5 +534,6 @@ def _repeat(section: Section, tables: Tables) -> None:
     for item in tables.characterizations:
         sources = " ".join(shlex.quote(str(source["path"])) for source in item["sources"])
         lines.append(f"flashlore trace characterize {sources} --out {shlex.quote(str(path))}")
-    lines.append(f"flashlore report {shlex.quote(str(path))} -o report.html")
+    titled = "" if title is None else f" --title {shlex.quote(title)}"
+    lines.append(f"flashlore report {shlex.quote(str(path))} -o report.html{titled}")
     section.command(*lines)

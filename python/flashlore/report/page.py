@@ -17,6 +17,7 @@ import base64
 import functools
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Column", "Html", "Page", "Section", "Table", "badge", "command", "element"]
+
+# How a page is written; names of files may have bytes that are no text.
+_TEXT: Any = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 # Digits of a number in the data of a figure: more than a screen or a printer shows.
 _DIGITS = 6
@@ -258,7 +262,7 @@ class Page:
                 element("main", [section.render() for section in self._sections], id="content", tabindex=-1),
                 class_="columns",
             ),
-            element("footer", self._footer) if self._footer else None,
+            element("footer", self._footer, self._licences()) if self._footer or self._figures else None,
             element("p", id="said", class_="quiet", role="status", aria_live="polite"),
             element("noscript", element("p", "Figures need JavaScript; the tables and the text do not.")),
             *self._scripts(),
@@ -295,6 +299,13 @@ class Page:
     def _programs(self) -> list[str]:
         script = _resource("script.js")
         return [_vega(), script] if self._figures else [script]
+
+    def _licences(self) -> Html | None:
+        """Show the licences of the programs that the page holds, which demand it."""
+        if not self._figures:
+            return None
+        summary = element("summary", "Licences of what draws the figures")
+        return element("details", summary, element("pre", _resource("licences.txt"), tabindex=0, class_="licences"))
 
     def _policy(self) -> str:
         """Allow nothing but these scripts; styles in the page; images that Vega makes for downloads."""
@@ -334,18 +345,26 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, then move it there.
+    """Write a file beside its place, then move it there; what is no file, such as /dev/stdout, is written as it is.
 
     Raises:
         FileError: it could not be written; the message names it.
 
     """
+    if path.exists() and not path.is_file():
+        try:
+            path.write_text(text, **_TEXT)
+        except OSError as error:
+            raise FileError(f"{path}: the page cannot be written there: {error.strerror}") from error
+        return
+    # Behind a link lies what is meant.
+    path = path.resolve()
     try:
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
     except OSError as error:
         raise FileError(f"{path}: the page cannot be written there: {error.strerror}") from error
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(handle, "w", **_TEXT) as file:
             file.write(text)
         # A file of this kind is for its owner alone; pages are as readable as any other file.
         mask = os.umask(0)
@@ -359,7 +378,10 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _short(value: Any) -> Any:
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    # JSON has no others.
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
 
 
 def _entry(section: Section) -> Html:

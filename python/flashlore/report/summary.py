@@ -213,17 +213,19 @@ def _saved(group: Group) -> Iterator[str]:
     record = group.record
     hits, misses = at(record, "dedup.hits") or 0, at(record, "dedup.misses") or 0
     if hits:
-        yield f"{group.system} found {hits / (hits + misses):.1%} of the writes it hashed to be duplicates.".replace(
-            "%", " %"
-        )
+        yield f"{group.system} found {_share(hits / (hits + misses))} of the writes it hashed to be duplicates."
     encoded, written = at(record, "delta.encoded") or 0, record["host"]["write_pages"]
     if encoded and written:
-        text = f"{group.system} stored {encoded / written:.1%} of the writes as differences".replace("%", f"{NARROW}%")
+        text = f"{group.system} stored {_share(encoded / written)} of the writes as differences"
         size = at(record, "delta.mean_rc")
         yield text + (f", of {size * 100:.0f}{NARROW}% of a page on average." if size else ".")
     window = group.get("history.window_s")
     if window is not None and window.mean > 0:
         yield f"{group.system} could go back to any instant of the last {duration(window.mean * 1e6)}."
+
+
+def _share(part: float) -> str:
+    return f"{100 * part:.1f}{NARROW}%"
 
 
 def _against(base: Group, best: Group, path: str, word: str) -> str:
@@ -241,8 +243,8 @@ def _mean(group: Group, path: str) -> float:
 
 
 def _least(groups: Sequence[Group], path: str) -> Group | None:
-    # A system whose flash did nothing, such as one of disks alone, is no winner in that.
-    having = [group for group in groups if _mean(group, path) > 0]
+    # A system whose flash did nothing, such as one of disks alone, is no winner in that; to answer at once is.
+    having = [g for g in groups if _mean(g, path) > 0 or (path.startswith("response") and g.get(path) is not None)]
     least = min(having, key=lambda group: _mean(group, path), default=None)
     if least is None or all(_mean(group, path) == _mean(least, path) for group in having):
         return None
