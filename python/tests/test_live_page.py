@@ -458,3 +458,153 @@ def test_scales_hold_what_they_show_in_few_steps(functions: Page, most: float, t
 )
 def test_numbers_are_said_in_words(functions: Page, call: str, expected: str) -> None:
     assert functions.evaluate(call) == expected
+
+
+# What a volume answers, and what each of its counters grew by ten seconds later: no two alike.
+STANDS = {
+    "size_bytes": 2**24,
+    "logical_bytes": 2**20,
+    "stored_bytes": 2**19,
+    "capacity_bytes": 2**23,
+    "used_bytes": 2**18,
+    "old_version_bytes": 2**20,
+    'saved_bytes{by="dedup"}': 2**17,
+    'saved_bytes{by="delta"}': 2**16,
+    'saved_bytes{by="compression"}': 2**15,
+    'value_bytes{as="whole"}': 2**14,
+    'value_bytes{as="difference"}': 2**13,
+    'value_bytes{as="compressed"}': 2**12,
+    "window_seconds": 7200,
+    "window_start_timestamp_seconds": 0,
+    "history_entries": 40,
+    "history_entries_limit": 400,
+    "snapshots": 2,
+    "write_amplification": 1.5,
+    "blocks": 100,
+    "free_blocks": 30,
+    'block_erases{quantile="0"}': 1,
+    'block_erases{quantile="0.5"}': 4,
+    'block_erases{quantile="1"}': 9,
+    "checkpoints_total": 6,
+    "opened_total": 3,
+    "changes_not_durable": 7,
+    'clients{may="write"}': 1,
+    'clients{may="read"}': 2,
+}
+GROWS = {
+    **{f'requests_total{{kind="{kind}"}}': 100 * (at + 1) for at, kind in enumerate(("read", "write", "zero", "trim"))},
+    'requests_total{kind="flush"}': 500,
+    'request_bytes_total{kind="read"}': 40 * 1024,
+    'request_bytes_total{kind="write"}': 80 * 1024,
+    'host_pages_total{kind="write"}': 1000,
+    **{f'programmed_pages_total{{for="{what}"}}': at + 1 for at, what in enumerate(("packs", "merges", "wear"))},
+    'programmed_pages_total{for="host"}': 1900,
+    'programmed_pages_total{for="collection"}': 90,
+    'programmed_pages_total{for="padding"}': 4,
+    'collected_blocks_total{for="room"}': 6,
+    'collected_blocks_total{for="wear"}': 7,
+    'dedup_writes_total{found="same"}': 100,
+    'dedup_writes_total{found="elsewhere"}': 300,
+    'dedup_writes_total{found="nothing"}': 600,
+    'encoded_writes_total{as="difference"}': 20,
+    'encoded_writes_total{as="compressed"}': 30,
+    "erases_total": 12,
+    **{
+        f'request_seconds_bucket{{kind="{kind}",le="{le}"}}': count
+        for kind, counts in {"read": (100, 100, 100), "write": (0, 200, 200), "flush": (0, 0, 500)}.items()
+        for le, count in zip(("0.001", "0.01", "+Inf"), counts, strict=True)
+    },
+    'request_seconds_sum{kind="read"}': 0.05,
+    'request_seconds_sum{kind="write"}': 1.0,
+    'request_seconds_sum{kind="flush"}': 10.0,
+    'request_seconds_count{kind="read"}': 100,
+    'request_seconds_count{kind="write"}': 200,
+    'request_seconds_count{kind="flush"}': 500,
+}
+SHOWN = {
+    "tiles": "512 KiB|10.9 %|9.51 ms|2 h|2|30",
+    "Requests a second": "Reads 10/s|Writes 20/s|Writes of zeros 30/s|Trims 40/s|Flushes 50/s",
+    "Bytes a second": "Read 4 KiB/s|Written 8 KiB/s",
+    "Mean time": "Reads 500 µs|Writes 5 ms|Flushes 20 ms",
+    "Time within which 99 % are done": "Reads 989 µs|Writes 9.77 ms|Flushes 10 ms",
+    "Bytes": "Clients can read 1 MiB|Stored, old versions too 512 KiB|Of old versions 1 MiB",
+    "Saved against plain pages": "Saved 10.9 %",
+    "Pages written, by what was found": "New content 60/s|Known from elsewhere 30/s|What was there already 10/s",
+    "Pages written encoded": "As differences 2/s|Compressed 3/s",
+    "How far back it goes": "Window 2 h",
+    "Changes remembered": "Changes of pages remembered 40",
+    "Pages programmed a second, by cause": "Pages of clients 190/s|Packed pages 0.1/s|Made whole again 0.2/s|"
+    "Moved by collection 9/s|Moved for even wear 0.3/s|Padding 0.4/s",
+    "Free blocks": "Free blocks 30",
+    "Write amplification": "Programmed for each page written 2",
+    "Changes that no flush has made durable yet": "Not durable yet 7",
+    "As plain pages it would take": "2 MiB",
+    "Stored and saved": "2 MiB",
+    "Capacity in use": "256 KiB of 8 MiB, 3.13 %",
+    "Written to by clients": "1 MiB of 16 MiB, 6.25 %",
+    "Room for changes in use": "40 of 400, 10 %",
+    "Blocks in use": "70 of 100, 70 %",
+    "Reads": "100|500 µs|577 µs|989 µs|999 µs",
+    "Writes": "200|5 ms|3.16 ms|9.77 ms|9.98 ms",
+    "Flushes": "500|20 ms|> 10 ms|> 10 ms|> 10 ms",
+}
+
+
+def test_every_number_is_shown_under_its_name(browser: Browser) -> None:
+    """Two answers ten seconds apart, given to the script itself."""
+    names = ("samples", "words", "chart", "parts", "requests", "volume", "array", "sections")
+    script = "".join((SCRIPTS / f"{name}.js").read_text() for name in names)
+    page = browser.new_page()
+    page.add_script_tag(content=script + "\nwindow.parts = { Reading, Past, SECTIONS, tilesFor };", type="module")
+
+    def answer(stretches: int) -> str:
+        told = STANDS | {key: 1000 + by * stretches for key, by in GROWS.items()}
+        families = {re.sub(r"(_bucket|_sum|_count)?({.*)?$", "", key) for key in told}
+        types = [f"# TYPE flashlore_{name} {'counter' if name.endswith('_total') else 'gauge'}" for name in families]
+        return "\n".join([*types, *(f"flashlore_{key} {value}" for key, value in told.items())])
+
+    shown: dict[str, str] = page.evaluate(
+        """([before, after]) => {
+            const { Reading, Past, SECTIONS, tilesFor } = window.parts;
+            const past = new Past(600000);
+            const [old, now] = [new Reading(before, 0, new Date(0)), new Reading(after, 10000, new Date(10000))];
+            [old, now].forEach((reading) => past.push(reading));
+            const found = {};
+            const texts = (all) => [...all].filter((one) => !one.hidden).map((one) => one.textContent).join("|");
+            const top = tilesFor(now);
+            top.show(now, past);
+            found.tiles = texts(top.list.querySelectorAll(".value"));
+            for (const { applies, build } of SECTIONS.filter((section) => section.applies(now))) {
+                const { parts, charts, show } = build();
+                document.body.append(...parts);
+                for (const chart of charts) {
+                    chart.push(old, undefined, undefined);
+                    chart.push(now, old, past.since(10000));
+                    found[chart.options.title] = texts(chart.legend.children);
+                }
+                show(now, past);
+            }
+            for (const bar of document.querySelectorAll(".bar p"))
+                found[bar.firstChild.textContent.trim()] = bar.querySelector("b").textContent;
+            for (const row of document.querySelectorAll("tbody tr"))
+                if (!row.hidden) found[row.cells[0].textContent] = texts([...row.cells].slice(1));
+            found.text = [...document.querySelectorAll("p, figcaption")].map((one) => one.textContent).join("\\n");
+            return found;
+        }""",
+        [answer(0), answer(1)],
+    )
+    page.close()
+    shown = {name: text.replace("\u00a0", " ") for name, text in shown.items()}
+    said = shown.pop("text")
+    assert {name: shown.get(name) for name in SHOWN} == SHOWN
+    for sentence in (
+        "1 client may write, 2 clients may only read.",
+        "30 % were known from elsewhere, 10 % were there already, and 5 % were stored encoded.",
+        "The volume goes back 2 h",
+        "It stays as long as it is",
+        "2 snapshots are kept whatever is written.",
+        "In the last minute 6 blocks were collected; that moved 15 pages for each.",
+        "the flash programmed 2 in the last minute, 1.5 since the volume was opened.",
+        "Least worn block: 1 erases since the volume was made; half of all at most 4; most worn: 9.",
+    ):
+        assert sentence in said
