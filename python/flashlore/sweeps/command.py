@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: Figures in the table, if they are there; the others are in `results.parquet`.
 _FIGURES = ("waf_total", "programs.host", "programs.gc", "response_us.all.mean", "response_us.all.p99", "erases.mean")
-#: From here on digits behind the point say nothing.
-_LARGE = 10_000
+#: From here on digits behind the point say nothing, and thousands stand apart.
+_LARGE = 1000
 #: More rows than a screen has say nothing.
 _MOST_ROWS = 40
 _MOST_FAILURES = 10
@@ -120,4 +120,4 @@ def _written(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < _LARGE else f"{value:,.0f}"
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
