@@ -522,7 +522,7 @@ GROWS = {
     'request_seconds_count{kind="flush"}': 500,
 }
 SHOWN = {
-    "tiles": "512 KiB|10.9 %|9.51 ms|2 h|2|30",
+    "tiles": "512 KiB|10.9 %|9.77 ms|2 h|2|30",
     "Requests a second": "Reads 10/s|Writes 20/s|Writes of zeros 30/s|Trims 40/s|Flushes 50/s",
     "Bytes a second": "Read 4 KiB/s|Written 8 KiB/s",
     "Mean time": "Reads 500 µs|Writes 5 ms|Flushes 20 ms",
@@ -599,7 +599,7 @@ def test_every_number_is_shown_under_its_name(browser: Browser) -> None:
     assert {name: shown.get(name) for name in SHOWN} == SHOWN
     for sentence in (
         "1 client may write, 2 clients may only read.",
-        "30 % were known from elsewhere, 10 % were there already, and 5 % were stored encoded.",
+        "32.5 % were known from elsewhere, 27.5 % were there already, and 51.2 % were stored encoded.",
         "The volume goes back 2 h",
         "It stays as long as it is",
         "2 snapshots are kept whatever is written.",

@@ -249,6 +249,11 @@ def test_to_answer_at_once_is_fastest() -> None:
     assert tile == ("Fastest on average", "bvssd", "\N{MINUS SIGN}100.0\u00a0% against plain")
 
 
+def test_answers_from_ram_are_told_where_not_all_give_them(report: Path) -> None:
+    text = report.read_text()
+    assert text.count("writes to bvssd are answered when they are in a queue in RAM") == 2
+
+
 def test_names_from_files_are_only_text(results: Path, tmp_path: Path, visit: Open) -> None:
     evil = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>&\"'"
     copy = tmp_path / "results"

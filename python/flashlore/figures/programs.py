@@ -174,7 +174,7 @@ def change(runs: pl.DataFrame, *, baseline: str | None = None, theme: Theme = "l
         title=f"change against {base} (log)",
         scale=scale,
         axis=alt.Axis(
-            labelExpr="datum.value == 1 ? 'same' : format(datum.value - 1, '+.0%')",
+            labelExpr="datum.value == 1 ? 'same' : format(datum.value - 1, '+.1~%')",
             values=_multiples(table),
         ),
     )

@@ -48,8 +48,8 @@ def join(children: Child) -> Html:
 def element(name: str, /, *children: Child, **attributes: str | int | bool | None) -> Html:
     """Make an element; `class_` is `class`, `aria_label` is `aria-label`, true is a bare name, false and none are out.
 
-    >>> element("a", "x & y", href="#x", class_="link")
-    '<a href="#x" class="link">x &amp; y</a>'
+    >>> element("a", "x & y", href='#"x"', class_="link")
+    '<a href="#&quot;x&quot;" class="link">x &amp; y</a>'
     """
     parts = [name]
     for key, value in attributes.items():

@@ -123,6 +123,12 @@ def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
             f"On {base.trace} a die of {_listed(queued)} was busy for nearly all of the time, and requests arrive at "
             "the trace's pace: response times are mostly waiting, and grow with the length of the trace."
         )
+    early = [group.system for group in groups if _answers_early(group.record)]
+    if 0 < len(early) < len(groups):
+        yield (
+            f"On {base.trace} writes to {_listed(early)} are answered when they are in a queue in RAM, those to the "
+            "others when they are on flash: response times say as much about that as about the systems."
+        )
     yield from _of_files(base)
     for group in groups:
         yield from _of_group(group)
@@ -278,6 +284,11 @@ def _saturated(record: Mapping[str, Any]) -> bool:
     return bool(
         at(record, "configuration.host.mode") == "open" and (at(record, "utilization.die_max") or 0.0) >= _SATURATED
     )
+
+
+def _answers_early(record: Mapping[str, Any]) -> bool:
+    queue = at(record, "configuration.system.queue") or {}
+    return bool(queue.get("enabled")) and queue.get("ack") == "enqueue"
 
 
 def _hardware(record: Mapping[str, Any]) -> str:
