@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pytest
 from flashlore._command import papers
+from flashlore.figures import theme
 from flashlore.papers import make, markdown, numbers, page, verdicts
+from test_figures import contrast, difference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,6 +142,17 @@ def test_a_panel_draws_what_was_published_measured_and_accepted() -> None:
     assert labels == [{"name": "web"}]
     assert [(row["low"], row["high"]) for row in band] == [(50.0, 90.0)]
     assert [(row["what"], row["value"]) for row in points] == [("published", 65.0), ("shape", 79.74)]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_shape_is_told_from_other_verdicts_by_everybody(dark: bool) -> None:  # noqa: FBT001
+    def shade(word: str) -> str:
+        light = verdicts.BY_WORD[word].colour
+        return theme.DARK_OF_LIGHT[light] if dark else light
+
+    for word in ("reproduced", "fitted", "differs", "contradictory", "not reproducible"):
+        assert difference(shade("shape"), shade(word)) > 0.09, word
+    assert dark or contrast(shade("shape"), theme.GROUND[0]) >= 3
 
 
 def test_small_runs_are_not_called_a_verdict(document: Any) -> None:

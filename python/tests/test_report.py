@@ -290,6 +290,15 @@ def untouched(tmp_path: Path) -> Iterator[Path]:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".page")] == []
 
 
+def test_traces_of_one_name_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "t.csv").write_text("")
+    refused = command("compare", "a/t.csv", "b/t.csv", where=tmp_path)
+    assert refused.returncode == 2
+    assert "a/t.csv and b/t.csv have the same file name" in refused.stderr
+
+
 def test_bad_results_end_in_a_sentence(tmp_path: Path, untouched: Path) -> None:
     (tmp_path / "results.json").write_text('{"version": "99.0.0", "runs": []}')
     failed = command("report", ".", "-o", str(untouched), where=tmp_path)

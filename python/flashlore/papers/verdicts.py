@@ -43,7 +43,7 @@ ALL: tuple[Verdict, ...] = (
         "A range or an order that a workload with the published statistics must show, and does. "
         "The traces themselves are not public, so single digits are not expected to agree.",
         "good",
-        theme.CAUSES["packed"][0],
+        theme.SHAPE[0],
         "square",
     ),
     Verdict(

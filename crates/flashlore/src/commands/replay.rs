@@ -1,6 +1,7 @@
 //! `flashlore compare` and `flashlore simulate`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -162,8 +163,27 @@ fn workloads(traces: &[PathBuf], join: bool) -> Result<Vec<Vec<PathBuf>>, CliErr
             "--join makes several traces one workload, found one trace".to_string(),
         )),
         None if join => Ok(vec![traces.to_vec()]),
-        None => Ok(traces.iter().map(|path| vec![path.clone()]).collect()),
+        None => {
+            refuse_same_names(traces)?;
+            Ok(traces.iter().map(|path| vec![path.clone()]).collect())
+        }
     }
+}
+
+/// Refuses traces that results could not tell apart: they would be taken for seeds of one run.
+fn refuse_same_names(traces: &[PathBuf]) -> Result<(), CliError> {
+    let mut named: HashMap<&OsStr, &Path> = HashMap::new();
+    for path in traces {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        if let Some(other) = named.insert(name, path) {
+            return Err(CliError::Usage(format!(
+                "{} and {} have the same file name, by which results tell traces apart: rename one, or --join them",
+                other.display(),
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn timeline_width(args: &RunArgs) -> Result<Option<u64>, CliError> {
