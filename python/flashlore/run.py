@@ -86,7 +86,7 @@ def compare(  # noqa: PLR0913 (each is a question of its own)
     """Replay every trace on every system with every seed; runs are spread over the cores.
 
     Args:
-        traces: One trace or several, each replayed by itself.
+        traces: One trace or several of different names, each replayed by itself.
         systems: Presets, TOML files or `System`s, one or several; each has the common device, unless it comes as a
             pair with a device of its own, or as `SYSTEM@DEVICE`.
         device: The device of the others.
@@ -138,6 +138,7 @@ def _run(  # noqa: PLR0913
     different_devices: bool = False,
 ) -> Results:
     opened = [trace if isinstance(trace, Trace) else Trace.open(trace) for trace in traces]
+    _refuse_same_names(opened)
     if request_log is not None:
         _refuse_trace(request_log, opened)
     with shown(progress) as report:
@@ -166,6 +167,17 @@ def _column(system: str | System, device: str | Device) -> tuple[_Spec, _Spec]:
         (system.preset, texts(system.settings)),
         (device.preset, texts(device.settings, "device.")),
     )
+
+
+def _refuse_same_names(traces: Sequence[Trace]) -> None:
+    """Refuse traces that results could not tell apart: they would be taken for seeds of one run."""
+    names = [trace.name for trace in traces]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"{names.count(name)} traces are called {name}, and results tell traces apart by name: "
+                f"compare them one at a time"
+            )
 
 
 def _refuse_trace(log: str | PathLike[str], traces: Sequence[Trace]) -> None:

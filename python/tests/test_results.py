@@ -111,11 +111,13 @@ def test_files_are_those_of_the_command_and_load_as_they_were(results: fl.Result
 
 
 def test_runs_with_equal_labels_keep_their_own_rows(tmp_path: Path) -> None:
-    twice = fl.compare([DEMO, DEMO], ["plain"], progress=False)
+    settings: list[fl.Settings] = [{}, {"host.mode": "closed", "host.queue_depth": 8}]
+    twice = fl.Results([fl.simulate(DEMO, "plain", settings=each, progress=False) for each in settings])
     twice.save(tmp_path)
     loaded = fl.Results.load(tmp_path)
     for mine, read in zip(twice, loaded, strict=True):
         assert mine.response_cdf().to_polars().equals(read.response_cdf().to_polars())
+    assert not twice[0].response_cdf().to_polars().equals(twice[1].response_cdf().to_polars())
 
 
 def test_json_alone_has_no_distribution(results: fl.Results, tmp_path: Path) -> None:

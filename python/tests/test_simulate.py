@@ -104,6 +104,7 @@ def test_array_runs_too() -> None:
         (lambda: fl.simulate(DEMO, "plain", settings={"host.warmup": 1.0}), fl.UsageError, "warm"),
         (lambda: fl.simulate(DEMO, "plain", request_log="/no/such/dir/log"), fl.FileError, "/no/such/dir/log"),
         (lambda: fl.compare(DEMO, ["plain", "plain"]), fl.UsageError, "two systems are called plain"),
+        (lambda: fl.compare([DEMO, DEMO]), fl.UsageError, f"2 traces are called {DEMO}"),
         (lambda: fl.compare(DEMO, seeds=0), fl.UsageError, "seeds = 0: expected a whole number from 1 to"),
         (lambda: fl.compare(DEMO, seeds=-1), fl.UsageError, "seeds = -1: expected a whole number from 1 to"),
         (lambda: fl.compare(DEMO, jobs=0), fl.UsageError, "jobs = 0: expected a whole number from 1 to"),
