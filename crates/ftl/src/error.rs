@@ -1,5 +1,7 @@
 //! What can go wrong in the translation layer.
 
+use flashlore_content::history::Holders;
+
 /// A failed operation, or settings that cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum FtlError<E: std::error::Error + 'static> {
@@ -38,22 +40,25 @@ pub enum FtlError<E: std::error::Error + 'static> {
     /// A write needs room that only old versions could give, and these are protected.
     #[error(
         "device full of old versions: {units} units are in use, at most {most} may be in all and fewer where \
-         each die has its own pages; what is left of them is protected by the least window or by snapshots"
+         each die has its own pages; old versions that may not go are held by {holders}"
     )]
     Protected {
         /// Units in use.
         units: u64,
         /// The most that may be.
         most: u64,
+        /// Who holds old versions.
+        holders: Holders,
     },
     /// A write would have an old version remembered, there are as many as may be, and these are protected.
     #[error(
-        "the history has {entries} entries and room for no more; those it has are protected by the least window or by \
-         snapshots"
+        "the history has {entries} entries and room for no more; those it has are held by {holders}"
     )]
     ProtectedEntries {
         /// Entries there are.
         entries: u64,
+        /// Who holds them.
+        holders: Holders,
     },
     /// The flash device failed. Outside of a collection everything is as it was before; inside one the
     /// translation layer cannot be used further.

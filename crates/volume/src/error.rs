@@ -1,6 +1,6 @@
 //! What can go wrong with a volume.
 
-use flashlore_content::history::TooOld;
+use flashlore_content::history::{Holders, TooOld};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 use flashlore_medium::MediumError;
@@ -21,14 +21,27 @@ pub enum VolumeError {
     },
     /// There is no room for another stored page (ENOSPC); trims and overwrites still work.
     #[error(
-        "no space: {stored} pages are stored, {most} fit; trim something, or, if old versions hold the space, delete a \
-         snapshot or purge"
+        "no space: {stored} pages are stored, {most} fit; trim something, or let the capacity grow (flashlore resize \
+         --capacity)"
     )]
     NoSpace {
         /// Pages stored.
         stored: u64,
         /// The most that can be stored.
         most: u64,
+    },
+    /// There is no room, and what old versions take may not be used (ENOSPC).
+    #[error(
+        "no space: {used} of {most} pages are in use, and {holders} may not be forgotten for new ones; {}",
+        remedy(*.holders)
+    )]
+    Held {
+        /// Pages in use, old versions included.
+        used: u64,
+        /// The most there can be.
+        most: u64,
+        /// Who holds old versions.
+        holders: Holders,
     },
     /// The stored content of an address cannot be read any more (EIO).
     #[error("logical page {lpn} cannot be read: {source}")]
@@ -77,14 +90,17 @@ pub enum VolumeError {
     },
     /// There is no room to remember another change (ENOSPC).
     #[error(
-        "the history has {entries} entries and no room for {needed} more: snapshots or the protected window hold \
-         them; delete a snapshot, purge, or let the capacity grow"
+        "the history has {entries} entries and no room for {needed} more: {holders} may not be forgotten for new ones; \
+         {}",
+        remedy(*.holders)
     )]
     HistoryFull {
         /// Entries held.
         entries: u64,
         /// Entries needed.
         needed: u64,
+        /// Who holds them.
+        holders: Holders,
     },
     /// All places for snapshots are taken.
     #[error("there are {most} snapshots, as many as there can be; delete one")]
@@ -129,6 +145,22 @@ pub enum VolumeError {
     },
 }
 
+/// What helps where old versions hold the room.
+fn remedy(holders: Holders) -> &'static str {
+    match (holders.window, holders.snapshots) {
+        (true, false) => {
+            "wait until it has moved on, or let the capacity grow (flashlore resize --capacity)"
+        }
+        (true, true) => {
+            "delete a snapshot (flashlore snapshot delete), wait until the window has moved on, or let the capacity \
+             grow (flashlore resize --capacity)"
+        }
+        _ => {
+            "delete one (flashlore snapshot delete), or let the capacity grow (flashlore resize --capacity)"
+        }
+    }
+}
+
 impl VolumeError {
     /// An error of the translation layer under an address.
     pub(crate) fn of(error: FtlError<NandError>, lpn: u32) -> Self {
@@ -138,13 +170,20 @@ impl VolumeError {
                 stored: valid,
                 most: units,
             },
-            FtlError::Protected { units, most } => VolumeError::NoSpace {
-                stored: units,
+            FtlError::Protected {
+                units,
                 most,
+                holders,
+            } => VolumeError::Held {
+                used: units,
+                most,
+                holders,
             },
-            FtlError::ProtectedEntries { entries } => {
-                VolumeError::HistoryFull { entries, needed: 1 }
-            }
+            FtlError::ProtectedEntries { entries, holders } => VolumeError::HistoryFull {
+                entries,
+                needed: 1,
+                holders,
+            },
             // No block of a volume is ever retired.
             FtlError::WornOut { valid, .. } => VolumeError::NoSpace {
                 stored: valid,

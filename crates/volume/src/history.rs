@@ -73,6 +73,7 @@ impl Volume {
             Some(history) if history.is_full() => Err(VolumeError::HistoryFull {
                 entries: history.len() as u64,
                 needed: 1,
+                holders: history.holders(),
             }),
             _ => Ok(()),
         }
@@ -216,6 +217,7 @@ impl Volume {
             return Err(VolumeError::HistoryFull {
                 entries: history.len() as u64,
                 needed: needed as u64,
+                holders: history.holders(),
             });
         }
         self.begin_change_about(now, instant)?;

@@ -446,11 +446,16 @@ where
         held.is_some_and(|object| objects.references(object) == 1)
     }
 
-    /// Whether more is stored once an address shares an object: where old versions give way, one that becomes a
-    /// present one does not any more.
+    /// Whether there may be objects to which no address refers: old versions, and bases of deltas. These do not count
+    /// as stored, for they give way: old versions are forgotten, and what is a delta from such a base is materialized.
+    fn gives_way(&self) -> bool {
+        self.ftl.versions().is_some() || self.ftl.delta().is_some()
+    }
+
+    /// Whether more is stored once an address shares an object: one that would have given way does not any more.
     fn takes_room(&self, lpn: u32, object: u32) -> bool {
-        let is_old = self.ftl.objects().references(object) == 0;
-        is_old && self.ftl.versions().is_some() && !self.gives_up(lpn)
+        let is_present = self.ftl.objects().references(object) > 0;
+        !is_present && !self.gives_up(lpn)
     }
 
     /// The error of an address whose content is lost.
@@ -572,10 +577,9 @@ where
     }
 
     fn stored(&self) -> u64 {
-        u64::from(match self.ftl.versions() {
-            // What old versions need gives way.
-            Some(_) => self.ftl.referenced_objects(),
-            None => self.ftl.objects().live(),
+        u64::from(match self.gives_way() {
+            true => self.ftl.referenced_objects(),
+            false => self.ftl.objects().live(),
         })
     }
 

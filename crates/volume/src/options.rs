@@ -79,6 +79,14 @@ const SPARE_TENTHS: u64 = 11;
 const OPEN_BLOCKS: u64 = 4;
 const LOG_BLOCKS: u64 = 2;
 
+/// The capacity of a volume that is asked for with a size alone: the size, and with a history half as much again for
+/// old versions. All pages can be written, and overwritten for ever, in every system.
+pub fn default_capacity(size: u64, history: bool) -> u64 {
+    let page = PAGE_BYTES as u64;
+    let old_versions = if history { size / 2 / page * page } else { 0 };
+    size.saturating_add(old_versions)
+}
+
 impl CreateOptions {
     /// The identity of the volume.
     ///

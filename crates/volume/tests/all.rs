@@ -16,3 +16,4 @@ mod purge;
 mod record;
 mod reopen;
 mod rot;
+mod space;

@@ -104,7 +104,11 @@ impl World {
     fn changed(&mut self, done: Result<(), VolumeError>, next: Contents) -> bool {
         match done {
             Ok(()) => {}
-            Err(VolumeError::NoSpace { .. } | VolumeError::HistoryFull { .. }) => {
+            Err(
+                VolumeError::NoSpace { .. }
+                | VolumeError::Held { .. }
+                | VolumeError::HistoryFull { .. },
+            ) => {
                 self.refused += 1;
                 return false;
             }

@@ -71,7 +71,11 @@ impl World {
                 self.present = after;
                 self.past.push((stamp, self.present.clone()));
             }
-            Err(VolumeError::NoSpace { .. } | VolumeError::HistoryFull { .. }) => {}
+            Err(
+                VolumeError::NoSpace { .. }
+                | VolumeError::Held { .. }
+                | VolumeError::HistoryFull { .. },
+            ) => {}
             Err(error) => panic!("it failed: {error}"),
         }
     }

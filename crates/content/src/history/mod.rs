@@ -24,7 +24,7 @@ mod tests;
 pub use capacity::{PAPER_ENTRY_BYTES, protection_window};
 pub use pins::PinnedInstant;
 pub use schedule::{Schedule, ScheduleError, Tier};
-pub use store::{History, HistoryOptions, TooOld, Version};
+pub use store::{History, HistoryOptions, Holders, TooOld, Version};
 
 /// The handle of no object: the page was unmapped.
 pub const NO_OBJECT: u32 = u32::MAX;

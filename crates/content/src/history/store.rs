@@ -26,6 +26,7 @@ use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
 use crate::history::NO_OBJECT;
 use rustc_hash::FxHashSet;
+use std::fmt;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -36,6 +37,25 @@ pub struct HistoryOptions {
     pub max_entries: Option<u32>,
     /// Which instants stay behind the window by themselves.
     pub schedule: Option<Schedule>,
+}
+
+/// Who keeps old versions alive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// The window, from its start to the present.
+    pub window: bool,
+    /// Pinned instants: snapshots, for those that a schedule keeps go when room is needed.
+    pub snapshots: bool,
+}
+
+impl fmt::Display for Holders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.window, self.snapshots) {
+            (true, true) => "snapshots and the protected window",
+            (true, false) => "the protected window",
+            _ => "snapshots",
+        })
+    }
 }
 
 /// What a page referred to at an instant.
@@ -428,6 +448,19 @@ impl History {
     /// Entries kept for pinned instants behind the window. An advance does not free them.
     pub fn kept(&self) -> usize {
         self.pins.len()
+    }
+
+    /// Who holds entries: the window those that would go with its start, snapshots what is kept behind it and what
+    /// has changed since one of them.
+    pub fn holders(&self) -> Holders {
+        let mut entries = self.chains.all();
+        let window = entries.any(|(number, e)| !self.is_needed(number, e.lpn, e.stamp));
+        let newest = self.snapshots().last();
+        let in_window = newest.is_some_and(|instant| instant >= self.oldest);
+        Holders {
+            window,
+            snapshots: self.kept() > 0 || in_window && self.chains.len() > 0,
+        }
     }
 
     /// Whether the budget is used up: time to advance. Recording goes on all the same.

@@ -272,6 +272,7 @@ where
         match self.versions.as_ref().filter(|v| full(v)) {
             Some(versions) => Err(FtlError::ProtectedEntries {
                 entries: versions.history.len() as u64,
+                holders: versions.history.holders(),
             }),
             None => Ok(()),
         }

@@ -5,6 +5,7 @@
 //! is no room otherwise is refused, and nothing has changed then.
 
 use flashlore_content::delta::Value;
+use flashlore_content::history::Holders;
 use flashlore_content::{Content, Encoder};
 use flashlore_flash::{Completion, Flash, Ppn, Tag, Time, Unit, When};
 
@@ -248,6 +249,10 @@ where
         (self.trap.log.pages() > 0).then(|| FtlError::Protected {
             units: self.units(),
             most: self.core.most_live(),
+            holders: Holders {
+                window: true,
+                snapshots: false,
+            },
         })
     }
 

@@ -177,6 +177,7 @@ impl DiskError {
             DiskError::Store { kind, .. } => *kind,
             DiskError::Volume(
                 VolumeError::NoSpace { .. }
+                | VolumeError::Held { .. }
                 | VolumeError::HistoryFull { .. }
                 | VolumeError::TooManySnapshots { .. },
             ) => ErrorKind::NoSpace,

@@ -258,7 +258,7 @@ impl Session {
                 self.work.purges += 1;
                 // Without room for the copies it is a purge all the same.
                 let done = match done {
-                    Err(VolumeError::NoSpace { .. }) if erases => Ok(()),
+                    Err(VolumeError::NoSpace { .. } | VolumeError::Held { .. }) if erases => Ok(()),
                     done => done,
                 };
                 self.unless_refused(done)?;
@@ -434,6 +434,7 @@ impl Session {
         match done {
             Err(
                 VolumeError::NoHistory
+                | VolumeError::Held { .. }
                 | VolumeError::HistoryFull { .. }
                 | VolumeError::TooManySnapshots { .. },
             ) => {
@@ -451,8 +452,7 @@ impl Session {
         self.oracle.set(stamp, lpn, value);
         let done = guarded(|| self.volume().write(now, lpn, &page(value)))?;
         if let Err(VolumeError::NoSpace { stored, most }) = done {
-            let protects = self.volume().history_status().is_ok_and(|h| h.entries > 0);
-            if stored < most && !protects {
+            if stored < most {
                 return broken(format!("refused although {stored} of {most} are stored"));
             }
             self.oracle.withdraw();

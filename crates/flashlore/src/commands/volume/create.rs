@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use flashlore_serve::Home;
 use flashlore_serve::array::CreateArray;
+use flashlore_volume::options::default_capacity;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 
 use super::{human, now};
@@ -104,7 +105,6 @@ fn volume(
         ));
     }
     let size = args.size.0;
-    let old_versions = if history { size / 2 / 4096 * 4096 } else { 0 };
     Ok(CreateOptions {
         policy,
         history: history.then(|| HistoryIdentity {
@@ -119,7 +119,7 @@ fn volume(
         size,
         capacity: args
             .capacity
-            .map_or(size.saturating_add(old_versions), |capacity| capacity.0),
+            .map_or(default_capacity(size, history), |capacity| capacity.0),
         now: now(),
         seed: random()?,
     })

@@ -485,10 +485,11 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let held = self.versions.as_ref().filter(|v| !v.history.is_empty());
-        held.map(|_| FtlError::Protected {
+        let versions = self.versions.as_ref()?;
+        (!versions.history.is_empty()).then(|| FtlError::Protected {
             units: self.units(core),
             most: core.most_live(),
+            holders: versions.history.holders(),
         })
     }
 
@@ -514,9 +515,9 @@ where
                 break;
             }
         }
-        match self.protected(core) {
-            Some(error) if self.units(core) >= core.most_live() => Err(error),
-            _ => Ok(()),
+        match self.units(core) >= core.most_live() {
+            true => self.protected(core).map_or(Ok(()), Err),
+            false => Ok(()),
         }
     }
 
