@@ -389,48 +389,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         let packs = packs.map(|(pack, _)| FIRST_PACK + pack);
         core.check(self, whole.chain(packs).chain(self.table_owners()))?;
         core.check_slack(self)?;
-        let (units, most) = (self.units(core), core.most_live());
-        let (packs, most_packs) = (delta.packs.live(), self.most_packs(core, delta));
-        // One page may be in the making, and where a flush leaves pages to be filled in RAM three: the host's,
-        // collection's, and one that a write of either began. A recovery may find more.
-        let usual = if core.options().thin { 3 } else { 1 };
-        let (found_units, found_packs) = delta.found_beyond;
-        // A return gives pages that held old versions live values, and packing anew spreads live values between
-        // old versions: where these are kept, there may be more until the next packed page is programmed.
-        let too_many_packs = packs > most_packs.saturating_add(found_packs.max(usual));
-        // What a recovery brings back of a protected window stays.
-        let protects =
-            core.options().thin && self.versions.as_ref().is_some_and(Versions::protects);
-        if units > most + found_units.max(u64::from(usual)) && !protects
-            || too_many_packs && !self.records()
-        {
-            return Err(format!(
-                "{units} units hold something, at most {most} may; {packs} packed pages hold live values, \
-                 at most {most_packs} may"
-            ));
-        }
+        self.check_room(core, delta)?;
         Ok(alive)
-    }
-
-    /// A recovery is done: notes how far it went beyond what there may be. It goes back to an instant after which
-    /// values were made whole for room, and their copies may be lost: then they are packed again, and those that came
-    /// after them, too. The next write makes them whole again first.
-    pub fn note_beyond<F, K>(&mut self, core: &Core<F, K>)
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        let units = self.units(core).saturating_sub(core.most_live());
-        if let Some(delta) = &self.delta {
-            let packs = delta
-                .packs
-                .live()
-                .saturating_sub(self.most_packs(core, delta));
-            let found = (units, packs);
-            if let Some(delta) = &mut self.delta {
-                delta.found_beyond = found;
-            }
-        }
     }
 
     /// Whether a logical page refers to an object, and that is a difference.

@@ -452,7 +452,8 @@ impl Session {
         self.oracle.set(stamp, lpn, value);
         let done = guarded(|| self.volume().write(now, lpn, &page(value)))?;
         if let Err(VolumeError::NoSpace { stored, most }) = done {
-            if stored < most {
+            let protects = self.volume().history_status().is_ok_and(|h| h.entries > 0);
+            if stored < most && !protects {
                 return broken(format!("refused although {stored} of {most} are stored"));
             }
             self.oracle.withdraw();

@@ -6,6 +6,7 @@
 //! * [`similar`] — bases chosen by similarity, from any page
 //! * [`viability`] — whether encoding pays at all
 //! * [`write`](mod@write) — which form a write takes, and its way into a packed page
+//! * [`room`] — what values may take of the device, and what gives way
 //! * [`merge`] — back to a whole page; reading
 //! * [`relocate`] — collection: packing anew, merging
 //!
@@ -16,6 +17,7 @@ pub mod heat;
 pub mod merge;
 pub mod packs;
 pub mod relocate;
+pub mod room;
 pub mod similar;
 pub mod viability;
 pub mod write;

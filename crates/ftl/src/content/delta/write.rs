@@ -10,24 +10,16 @@
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
 //! write is stored whole instead.
-//!
-//! Space: let W be the whole values that logical pages refer to, P the bases kept by differences alone, D
-//! the differences that logical pages refer to, and K the packed pages with any of these. There are no more
-//! bases than differences, and no more other packed pages than values in them, so without old versions the
-//! units in use are at most W + P + K + the others <= W + D + K + the others <= exported + K. So K is limited
-//! to what the device has besides the exported pages; beyond that the differences of the packed page filled
-//! longest ago are merged, and there is always room to merge them.
 
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Content, Encoder, Ledger, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, Unit, When};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Unit, When};
 
+use super::Delta;
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
 use super::similar::Base;
-use super::{Delta, Why};
 use crate::alloc::Stream;
-use crate::content::history::Versions;
 use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
 use crate::core::{Core, FIRST_PACK};
@@ -373,151 +365,6 @@ where
     {
         if K::DEMAND {
             self.each_value(owner, &mut |object| core.keeper.moved(object));
-        }
-    }
-
-    /// Packed pages with live differences that there may be.
-    pub fn most_packs<F, K>(&self, core: &Core<F, K>, delta: &Delta<E::Encoded>) -> u32
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        match core.options().thin {
-            // One more page may be written.
-            true => delta.most_packs.saturating_sub(self.referenced + 1),
-            false => delta.most_packs,
-        }
-    }
-
-    /// Merges the oldest packed values until one more packed page may be programmed, and until no more
-    /// bases are kept for differences alone than may be.
-    fn limit_packs<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        let beyond = |store: &Self, core: &Core<F, K>| {
-            let too_many = |d: &Delta<E::Encoded>| {
-                let pinned = d.pinned > d.options.most_pinned;
-                d.packs.live() >= store.most_packs(core, d) || pinned
-            };
-            store.delta.as_ref().is_some_and(too_many)
-        };
-        self.pack_densely(core, at)?;
-        while beyond(self, core) {
-            if !self.merge_oldest(core, at)? {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the live differences of the packed page whole that was filled longest ago; whether there was one.
-    fn merge_oldest<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<bool, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        let Some(delta) = &mut self.delta else {
-            return Ok(false);
-        };
-        let Some(pack) = delta.packs.oldest_live() else {
-            return Ok(false);
-        };
-        if std::mem::replace(&mut delta.evicting, true) {
-            return Ok(false);
-        }
-        let slots = delta.borrow_slots(pack);
-        let mut merged = Ok(true);
-        for &Slot { object, lpn, .. } in &slots {
-            // What one merge does to the objects of others may have changed this one.
-            let live = object != NO_OBJECT && self.objects.references(object) > 0;
-            let here = live && self.objects.pack_of_difference(object) == Some(pack);
-            if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
-                merged = Err(error);
-                break;
-            }
-        }
-        if let Some(delta) = &mut self.delta {
-            delta.evicting = false;
-            delta.scratch = slots;
-        }
-        merged
-    }
-
-    /// The lane of a write has no room, though the device may have: one old version or one packed page gives
-    /// way. Whether one did.
-    pub fn give_way<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<bool, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        if self.versions.as_mut().is_some_and(Versions::shrink) {
-            self.release_dropped(core);
-            return Ok(true);
-        }
-        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
-        if !evicting && self.merge_oldest(core, at)? {
-            return Ok(true);
-        }
-        match self.protected(core) {
-            Some(error) => Err(error),
-            None => Ok(false),
-        }
-    }
-
-    /// The error of a write that finds no room while old versions are left that may not go: those of
-    /// snapshots, or of a window that is protected.
-    fn protected<F, K>(&self, core: &Core<F, K>) -> Option<FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        let versions = self.versions.as_ref()?;
-        (!versions.history.is_empty()).then(|| FtlError::Protected {
-            units: self.units(core),
-            most: core.most_live(),
-            holders: versions.history.holders(),
-        })
-    }
-
-    /// Makes room for one more unit.
-    pub fn make_room<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapKeeper<P>,
-    {
-        self.make_room_of_history(core);
-        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
-        let lacking = |store: &Self, core: &Core<F, K>| {
-            let too_many = |d: &Delta<E::Encoded>| d.packs.live() > store.most_packs(core, d);
-            let packs = store.delta.as_ref().filter(|_| core.options().thin);
-            store.units(core) >= core.most_live() || packs.is_some_and(too_many)
-        };
-        while !evicting && lacking(self, core) {
-            if !self.merge_oldest(core, at)? {
-                break;
-            }
-        }
-        match self.units(core) >= core.most_live() {
-            true => self.protected(core).map_or(Ok(()), Err),
-            false => Ok(()),
         }
     }
 

@@ -1,0 +1,248 @@
+//! Room: what values may take of the device, and what gives way before that runs out.
+//!
+//! *Stored* are the values to which logical pages refer. Whoever writes keeps them at or below
+//! [`Core::most_live`](crate::core::Core::most_live): so many units may be valid while collection still finds a victim
+//! that gains a flash page. What is left of the device are the open blocks, the blocks kept free, and what padding
+//! may waste in each block. Then every write finds room, however small its pieces are:
+//!
+//! 1. Besides packed pages with live deltas a stored value takes one unit at most. Held whole it is its own. Of a delta
+//!    it is a base that deltas alone keep, and there are no more of these than deltas. Compressed by itself it is a
+//!    packed page in which nothing else is needed, however many dead slots that has.
+//! 2. Packed pages with live deltas are `most_live` - stored - 1 at most (`most_packs`), where stored values may be
+//!    as many as `most_live`. Beyond that the deltas of the page filled longest ago are materialized: each takes a
+//!    unit, which 1 counts already, and the page goes with the last of them.
+//! 3. So without old versions units in use are below `most_live`, but for packed pages that wait in RAM with their
+//!    units reserved: the host's, collection's, one that either began meanwhile, and what a recovery found.
+//! 4. Old versions take what is left. They are forgotten first, before anything is materialized. If snapshots or a
+//!    protected window hold them, the write is refused and the error names these.
+//!
+//! Where all exported pages may be live at once (`FtlOptions::thin` is off), 2 says: exported instead of stored.
+//! `check_room` recounts this.
+
+use flashlore_content::{Content, Encoder, Ledger};
+use flashlore_flash::{Flash, Time, When};
+
+use super::packs::Slot;
+use super::{Delta, Why};
+use crate::content::history::Versions;
+use crate::content::store::Store;
+use crate::core::Core;
+use crate::error::FtlError;
+use crate::map_cache::MapKeeper;
+use crate::mapping::objects::NO_OBJECT;
+
+impl<C, L, E, P> Store<C, L, E, P>
+where
+    C: Content,
+    L: Ledger<C>,
+    E: Encoder<C, P>,
+    P: Clone,
+{
+    /// Packed pages with live differences that there may be.
+    pub fn most_packs<F, K>(&self, core: &Core<F, K>, delta: &Delta<E::Encoded>) -> u32
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        match core.options().thin {
+            // One more page may be written.
+            true => delta.most_packs.saturating_sub(self.referenced + 1),
+            false => delta.most_packs,
+        }
+    }
+
+    /// Merges the oldest packed values until one more packed page may be programmed, and until no more
+    /// bases are kept for differences alone than may be.
+    pub fn limit_packs<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let beyond = |store: &Self, core: &Core<F, K>| {
+            let too_many = |d: &Delta<E::Encoded>| {
+                let pinned = d.pinned > d.options.most_pinned;
+                d.packs.live() >= store.most_packs(core, d) || pinned
+            };
+            store.delta.as_ref().is_some_and(too_many)
+        };
+        self.pack_densely(core, at)?;
+        while beyond(self, core) {
+            if !self.merge_oldest(core, at)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the live differences of the packed page whole that was filled longest ago; whether there was one.
+    fn merge_oldest<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<bool, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let Some(delta) = &mut self.delta else {
+            return Ok(false);
+        };
+        let Some(pack) = delta.packs.oldest_live() else {
+            return Ok(false);
+        };
+        if std::mem::replace(&mut delta.evicting, true) {
+            return Ok(false);
+        }
+        let slots = delta.borrow_slots(pack);
+        let mut merged = Ok(true);
+        for &Slot { object, lpn, .. } in &slots {
+            // What one merge does to the objects of others may have changed this one.
+            let live = object != NO_OBJECT && self.objects.references(object) > 0;
+            let here = live && self.objects.pack_of_difference(object) == Some(pack);
+            if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
+                merged = Err(error);
+                break;
+            }
+        }
+        if let Some(delta) = &mut self.delta {
+            delta.evicting = false;
+            delta.scratch = slots;
+        }
+        merged
+    }
+
+    /// The lane of a write has no room, though the device may have: one old version or one packed page gives
+    /// way. Whether one did.
+    pub fn give_way<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<bool, FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if self.versions.as_mut().is_some_and(Versions::shrink) {
+            self.release_dropped(core);
+            return Ok(true);
+        }
+        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
+        if !evicting && self.merge_oldest(core, at)? {
+            return Ok(true);
+        }
+        match self.protected(core) {
+            Some(error) => Err(error),
+            None => Ok(false),
+        }
+    }
+
+    /// The error of a write that finds no room while old versions are left that may not go: those of
+    /// snapshots, or of a window that is protected.
+    fn protected<F, K>(&self, core: &Core<F, K>) -> Option<FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let versions = self.versions.as_ref()?;
+        (!versions.history.is_empty()).then(|| FtlError::Protected {
+            units: self.units(core),
+            most: core.most_live(),
+            holders: versions.history.holders(),
+        })
+    }
+
+    /// Makes room for one more unit.
+    pub fn make_room<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        self.make_room_of_history(core);
+        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
+        let lacking = |store: &Self, core: &Core<F, K>| {
+            let too_many = |d: &Delta<E::Encoded>| d.packs.live() > store.most_packs(core, d);
+            let packs = store.delta.as_ref().filter(|_| core.options().thin);
+            store.units(core) >= core.most_live() || packs.is_some_and(too_many)
+        };
+        while !evicting && lacking(self, core) {
+            if !self.merge_oldest(core, at)? {
+                break;
+            }
+        }
+        match self.units(core) >= core.most_live() {
+            true => self.protected(core).map_or(Ok(()), Err),
+            false => Ok(()),
+        }
+    }
+
+    /// A recovery is done: notes how far it went beyond what there may be. It goes back to an instant after which
+    /// values were made whole for room, and their copies may be lost: then they are packed again, and those that came
+    /// after them, too. The next write makes them whole again first.
+    pub fn note_beyond<F, K>(&mut self, core: &Core<F, K>)
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let units = self.units(core).saturating_sub(core.most_live());
+        if let Some(delta) = &self.delta {
+            let packs = delta
+                .packs
+                .live()
+                .saturating_sub(self.most_packs(core, delta));
+            let found = (units, packs);
+            if let Some(delta) = &mut self.delta {
+                delta.found_beyond = found;
+            }
+        }
+    }
+
+    /// Recounts what values take: see the head of this file.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check_room<F, K>(
+        &self,
+        core: &Core<F, K>,
+        delta: &Delta<E::Encoded>,
+    ) -> Result<(), String>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        if delta.pinned > delta.packed {
+            return Err(format!(
+                "deltas alone keep {} bases, and there are {} packed values",
+                delta.pinned, delta.packed
+            ));
+        }
+        let (units, most) = (self.units(core), core.most_live());
+        let (packs, most_packs) = (delta.packs.live(), self.most_packs(core, delta));
+        // One page may be in the making, and where a flush leaves pages to be filled in RAM three: the host's,
+        // collection's, and one that a write of either began. A recovery may find more.
+        let usual = if core.options().thin { 3 } else { 1 };
+        let (found_units, found_packs) = delta.found_beyond;
+        // A return gives pages that held old versions live values, and packing anew spreads live values between
+        // old versions: where these are kept, there may be more until the next packed page is programmed.
+        let too_many_packs = packs > most_packs.saturating_add(found_packs.max(usual));
+        // What a recovery brings back of a protected window stays.
+        let protects =
+            core.options().thin && self.versions.as_ref().is_some_and(Versions::protects);
+        if units > most + found_units.max(u64::from(usual)) && !protects
+            || too_many_packs && !self.records()
+        {
+            return Err(format!(
+                "{units} units hold something, at most {most} may; {packs} packed pages hold live values, \
+                 at most {most_packs} may"
+            ));
+        }
+        Ok(())
+    }
+}
