@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use flashlore_nbd::client::Goal;
 use flashlore_nbd::server::{Address, Config, Server, ServerError};
 use flashlore_nbd::transmission::Command;
-use flashlore_nbd::wire::command_flags::{DF, FAST_ZERO, NO_HOLE, REQ_ONE};
+use flashlore_nbd::wire::command_flags::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
 use flashlore_nbd::{Errno, Limits};
-use served::{MemoryDisk, Shelf, connect, eventually, negotiate, serve};
+use served::{MemoryDisk, Shelf, connect, eventually, negotiate, negotiate_for, serve};
 
 const MIB: usize = 1 << 20;
 
@@ -252,6 +253,113 @@ fn long_requests_that_stall_leave_room_for_short_ones() {
     assert_eq!(client.write(0, &vec![3; 16 * MIB]).unwrap(), None);
 }
 
+/// Whatever kind of replies a client wants: in pieces, where there is no memory for the whole of it.
+#[test]
+fn long_requests_that_find_no_memory_come_through_in_pieces() {
+    let config = Config {
+        budget_bytes: 0,
+        ..Config::default()
+    };
+    let served = serve(8 * MIB, config);
+    let data: Vec<u8> = (0..5 * MIB as u32 + 77).map(|n| (n >> 4) as u8).collect();
+    let length = data.len() as u32;
+    for (structured, flags) in [(true, 0), (true, DF), (false, 0)] {
+        let stream = UnixStream::connect(&served.socket).unwrap();
+        let goal = Goal::Export {
+            name: "disk".to_owned(),
+            structured,
+            contexts: Vec::new(),
+        };
+        let mut client = negotiate_for(stream, goal).unwrap();
+        assert_eq!(client.write(0, &vec![0; 8 * MIB]).unwrap(), None);
+        let empty = client.ask(Command::Read, flags, 0, 8 << 20).unwrap();
+        assert!(empty.error.is_none() && empty.data == vec![0; 8 * MIB]);
+        let flushes = || served.disk.flushes.load(Ordering::SeqCst);
+        let before = flushes();
+        let cookie = client.send(Command::Write, FUA, 99, length, &data).unwrap();
+        assert_eq!(client.reply().unwrap(), (cookie, Default::default()));
+        assert_eq!(flushes(), before + 1);
+        let read = client.ask(Command::Read, flags, 99, length).unwrap();
+        assert!(read.error.is_none() && read.data == data);
+        // The stream is in step, and what stands around it was not touched.
+        assert_eq!(client.read(98, 1).unwrap(), [0]);
+        assert_eq!(client.read(99 + data.len() as u64, 2).unwrap(), [0, 0]);
+    }
+}
+
+#[test]
+fn clients_that_read_no_replies_and_send_no_payloads_stall_nobody() {
+    let config = Config {
+        budget_bytes: 24 * MIB,
+        client_bytes: 8 * MIB,
+        // They stay for as long as the others work.
+        message: Duration::from_secs(600),
+        ..Config::default()
+    };
+    let served = serve(64 * MIB, config);
+    let mut client = connect(&served.socket, "disk").unwrap();
+    let data: Vec<u8> = (0..16 * MIB).map(|n| (n >> 3) as u8 | 1).collect();
+    assert_eq!(client.write(0, &data).unwrap(), None);
+    let mut deaf = Vec::new();
+    for _ in 0..10 {
+        let mut other = connect(&served.socket, "disk").unwrap();
+        for _ in 0..8 {
+            other.send(Command::Read, 0, 0, 8 << 20, &[]).unwrap();
+        }
+        deaf.push(other);
+        let mut mute = connect(&served.socket, "disk").unwrap();
+        mute.send(Command::Write, 0, 32 << 20, 8 << 20, &[1; 1000])
+            .unwrap();
+        deaf.push(mute);
+    }
+    for _ in 0..4 {
+        assert_eq!(client.write(0, &data).unwrap(), None);
+        assert!(client.read(0, 16 << 20).unwrap() == data);
+        assert_eq!(client.read(5, 4096).unwrap(), data[5..][..4096]);
+    }
+    assert_eq!(served.server.connections(), (21, 0));
+}
+
+#[test]
+fn clients_over_tcp_leave_places_for_those_of_this_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("nbd.sock");
+    let addresses = [
+        Address::Unix(socket.clone()),
+        Address::Tcp("127.0.0.1:0".parse().unwrap()),
+    ];
+    let config = Config {
+        connections: 4,
+        local_connections: 2,
+        negotiating: 3,
+        ..Config::default()
+    };
+    let shelf = Arc::new(Shelf(MemoryDisk::new(MIB)));
+    let server = Server::start(&addresses, config, shelf).unwrap();
+    let Address::Tcp(tcp) = server.addresses()[1] else {
+        panic!("{:?}", server.addresses());
+    };
+    let idle: Vec<_> = (0..4)
+        .map(|_| negotiate(TcpStream::connect(tcp).unwrap(), "disk").unwrap())
+        .collect();
+    assert!(negotiate(TcpStream::connect(tcp).unwrap(), "disk").is_err());
+    let mut first = connect(&socket, "disk").unwrap();
+    let second = connect(&socket, "disk").unwrap();
+    assert_eq!(first.read(0, 1).unwrap(), [0]);
+    assert!(connect(&socket, "disk").is_err());
+    drop(second);
+    eventually("there is a place again", || {
+        connect(&socket, "disk").is_ok()
+    });
+    drop(idle);
+    // Nor do those that only begin to talk drive one of this machine out.
+    eventually("they are gone", || server.connections().0 == 1);
+    let waiting = UnixStream::connect(&socket).unwrap();
+    eventually("it waits", || server.connections() == (1, 1));
+    let _crowd: Vec<_> = (0..20).map(|_| TcpStream::connect(tcp).unwrap()).collect();
+    assert_eq!(negotiate(waiting, "disk").unwrap().read(0, 1).unwrap(), [0]);
+}
+
 #[test]
 fn draining_answers_what_was_asked_and_lets_nobody_in() {
     let served = serve(4 * MIB, Config::default());
@@ -295,6 +403,7 @@ fn draining_ends_even_with_a_request_that_does_not() {
 fn more_connections_than_allowed_are_closed() {
     let config = Config {
         connections: 2,
+        local_connections: 0,
         ..Config::default()
     };
     let served = serve(MIB, config);

@@ -14,13 +14,17 @@ pub struct Config {
     pub limits: Limits,
     /// Connections that use an export at once.
     pub connections: usize,
+    /// Connections of Unix sockets that may use an export beyond those.
+    pub local_connections: usize,
     /// Connections that negotiate at once; beyond it the oldest of them is dropped.
     pub negotiating: usize,
     /// Requests of one connection carried out at once, at least 1.
     pub workers: usize,
-    /// Bytes that all requests above [`super::SMALL_BYTES`] may hold together. One request is let in
-    /// however long it is, when it is alone.
+    /// Bytes that all requests above [`super::SMALL_BYTES`] may hold together; beyond it they are carried out in
+    /// pieces of that size.
     pub budget_bytes: usize,
+    /// The part of it that one connection may hold.
+    pub client_bytes: usize,
     /// How long a negotiation may take.
     pub negotiation: Duration,
     /// How long a message that has begun may take, plus one second for each MiB.
@@ -38,9 +42,11 @@ impl Default for Config {
         Self {
             limits: Limits::default(),
             connections: 128,
+            local_connections: 8,
             negotiating: 64,
             workers: 4,
             budget_bytes: 256 << 20,
+            client_bytes: 64 << 20,
             negotiation: Duration::from_secs(10),
             message: Duration::from_secs(30),
             idle: None,

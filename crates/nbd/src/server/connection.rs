@@ -12,7 +12,7 @@ use super::config::Config;
 use super::export::Export;
 use super::input::{Input, Job, message_time};
 use super::jobs::Desk;
-use super::registry::Registry;
+use super::registry::{Registry, Share};
 use super::socket::Socket;
 use super::tls::TlsPolicy;
 use super::transport::Transport;
@@ -36,7 +36,7 @@ pub(super) fn serve<D>(
     D: Directory<Export = Arc<dyn Export>>,
 {
     // Whoever cannot negotiate is gone, and nobody is left to tell.
-    let has_place = || registry.serve(number, config.connections);
+    let has_place = || registry.serve(number, config);
     if let Ok(Some((transport, session, early))) = negotiate(socket, config, directory, has_place) {
         transmit(&transport, &session, &early, config, registry);
         transport.close();
@@ -109,11 +109,12 @@ where
 }
 
 /// What the workers of a connection share.
-struct Shared<'a> {
-    transport: &'a Transport,
-    config: &'a Config,
+pub(super) struct Shared<'a> {
+    pub(super) transport: &'a Transport,
+    pub(super) config: &'a Config,
     registry: &'a Registry,
-    desk: Desk<'a>,
+    share: Share<'a>,
+    pub(super) desk: Desk<'a>,
     input: Mutex<Input>,
     /// Held while a reply is sent.
     sending: Mutex<()>,
@@ -131,6 +132,7 @@ fn transmit(
         transport,
         config,
         registry,
+        share: registry.share(config),
         desk: Desk {
             export: &*session.export,
             replies: Replies::new(session.structured),
@@ -157,10 +159,13 @@ impl Shared<'_> {
     fn work(&self) {
         loop {
             let mut input = self.lock_input();
-            let Some(job) = input.next(self.transport, self.config, self.registry) else {
+            let Some(job) = input.next(self.transport, self.config, self.registry, &self.share)
+            else {
                 return;
             };
-            let sent = if is_quick(&job) && input.is_drained() {
+            let sent = if let Job::Long(request) = &job {
+                self.carry_out_long(request, input)
+            } else if is_quick(&job) && input.is_drained() {
                 let sent = self.send(&self.desk.answer(&job));
                 drop(input);
                 sent
@@ -178,10 +183,21 @@ impl Shared<'_> {
         }
     }
 
-    fn send(&self, reply: &[u8]) -> io::Result<()> {
-        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn lock_sending(&self) -> MutexGuard<'_, ()> {
+        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a reply. The time it may take begins when those before it are gone.
+    pub(super) fn send(&self, reply: &[u8]) -> io::Result<()> {
+        let _sending = self.lock_sending();
         let deadline = Instant::now() + message_time(self.config, reply.len());
         self.transport.write_all(reply, deadline)
+    }
+
+    /// Sends a part of a reply.
+    pub(super) fn send_before(&self, part: &[u8], deadline: Instant) -> io::Result<()> {
+        let _sending = self.lock_sending();
+        self.transport.write_all(part, deadline)
     }
 }
 
@@ -189,6 +205,7 @@ impl Shared<'_> {
 fn is_quick(job: &Job<'_>) -> bool {
     match job {
         Job::Refused(_) => true,
+        Job::Long(_) => false,
         Job::Request { request, .. } => {
             request.command == Command::Read && request.length <= INLINE_BYTES
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
-use super::registry::{Permit, Registry};
+use super::registry::{Permit, Registry, Share};
 use super::transport::Transport;
 use crate::transmission::{Command, Event, Refused, Request, RequestReader};
 
@@ -21,6 +21,8 @@ pub(super) enum Job<'a> {
         /// Its part of the budget, held until the reply is sent.
         _permit: Permit<'a>,
     },
+    /// Carry out a request in pieces; the payload of a write is still to come.
+    Long(Request),
     /// Send an error.
     Refused(Refused),
 }
@@ -68,12 +70,13 @@ impl Input {
         &mut self,
         transport: &Transport,
         config: &Config,
-        registry: &'a Registry,
+        registry: &Registry,
+        share: &'a Share<'a>,
     ) -> Option<Job<'a>> {
         if self.ended {
             return None;
         }
-        let job = self.try_next(transport, config, registry);
+        let job = self.try_next(transport, config, registry, share);
         match job {
             Ok(Some(job)) => Some(job),
             // A connection that fails is closed: there is nobody to tell.
@@ -88,7 +91,8 @@ impl Input {
         &mut self,
         transport: &Transport,
         config: &Config,
-        registry: &'a Registry,
+        registry: &Registry,
+        share: &'a Share<'a>,
     ) -> io::Result<Option<Job<'a>>> {
         let mut begun: Option<Instant> = None;
         loop {
@@ -103,7 +107,9 @@ impl Input {
                         Command::Read | Command::Write => request.length as usize,
                         _ => 0,
                     };
-                    let permit = registry.acquire(held, config.budget_bytes);
+                    let Some(permit) = share.take(held) else {
+                        return Ok(Some(Job::Long(request)));
+                    };
                     let payload = self.payload(transport, config)?;
                     return Ok(Some(Job::Request {
                         request,
@@ -157,14 +163,31 @@ impl Input {
         Ok(count > 0)
     }
 
-    /// The payload of the request that was just read. Memory is taken as bytes come.
+    /// The payload of the request that was just read.
     fn payload(&mut self, transport: &Transport, config: &Config) -> io::Result<Vec<u8>> {
         let length = self.reader.payload_left() as usize;
+        let deadline = Instant::now() + message_time(config, length);
+        let payload = self.take(transport, length, deadline)?;
+        self.payload_taken();
+        Ok(payload)
+    }
+
+    /// All of the payload was taken.
+    pub(super) fn payload_taken(&mut self) {
+        self.reader.payload_taken(u32::MAX);
+    }
+
+    /// The next bytes of a payload. Memory is taken as they come.
+    pub(super) fn take(
+        &mut self,
+        transport: &Transport,
+        length: usize,
+        deadline: Instant,
+    ) -> io::Result<Vec<u8>> {
         let here = length.min(self.end - self.start);
         let mut payload = Vec::with_capacity(length.min(BUFFER_BYTES));
         payload.extend_from_slice(&self.buffer[self.start..self.start + here]);
         self.start += here;
-        let deadline = Instant::now() + message_time(config, length);
         while payload.len() < length {
             let filled = payload.len();
             let next = length.min(filled + filled.clamp(BUFFER_BYTES, 1 << 20));
@@ -178,8 +201,6 @@ impl Input {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
-        self.reader
-            .payload_taken(u32::try_from(length).unwrap_or(u32::MAX));
         Ok(payload)
     }
 }

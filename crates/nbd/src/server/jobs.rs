@@ -16,7 +16,7 @@ pub(super) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// The whole reply to a job. An export that panics has failed this request and no other.
+    /// The whole reply to a job that is not carried out in pieces.
     pub(super) fn answer(&self, job: &Job<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         match job {
@@ -24,17 +24,32 @@ impl Desk<'_> {
             Job::Request {
                 request, payload, ..
             } => {
-                let done = catch_unwind(AssertUnwindSafe(|| {
-                    self.carry_out(request, payload, &mut out)
-                }));
-                if let Err(errno) = done.unwrap_or(Err(Errno::Io)) {
-                    out.clear();
-                    let why = errno.to_string();
-                    self.replies.error(request.cookie, errno, &why, &mut out);
+                let done = self.guarded(|| self.carry_out(request, payload, &mut out));
+                if let Err(errno) = done {
+                    out = self.outcome(request, Err(errno));
                 }
+            }
+            Job::Long(_) => {}
+        }
+        out
+    }
+
+    /// The reply to a request that has no data, or failed.
+    pub(super) fn outcome(&self, request: &Request, outcome: Result<(), Errno>) -> Vec<u8> {
+        let mut out = Vec::new();
+        match outcome {
+            Ok(()) => self.replies.success(request.cookie, &mut out),
+            Err(errno) => {
+                let why = errno.to_string();
+                self.replies.error(request.cookie, errno, &why, &mut out);
             }
         }
         out
+    }
+
+    /// Asks the export; if it panics, that is an error of this request and of no other.
+    pub(super) fn guarded(&self, ask: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+        catch_unwind(AssertUnwindSafe(ask)).unwrap_or(Err(Errno::Io))
     }
 
     fn carry_out(&self, request: &Request, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
@@ -90,7 +105,7 @@ impl Desk<'_> {
     }
 }
 
-fn is_zero(bytes: &[u8]) -> bool {
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
     bytes
         .chunks(64)
         .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)

@@ -155,7 +155,7 @@ where
 {
     let socket = listening.accept()?;
     let twin = socket.try_clone()?;
-    let Some(number) = registry.enter(twin, config.negotiating, config.connections) else {
+    let Some(number) = registry.enter(twin, config) else {
         return Ok(());
     };
     let place = Place {

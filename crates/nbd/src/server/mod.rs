@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `export.rs` | `trait Export`: what a served disk can do |
 //! | `config.rs` | addresses, limits, time-outs |
+//! | `local.rs` | Unix sockets that are held by their directory and removed only by their owner |
 //! | `socket.rs` | Unix and TCP sockets as one, and addresses that are listened on |
 //! | `transport.rs` | bytes over a socket, plain or through TLS, with deadlines |
 //! | `tls.rs` | certificates from files |
@@ -14,13 +15,15 @@
 //! | `connection.rs` | one connection: negotiation, then its workers |
 //! | `input.rs` | the reading side of a connection in transmission |
 //! | `jobs.rs` | carrying out requests |
+//! | `long.rs` | long requests in pieces |
 //! | `listener.rs` | accepting, draining |
 //!
 //! What a client cannot do:
-//! - keep others out: a negotiation has a deadline, and when too many negotiate the oldest is dropped;
-//! - block others: its requests run on its own threads, and short ones need no shared memory;
-//! - take memory: requests above [`SMALL_BYTES`] share a budget, and a message that has begun has a
-//!   deadline, so none is held for ever.
+//! - keep others out: a negotiation has a deadline, when too many negotiate the oldest is dropped, and some places are
+//!   kept for clients of Unix sockets;
+//! - block others: its requests run on its own threads, and nobody waits for memory that others hold;
+//! - take memory: requests above [`SMALL_BYTES`] share a budget of which one client gets a part; one that finds no room
+//!   in it is carried out in pieces of that size.
 
 mod config;
 mod connection;
@@ -28,6 +31,8 @@ mod export;
 mod input;
 mod jobs;
 mod listener;
+pub mod local;
+mod long;
 mod registry;
 mod socket;
 mod tls;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::config::Config;
 use super::socket::Socket;
 
-/// Requests up to so many bytes need no part of the shared budget: what they hold is bounded by the
-/// number of connections and workers.
+/// Requests up to so many bytes, and pieces of longer ones, need no part of the shared budget: what they hold is bounded
+/// by the number of connections and workers.
 pub const SMALL_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -30,6 +31,22 @@ impl Connections {
     fn serving(&self) -> usize {
         self.open.values().filter(|entry| entry.serving).count()
     }
+
+    /// Whether a connection may use an export.
+    fn has_place(&self, socket: &Socket, config: &Config) -> bool {
+        let more = match socket.is_local() {
+            true => config.local_connections,
+            false => 0,
+        };
+        self.serving() < config.connections.saturating_add(more)
+    }
+
+    /// The oldest connection that negotiates, one of another machine or of TCP first.
+    fn oldest_negotiating(&self) -> Option<u64> {
+        let waiting = self.open.iter().filter(|(_, entry)| !entry.serving);
+        let oldest = waiting.min_by_key(|(number, entry)| (entry.socket.is_local(), **number));
+        oldest.map(|(&number, _)| number)
+    }
 }
 
 /// What all connections of a server share.
@@ -46,19 +63,18 @@ impl Registry {
     }
 
     /// Enters a connection that begins to negotiate; its number, or nothing if there is no place for
-    /// it. If too many negotiate, the oldest of them is dropped.
-    pub(super) fn enter(&self, socket: Socket, negotiating: usize, most: usize) -> Option<u64> {
+    /// it. If too many negotiate, the oldest of them is dropped; one of this machine last.
+    pub(super) fn enter(&self, socket: Socket, config: &Config) -> Option<u64> {
         let mut inner = self.lock();
-        if self.is_draining() || inner.serving() >= most {
+        if self.is_draining() || !inner.has_place(&socket, config) {
             return None;
         }
         let waiting = inner.open.values().filter(|entry| !entry.serving);
-        if waiting.count() >= negotiating.max(1) {
-            let oldest = inner.open.iter().find(|(_, entry)| !entry.serving);
-            let oldest = oldest.map(|(number, _)| *number);
-            if let Some(entry) = oldest.and_then(|number| inner.open.remove(&number)) {
-                entry.socket.shutdown(Shutdown::Both);
-            }
+        if waiting.count() >= config.negotiating.max(1)
+            && let Some(oldest) = inner.oldest_negotiating()
+            && let Some(entry) = inner.open.remove(&oldest)
+        {
+            entry.socket.shutdown(Shutdown::Both);
         }
         let number = inner.next;
         inner.next += 1;
@@ -68,18 +84,17 @@ impl Registry {
     }
 
     /// Whether a connection may go on from negotiation to transmission.
-    pub(super) fn serve(&self, number: u64, most: usize) -> bool {
+    pub(super) fn serve(&self, number: u64, config: &Config) -> bool {
         let mut inner = self.lock();
-        if self.is_draining() || inner.serving() >= most {
+        let entry = inner.open.get(&number);
+        let may = entry.is_some_and(|entry| inner.has_place(&entry.socket, config));
+        if self.is_draining() || !may {
             return false;
         }
-        match inner.open.get_mut(&number) {
-            Some(entry) => {
-                entry.serving = true;
-                true
-            }
-            None => false,
+        if let Some(entry) = inner.open.get_mut(&number) {
+            entry.serving = true;
         }
+        true
     }
 
     pub(super) fn leave(&self, number: u64) {
@@ -128,40 +143,59 @@ impl Registry {
         }
     }
 
-    /// Waits for room for a request of `bytes` and takes it. Small ones never wait.
-    pub(super) fn acquire(&self, bytes: usize, budget: usize) -> Permit<'_> {
-        let bytes = if bytes <= SMALL_BYTES { 0 } else { bytes };
-        if bytes > 0 {
-            let full = |inner: &mut Connections| {
-                inner.budget_used > 0 && inner.budget_used.saturating_add(bytes) > budget
-            };
-            let mut inner = self
-                .changed
-                .wait_while(self.lock(), full)
-                .unwrap_or_else(PoisonError::into_inner);
-            inner.budget_used = inner.budget_used.saturating_add(bytes);
-        }
-        Permit {
+    /// The part of the budget that a connection may take.
+    pub(super) fn share(&self, config: &Config) -> Share<'_> {
+        Share {
             registry: self,
-            bytes,
+            held: AtomicUsize::new(0),
+            most: config.client_bytes,
+            budget: config.budget_bytes,
         }
+    }
+}
+
+/// What one connection holds of the budget.
+#[derive(Debug)]
+pub(super) struct Share<'a> {
+    registry: &'a Registry,
+    held: AtomicUsize,
+    most: usize,
+    budget: usize,
+}
+
+impl Share<'_> {
+    /// Takes room for a request of `bytes`, if there is any. Small ones need none.
+    pub(super) fn take(&self, bytes: usize) -> Option<Permit<'_>> {
+        let share = self;
+        if bytes <= SMALL_BYTES {
+            return Some(Permit { share, bytes: 0 });
+        }
+        let mut inner = self.registry.lock();
+        let held = self.held.load(Ordering::Relaxed).saturating_add(bytes);
+        let used = inner.budget_used.saturating_add(bytes);
+        if held > self.most || used > self.budget {
+            return None;
+        }
+        // Both change under the lock alone.
+        self.held.store(held, Ordering::Relaxed);
+        inner.budget_used = used;
+        Some(Permit { share, bytes })
     }
 }
 
 /// A part of the budget, given back at the end.
 #[derive(Debug)]
 pub(super) struct Permit<'a> {
-    registry: &'a Registry,
+    share: &'a Share<'a>,
     bytes: usize,
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            let mut inner = self.registry.lock();
-            inner.budget_used = inner.budget_used.saturating_sub(self.bytes);
-            drop(inner);
-            self.registry.changed.notify_all();
+            let mut inner = self.share.registry.lock();
+            inner.budget_used -= self.bytes;
+            self.share.held.fetch_sub(self.bytes, Ordering::Relaxed);
         }
     }
 }

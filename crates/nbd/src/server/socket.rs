@@ -4,10 +4,11 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use super::local::LocalListener;
 
 /// The longest path that a Unix socket can have, in bytes: `sun_path` less the zero at its end.
 const MOST_PATH: usize = 107;
@@ -33,7 +34,7 @@ impl fmt::Display for Address {
 /// A bound address.
 #[derive(Debug)]
 pub(super) enum Listening {
-    Unix(UnixListener, PathBuf),
+    Unix(LocalListener, PathBuf),
     Tcp(TcpListener),
 }
 
@@ -50,15 +51,9 @@ impl Listening {
                 ));
             }
             Address::Unix(path) => {
-                let listener = UnixListener::bind(path).or_else(|error| {
-                    if error.kind() != io::ErrorKind::AddrInUse || !is_left(path)? {
-                        return Err(error);
-                    }
-                    std::fs::remove_file(path)?;
-                    UnixListener::bind(path)
-                })?;
-                listener.set_nonblocking(true)?;
-                Self::Unix(listener, path.clone())
+                let local = LocalListener::bind(path)?;
+                local.listener().set_nonblocking(true)?;
+                Self::Unix(local, path.clone())
             }
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(address)?;
@@ -80,7 +75,7 @@ impl Listening {
     pub(super) fn accept(&self) -> io::Result<Socket> {
         match self {
             Self::Unix(listener, _) => {
-                let (stream, _) = listener.accept()?;
+                let (stream, _) = listener.listener().accept()?;
                 stream.set_nonblocking(false)?;
                 Ok(Socket::Unix(stream))
             }
@@ -94,32 +89,11 @@ impl Listening {
     }
 }
 
-/// Whether what has a path is a socket that nobody listens on any more. A connection to a file is refused as well.
-fn is_left(path: &Path) -> io::Result<bool> {
-    if !std::fs::metadata(path)?.file_type().is_socket() {
-        return Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "there is something that is no socket, and it is not replaced",
-        ));
-    }
-    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    Ok(UnixStream::connect(path).is_err_and(refused))
-}
-
 impl AsFd for Listening {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Unix(local, _) => local.listener().as_fd(),
             Self::Tcp(listener) => listener.as_fd(),
-        }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            // Nothing is lost if it is gone already.
-            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -137,6 +111,11 @@ impl Socket {
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
         }
+    }
+
+    /// Whether the client is of this machine and came through a file.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_))
     }
 
     /// How long one call may block.

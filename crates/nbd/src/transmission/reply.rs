@@ -195,30 +195,36 @@ impl Replies {
         let mut done = 0;
         let missing = [Piece::Zeroes(request.length)];
         for piece in pieces.iter().chain(&missing) {
-            let left = request.length - done;
-            let length = u32::try_from(piece.length()).unwrap_or(u32::MAX).min(left);
-            if length == 0 {
-                continue;
-            }
-            let last = length == left;
-            let offset = (request.offset + u64::from(done)).to_be_bytes();
-            match piece {
-                Piece::Data(bytes) => {
-                    let kind = chunk::OFFSET_DATA;
-                    let chunk_length = length.saturating_add(8);
-                    out.extend_from_slice(&head(request.cookie, kind, last, chunk_length));
-                    out.extend_from_slice(&offset);
-                    out.extend_from_slice(&bytes[..length as usize]);
-                }
-                Piece::Zeroes(_) => {
-                    let kind = chunk::OFFSET_HOLE;
-                    out.extend_from_slice(&head(request.cookie, kind, last, 12));
-                    out.extend_from_slice(&offset);
-                    out.extend_from_slice(&length.to_be_bytes());
-                }
-            }
-            done += length;
+            done += self.chunk(request, done, *piece, out);
         }
+    }
+
+    /// A part of a structured reply to a read whose first `done` bytes were told before; how many more this tells. What
+    /// is beyond the request's length is left out. The one that reaches it ends the reply.
+    pub fn chunk(&self, request: &Request, done: u32, piece: Piece<'_>, out: &mut Vec<u8>) -> u32 {
+        let left = request.length.saturating_sub(done);
+        let length = u32::try_from(piece.length()).unwrap_or(u32::MAX).min(left);
+        if length == 0 {
+            return 0;
+        }
+        let last = length == left;
+        let offset = (request.offset + u64::from(done)).to_be_bytes();
+        match piece {
+            Piece::Data(bytes) => {
+                let kind = chunk::OFFSET_DATA;
+                let chunk_length = length.saturating_add(8);
+                out.extend_from_slice(&head(request.cookie, kind, last, chunk_length));
+                out.extend_from_slice(&offset);
+                out.extend_from_slice(&bytes[..length as usize]);
+            }
+            Piece::Zeroes(_) => {
+                let kind = chunk::OFFSET_HOLE;
+                out.extend_from_slice(&head(request.cookie, kind, last, 12));
+                out.extend_from_slice(&offset);
+                out.extend_from_slice(&length.to_be_bytes());
+            }
+        }
+        length
     }
 
     /// The extents of one context in answer to a BLOCK_STATUS request; `last` ends the reply.

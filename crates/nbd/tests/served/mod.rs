@@ -210,8 +210,12 @@ pub fn connect(socket: &Path, name: &str) -> io::Result<Client<UnixStream>> {
     negotiate(stream, name)
 }
 
-pub fn negotiate<S: Read + Write>(mut stream: S, name: &str) -> io::Result<Client<S>> {
-    let mut machine = ClientHandshake::new(goal(name), false);
+pub fn negotiate<S: Read + Write>(stream: S, name: &str) -> io::Result<Client<S>> {
+    negotiate_for(stream, goal(name))
+}
+
+pub fn negotiate_for<S: Read + Write>(mut stream: S, goal: Goal) -> io::Result<Client<S>> {
+    let mut machine = ClientHandshake::new(goal, false);
     let mut out = Vec::new();
     loop {
         let mut byte = [0];
