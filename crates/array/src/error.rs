@@ -65,6 +65,17 @@ pub enum ArrayError {
     /// Sizes that do not fit each other or the media.
     #[error("{0}")]
     Shape(String),
+    /// One of the media is an older copy of itself: the other has been used since.
+    #[error(
+        "the fast medium is of session {fast} of the array, the slow one of session {slow}: the one with the lower \
+         number is an older copy, and nothing was written; put that of the same session in its place"
+    )]
+    Stale {
+        /// The session that the fast medium knows.
+        fast: u32,
+        /// That of the slow one.
+        slow: u32,
+    },
     /// The media hold no array, parts of two, or a damaged one.
     #[error("{0}")]
     Damaged(String),

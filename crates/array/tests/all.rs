@@ -12,4 +12,5 @@ mod image_savings;
 mod images;
 mod model;
 mod options;
+mod sessions;
 mod timed;

@@ -31,6 +31,7 @@ impl ICash {
         let root = Root {
             checkpoint: number,
             epoch: self.epoch,
+            session: self.session.announced,
             group: self.group,
             head: self.space.head,
             copies,

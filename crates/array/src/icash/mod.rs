@@ -26,6 +26,7 @@
 //! | `clean.rs` | room in the log |
 //! | `checkpoint.rs` | the table made durable |
 //! | `open.rs` | making and recovering an array |
+//! | `session.rs` | which states of the two media belong together |
 //! | `kept.rs` | in which form the content of a block is kept |
 //! | `check.rs` | every invariant recounted |
 //! | `counters.rs` | what it did, in numbers |
@@ -62,6 +63,7 @@ mod replacement;
 #[cfg(test)]
 mod rules;
 mod scan;
+mod session;
 mod table;
 mod write;
 mod write_back;

@@ -16,6 +16,7 @@ use crate::icash::content::ZEROS;
 use crate::icash::counters::Counters;
 use crate::icash::format::block::MOST_EPOCHS;
 use crate::icash::format::root::Head;
+use crate::icash::format::superblock::Session;
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
@@ -74,6 +75,7 @@ pub fn create(
     let root = Root {
         checkpoint: 1,
         epoch: 0,
+        session: 0,
         group: 0,
         head: Head {
             segment: 0,
@@ -106,7 +108,12 @@ pub fn find(medium: &dyn Medium) -> Option<Superblock> {
 fn write_superblocks(media: &mut Media, id: [u8; 16], shape: &Shape) -> Result<(), ArrayError> {
     for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {
         let shape = shape.clone();
-        let superblock = Superblock { id, is_fast, shape };
+        let superblock = Superblock {
+            id,
+            is_fast,
+            session: Session::default(),
+            shape,
+        };
         for copy in 0..2 {
             media.write(device, copy * BLOCK_BYTES as u64, &superblock.encode(copy))?;
         }
@@ -128,13 +135,13 @@ pub(super) struct Recovered {
     pub head: Head,
 }
 
-/// The superblock of a medium, from whichever copy holds.
+/// The superblock of a medium: the newer copy of those that hold.
 pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock, ArrayError> {
     let name = match device {
         Device::Fast => "fast",
         Device::Slow => "slow",
     };
-    let mut why = String::new();
+    let (mut why, mut newest): (_, Option<Superblock>) = (String::new(), None);
     for copy in 0..2 {
         let mut page = ZEROS;
         let read = media.read(device, copy * BLOCK_BYTES as u64, &mut page);
@@ -142,14 +149,21 @@ pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock
             .map_err(|error| error.to_string())
             .and_then(|()| Superblock::parse(&page, copy))
         {
-            Ok(found) if found.is_fast == (device == Device::Fast) => return Ok(found),
-            Ok(_) => why = "it is that of the other medium".into(),
+            Ok(found) if found.is_fast != (device == Device::Fast) => {
+                why = "it is that of the other medium".into();
+            }
+            Ok(found) => {
+                let is_newer = newest.as_ref().is_none_or(|n| found.is_newer_than(n));
+                newest = Some(found).filter(|_| is_newer).or(newest);
+            }
             Err(error) => why = error,
         }
     }
-    Err(ArrayError::Damaged(format!(
-        "there is no superblock of an array on the {name} medium: {why}"
-    )))
+    newest.ok_or_else(|| {
+        ArrayError::Damaged(format!(
+            "there is no superblock of an array on the {name} medium: {why}"
+        ))
+    })
 }
 
 /// Reads what the slow medium says: the newest root, its table, and the groups behind it.
@@ -347,6 +361,7 @@ impl ICash {
                 media.len(Device::Fast)
             )));
         }
+        on_fast.session.demand(recovered.root.session)?;
         options.validate(shape.slots)?;
         clean::validate(&shape, &options)?;
         let epoch = recovered.root.epoch.saturating_add(1);
@@ -355,17 +370,28 @@ impl ICash {
                 format!("the array was opened {epoch} times, which is the most there can be");
             return Err(ArrayError::Damaged(often));
         }
-        let mut element = ICash::assemble(media, recovered, options, epoch);
+        let slow_session = recovered.root.session;
+        let mut element = ICash::assemble(media, recovered, options, epoch, on_fast.session);
         element.use_places();
-        element.write_checkpoint()?;
+        element.confirm_session(slow_session)?;
+        element.next_session()?;
         element.finish_batch()?;
         Ok(element)
     }
 
-    fn assemble(media: Media, recovered: Recovered, options: Options, epoch: u32) -> ICash {
+    fn assemble(
+        media: Media,
+        recovered: Recovered,
+        options: Options,
+        epoch: u32,
+        session: Session,
+    ) -> ICash {
+        let id = recovered.superblock.id;
         let shape = recovered.superblock.shape;
         ICash {
             media,
+            id,
+            session,
             tag: recovered.tag,
             areas: recovered.areas,
             addresses: recovered.addresses,

@@ -23,6 +23,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form, Id, VirtualBlocks};
 use crate::icash::counters::{Counters, Memory, States, Status};
 use crate::icash::format::block::RECORD_BYTES;
+use crate::icash::format::superblock::Session;
 use crate::icash::format::{Areas, Shape};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
@@ -39,6 +40,8 @@ use flashlore_delta::Page;
 /// An open I-CASH element.
 pub struct ICash {
     pub(super) media: Media,
+    pub(super) id: [u8; 16],
+    pub(super) session: Session,
     /// Names the array in every structure: the first half of its identity.
     pub(super) tag: u64,
     pub(super) shape: Shape,
@@ -140,7 +143,7 @@ impl ICash {
     }
 
     /// Makes everything durable and, with ordered write-back, brings all of it home: the slow medium alone then holds
-    /// the present state.
+    /// the present state. The session ends: a copy of a medium from before it is told from one of now.
     ///
     /// # Errors
     /// As for a flush, which comes first.
@@ -150,7 +153,7 @@ impl ICash {
             self.write_back_all()?;
             self.keep_room()?;
         }
-        Ok(())
+        self.next_session()
     }
 
     /// Refuses to go on after a failure that leaves open what a medium holds.

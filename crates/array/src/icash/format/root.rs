@@ -31,6 +31,8 @@ pub struct Root {
     pub checkpoint: u64,
     /// The opening that wrote it, from 1; 0 for the one that a new array has.
     pub epoch: u32,
+    /// The session of the array.
+    pub session: u32,
     /// The last group of the log that the table contains.
     pub group: u64,
     /// Where the log goes on.
@@ -57,6 +59,7 @@ impl Root {
             self.head.segment,
             self.head.position,
             self.head.next,
+            self.session,
         ];
         for (index, number) in numbers.iter().enumerate() {
             put(&mut bytes, 32 + 4 * index, &number.to_le_bytes());
@@ -99,6 +102,7 @@ impl Root {
                 position: get_u32(bytes, 40),
                 next: get_u32(bytes, 44),
             },
+            session: get_u32(bytes, 48),
             copies,
         })
     }

@@ -1,4 +1,5 @@
-//! What an array is: its identity and its sizes. Written when it is made, on both media, and never again.
+//! What an array is: its identity and its sizes, on both media; and on the fast one which session it is of. The sizes
+//! are written when the array is made, and never change.
 
 use crate::addresses::{MOST_MACHINES, Machine, validate_machines};
 use crate::error::ArrayError;
@@ -6,7 +7,9 @@ use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
 use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
 
 const MAGIC: &[u8; 4] = b"FLIC";
-const VERSION: u32 = 1;
+/// Version 1 knew no sessions: its numbers are 0, as in a new array.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
+const SESSION_AT: usize = 52;
 const MACHINES_AT: usize = 64;
 
 /// The sizes of an array.
@@ -80,6 +83,35 @@ impl Shape {
     }
 }
 
+/// Which session a medium is of: numbers of openings and ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Session {
+    /// The slow medium has reached this one.
+    pub confirmed: u32,
+    /// It may have reached this one: the same or the next.
+    pub announced: u32,
+}
+
+impl Session {
+    /// A session that both media have reached.
+    pub fn at(number: u32) -> Self {
+        Session {
+            confirmed: number,
+            announced: number,
+        }
+    }
+
+    /// Grows with every write of it.
+    fn age(&self) -> u64 {
+        u64::from(self.confirmed) + u64::from(self.announced)
+    }
+
+    /// The copy of the superblock that it is written to: they alternate.
+    pub fn copy(&self) -> u64 {
+        self.age() % 2
+    }
+}
+
 /// The first block of a medium, twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {
@@ -87,6 +119,8 @@ pub struct Superblock {
     pub id: [u8; 16],
     /// Whether this is the fast medium.
     pub is_fast: bool,
+    /// Of the fast medium; the root on the slow one has its own.
+    pub session: Session,
     /// The sizes.
     pub shape: Shape,
 }
@@ -96,7 +130,7 @@ impl Superblock {
     pub fn encode(&self, copy: u64) -> Vec<u8> {
         let shape = &self.shape;
         let mut bytes = vec![0; BLOCK_BYTES];
-        put(&mut bytes, 8, &VERSION.to_le_bytes());
+        put(&mut bytes, 8, &VERSIONS.end().to_le_bytes());
         put(&mut bytes, 12, &u32::from(self.is_fast).to_le_bytes());
         put(&mut bytes, 16, &self.id);
         let numbers = [
@@ -109,6 +143,10 @@ impl Superblock {
         for (index, number) in numbers.iter().enumerate() {
             put(&mut bytes, 32 + 4 * index, &number.to_le_bytes());
         }
+        let session = [self.session.confirmed, self.session.announced];
+        for (index, number) in session.iter().enumerate() {
+            put(&mut bytes, SESSION_AT + 4 * index, &number.to_le_bytes());
+        }
         for (index, machine) in shape.machines.iter().enumerate() {
             let at = MACHINES_AT + 8 * index;
             bytes[at] = machine.number;
@@ -116,6 +154,11 @@ impl Superblock {
         }
         seal(&mut bytes, MAGIC, copy);
         bytes
+    }
+
+    /// Whether it was written later than the other copy on its medium.
+    pub fn is_newer_than(&self, other: &Superblock) -> bool {
+        self.session.age() > other.session.age()
     }
 
     /// What copy 0 or 1 says.
@@ -127,8 +170,22 @@ impl Superblock {
             return Err("magic or checksum do not hold".into());
         }
         let version = get_u32(bytes, 8);
-        if version != VERSION {
-            return Err(format!("format version {version}, expected {VERSION}"));
+        if !VERSIONS.contains(&version) {
+            return Err(format!(
+                "format version {version}, expected {} to {}",
+                VERSIONS.start(),
+                VERSIONS.end()
+            ));
+        }
+        let session = Session {
+            confirmed: get_u32(bytes, SESSION_AT),
+            announced: get_u32(bytes, SESSION_AT + 4),
+        };
+        if !(0..=1).contains(&(i64::from(session.announced) - i64::from(session.confirmed))) {
+            return Err(format!(
+                "session {} after {}, expected the same or the next",
+                session.announced, session.confirmed
+            ));
         }
         let count = get_u32(bytes, 48) as usize;
         if count > MOST_MACHINES {
@@ -151,6 +208,7 @@ impl Superblock {
         Ok(Superblock {
             id: std::array::from_fn(|n| bytes[16 + n]),
             is_fast: get_u32(bytes, 12) == 1,
+            session,
             shape,
         })
     }
