@@ -1,15 +1,16 @@
 //! A medium in a file or on a block device, through the page cache or past it (direct I/O).
 //!
-//! An exclusive advisory lock (`flock`) keeps a second opener out. The kernel releases it when the
+//! An advisory lock (`flock`) keeps a second opener out; those who only look share it. The kernel releases it when the
 //! process ends, however it ends.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::buffer::{AlignedBuf, PAGE};
@@ -28,11 +29,21 @@ pub enum Mode {
     Direct,
 }
 
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To be read and written, by one opener at a time.
+    Change,
+    /// To be read, by several openers at once and by nobody who writes. It may lie on a file system that is read-only.
+    Look,
+}
+
 /// A file or block device, open and locked.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
     path: PathBuf,
+    access: Access,
     len: u64,
     /// What offsets and lengths must be multiples of.
     alignment: u32,
@@ -80,8 +91,34 @@ impl FileMedium {
     /// It does not exist, is in use, is neither file nor block device, cannot be accessed in this
     /// mode, or its size is not aligned as the mode asks.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, MediumError> {
+        Self::open_for(path, mode, Access::Change)
+    }
+
+    /// As [`FileMedium::open`], to be changed or only looked at.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_for(
+        path: impl AsRef<Path>,
+        mode: Mode,
+        access: Access,
+    ) -> Result<Self, MediumError> {
         let path = path.as_ref();
-        Self::try_open(path, mode)
+        Self::open_in(CWD, path, path, mode, access)
+    }
+
+    /// Opens what has a name in a directory that is held open, as [`FileMedium::open`]; errors name it by `path`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_in(
+        directory: BorrowedFd<'_>,
+        name: &Path,
+        path: &Path,
+        mode: Mode,
+        access: Access,
+    ) -> Result<Self, MediumError> {
+        Self::try_open(directory, name, path, mode, access)
             .map_err(|cause| MediumError::at(Operation::Open, 0, 0, cause).with_path(path))
     }
 
@@ -96,7 +133,7 @@ impl FileMedium {
         let prepared = file
             .set_len(len)
             .map_err(Cause::Io)
-            .and_then(|()| Self::prepare(file, path, mode))
+            .and_then(|()| Self::prepare(file, path, mode, Access::Change))
             .and_then(|medium| {
                 medium.file.sync_all().map_err(Cause::Io)?;
                 sync_directory_of(path).map_err(Cause::Io)?;
@@ -109,21 +146,32 @@ impl FileMedium {
         prepared
     }
 
-    fn try_open(path: &Path, mode: Mode) -> Result<Self, Cause> {
-        let kind = fs::metadata(path).map_err(Cause::Io)?.file_type();
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        if kind.is_block_device() {
+    fn try_open(
+        directory: BorrowedFd<'_>,
+        name: &Path,
+        path: &Path,
+        mode: Mode,
+        access: Access,
+    ) -> Result<Self, Cause> {
+        let system = |errno: Errno| Cause::Io(errno.into());
+        let found = rustix::fs::statat(directory, name, AtFlags::empty()).map_err(system)?;
+        let mut flags = OFlags::CLOEXEC;
+        flags |= match access {
+            Access::Change => OFlags::RDWR,
+            Access::Look => OFlags::RDONLY,
+        };
+        match FileType::from_raw_mode(found.st_mode) {
             // The kernel then refuses a device that is mounted or otherwise claimed.
-            options.custom_flags(OFlags::EXCL.bits() as i32);
-        } else if !kind.is_file() {
-            return Err(Cause::NotAMedium);
+            FileType::BlockDevice => flags |= OFlags::EXCL,
+            FileType::RegularFile => {}
+            _ => return Err(Cause::NotAMedium),
         }
-        let file = options.open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::ResourceBusy => Cause::InUse,
-            _ => Cause::Io(error),
+        let opened = rustix::fs::openat(directory, name, flags, rustix::fs::Mode::empty());
+        let file = opened.map_err(|errno| match errno {
+            Errno::BUSY => Cause::InUse,
+            _ => system(errno),
         })?;
-        let medium = Self::prepare(file, path, mode)?;
+        let medium = Self::prepare(file.into(), path, mode, access)?;
         medium.forget_the_cache().map_err(Cause::Io)?;
         Ok(medium)
     }
@@ -132,15 +180,25 @@ impl FileMedium {
     /// pages that never reached the device and count them as written; the process that saw the failure
     /// may be gone.
     fn forget_the_cache(&self) -> io::Result<()> {
-        self.file.sync_data()?;
+        match self.file.sync_data() {
+            // Nothing waits to be written to a file system that takes nothing.
+            Err(error)
+                if self.access == Access::Look
+                    && error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
+            synced => synced?,
+        }
         // Where the file system knows no such advice, nothing better can be done.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
         Ok(())
     }
 
     /// Locks an open file, finds out its size, and switches to direct I/O if wanted.
-    fn prepare(mut file: File, path: &Path, mode: Mode) -> Result<Self, Cause> {
-        file.try_lock().map_err(|error| match error {
+    fn prepare(mut file: File, path: &Path, mode: Mode, access: Access) -> Result<Self, Cause> {
+        let locked = match access {
+            Access::Change => file.try_lock(),
+            Access::Look => file.try_lock_shared(),
+        };
+        locked.map_err(|error| match error {
             TryLockError::WouldBlock => Cause::InUse,
             TryLockError::Error(error) => Cause::Io(error),
         })?;
@@ -155,6 +213,7 @@ impl FileMedium {
         Ok(FileMedium {
             file,
             path: path.to_owned(),
+            access,
             len,
             alignment,
             memory_alignment,

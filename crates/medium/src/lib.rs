@@ -24,14 +24,16 @@ mod medium;
 mod memory;
 mod overlay;
 mod survivors;
+mod watched;
 
 pub use buffer::{AlignedBuf, PAGE};
 pub use crash::CrashMedium;
 pub use error::{Cause, MediumError, Operation};
 pub use faulty::{Failure, Faults, FaultyMedium, When, WriteFault};
 #[cfg(target_os = "linux")]
-pub use file::{FileMedium, Mode};
+pub use file::{Access, FileMedium, Mode};
 pub use medium::{Medium, SECTOR};
 pub use memory::MemoryMedium;
 pub use overlay::Overlay;
 pub use survivors::Style;
+pub use watched::Watched;

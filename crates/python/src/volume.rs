@@ -17,7 +17,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flashlore_command::error::CliError;
 use flashlore_command::volumes;
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::control::Remote;
 use flashlore_serve::request::MOST_READ;
@@ -70,7 +70,7 @@ impl Open {
     fn here(home: Home, mode: Mode, slow_alone: bool) -> Result<Self, ServeError> {
         let service = match slow_alone {
             true => Box::new(ArrayService::slow_alone(home, mode, volumes::clock())?),
-            false => served::open(&home, mode, volumes::clock())?.0,
+            false => served::open(&home, mode, volumes::clock(), Access::Change)?.0,
         };
         let lives = service.lives().into_iter();
         Ok(Open::Here {

@@ -1,23 +1,22 @@
 //! The control socket: requests to a served volume, one line of JSON each, answered by one line.
 //!
-//! Who may open the socket may do everything: it lies in the volume's directory and has its permissions, less all
-//! those of others.
+//! Who may open the socket may do everything: its owner alone.
 
-use std::fs::{self, File};
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
+use flashlore_nbd::server::local::{self, LocalListener};
 use flashlore_volume::disk::live::Clock;
 
 use crate::error::ServeError;
-use crate::home::Home;
+use crate::home::{CONTROL, Home};
 use crate::request::{Answer, Request};
 use crate::served::{self, Served};
 
@@ -25,17 +24,20 @@ use crate::served::{self, Served};
 const MOST_LINE: u64 = 64 << 10;
 /// The longest line of an answer: what [`crate::request::MOST_READ`] bytes need in base 64, or many ranges.
 const MOST_ANSWER: u64 = 1 << 30;
-/// The longest path that is the address of a socket as it is.
-const MOST_PATH: usize = 100;
 /// How long it waits after a client could not be taken.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long a server may say nothing before whoever asked it gives up. While it works on a request it says that it does
+/// so all the time: a long request is waited for, a server that was stopped is not.
+pub const SILENCE: Duration = Duration::from_secs(10);
+/// How often a server says that it works on a request: with a space, which JSON has room for before an answer.
+const PULSE: Duration = Duration::from_secs(1);
 /// How long each piece of a request that has begun may take to arrive, and each of an answer to be taken. Between
 /// requests a client may be silent for as long as it likes: a copy waits for whoever takes what was read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A control socket that takes requests. It is removed when this is dropped.
 pub struct Control {
-    path: PathBuf,
+    socket: LocalListener,
     stops: Arc<AtomicBool>,
 }
 
@@ -46,14 +48,13 @@ impl Control {
     /// The socket cannot be made.
     pub fn start(service: Arc<dyn Served>) -> Result<Self, ServeError> {
         let path = service.home().control();
-        remove_socket(&path).map_err(ServeError::file("replace", &path))?;
-        let listener = at_any_length(&path, UnixListener::bind)
-            .map_err(ServeError::file("listen on", &path))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
-            .map_err(ServeError::file("set permissions of", &path))?;
+        let handle = service.home().handle();
+        let socket = handle.and_then(|home| LocalListener::bind_in(home, OsStr::new(CONTROL)));
+        let listened = socket.and_then(|socket| Ok((socket.try_clone_listener()?, socket)));
+        let (listener, socket) = listened.map_err(ServeError::file("listen on", &path))?;
         let stops = Arc::new(AtomicBool::new(false));
         let control = Control {
-            path: path.clone(),
+            socket,
             stops: Arc::clone(&stops),
         };
         let accept = move || {
@@ -84,36 +85,11 @@ impl Control {
     }
 }
 
-/// Uses a socket whose path may be longer than the address of a socket can be: then it is named by its directory,
-/// opened.
-fn at_any_length<T>(path: &Path, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
-    let parts = path.parent().zip(path.file_name());
-    let Some((directory, name)) = parts.filter(|_| path.as_os_str().len() > MOST_PATH) else {
-        return act(path.to_owned());
-    };
-    let directory = File::open(directory)?;
-    act(PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
-}
-
-/// Removes a socket that a dead server left, if there is one, and nothing else.
-fn remove_socket(path: &Path) -> io::Result<()> {
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(found) if !found.file_type().is_socket() => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "it is no socket",
-        )),
-        _ => fs::remove_file(path),
-    }
-}
-
 impl Drop for Control {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::SeqCst);
-        // Wakes the listener, which then ends.
-        drop(at_any_length(&self.path, UnixStream::connect));
-        // Best effort: the next server replaces it.
-        let _ = fs::remove_file(&self.path);
+        // Wakes the listener, which then ends. If somebody took its name, it ends with the process.
+        drop(self.socket.connect());
     }
 }
 
@@ -131,7 +107,7 @@ fn serve(service: &dyn Served, stream: UnixStream, patience: Duration) -> io::Re
         let mut line = Vec::new();
         (&mut reader).take(MOST_LINE).read_until(b'\n', &mut line)?;
         let answer = match serde_json::from_slice(&line) {
-            Ok(request) => service.answer(&request),
+            Ok(request) => pulsing(&stream, || service.answer(&request)),
             Err(error) => Answer::Error {
                 text: format!("expected a request as a line of JSON: {error}"),
                 usage: true,
@@ -148,6 +124,25 @@ fn serve(service: &dyn Served, stream: UnixStream, patience: Duration) -> io::Re
     }
 }
 
+/// Does something while whoever waits for it is told again and again that it is being done.
+fn pulsing<T>(stream: &UnixStream, act: impl FnOnce() -> T) -> T {
+    let (done, until) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let pulse = move || {
+            let mut writer = stream;
+            while until.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout)
+                && writer.write_all(b" ").is_ok()
+            {}
+        };
+        // Without a thread the client hears nothing before the answer.
+        let named = std::thread::Builder::new().name("control pulse".into());
+        drop(named.spawn_scoped(scope, pulse));
+        let result = act();
+        drop(done);
+        result
+    })
+}
+
 /// A connection to a served volume.
 pub struct Remote {
     path: PathBuf,
@@ -158,7 +153,9 @@ impl Remote {
     /// Connects, if the volume is served.
     pub fn connect(home: &Home) -> Option<Self> {
         let path = home.control();
-        let stream = at_any_length(&path, UnixStream::connect).ok()?;
+        let stream = local::connect(&path, Some(SILENCE)).ok()?;
+        stream.set_read_timeout(Some(SILENCE)).ok()?;
+        stream.set_write_timeout(Some(SILENCE)).ok()?;
         Some(Remote {
             path,
             reader: BufReader::new(stream),
@@ -168,14 +165,26 @@ impl Remote {
     /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// The server is gone, or said why not.
+    /// The server is gone, says nothing for [`SILENCE`], or said why not.
     pub fn ask(&mut self, request: &Request) -> Result<Answer, ServeError> {
         let answer = self.exchange(request);
-        let answer = answer.map_err(ServeError::file("talk to the server at", &self.path))?;
+        let answer = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.is_silent(),
+            _ => ServeError::file("talk to the server at", &self.path)(error),
+        })?;
         match answer {
             Answer::Error { text, usage } => Err(ServeError::Remote { text, usage }),
             answer => Ok(answer),
         }
+    }
+
+    fn is_silent(&self) -> ServeError {
+        ServeError::Refused(format!(
+            "the server at {} has said nothing for {} seconds: it is stopped (kill -CONT lets it go on), or the machine \
+             is too busy",
+            self.path.display(),
+            SILENCE.as_secs()
+        ))
     }
 
     fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
@@ -206,15 +215,15 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Reaches the volume of a directory.
+    /// Reaches the volume of a directory. If it is opened here to be looked at, nothing is written.
     ///
     /// # Errors
     /// Nobody serves it and it cannot be opened.
-    pub fn open(home: &Home, mode: Mode, clock: Clock) -> Result<Self, ServeError> {
+    pub fn open(home: &Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
         if let Some(remote) = Remote::connect(home) {
             return Ok(Reach::Remote(remote));
         }
-        let (service, _) = served::open(home, mode, clock)?;
+        let (service, _) = served::open(home, mode, clock, access)?;
         Ok(Reach::local(service))
     }
 
@@ -261,7 +270,11 @@ impl Reach {
 /// # Errors
 /// Why it was not done.
 pub fn ask(home: &Home, mode: Mode, clock: Clock, request: &Request) -> Result<Answer, ServeError> {
-    let mut reach = Reach::open(home, mode, clock)?;
+    let access = match request.only_looks() {
+        true => Access::Look,
+        false => Access::Change,
+    };
+    let mut reach = Reach::open(home, mode, clock, access)?;
     let answer = reach.ask(request);
     reach.close().and(answer)
 }
@@ -323,17 +336,5 @@ mod tests {
         drop(control);
         assert!(!home.control().exists());
         service.close().unwrap();
-    }
-
-    #[test]
-    fn nothing_but_a_socket_is_replaced() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("control.sock");
-        remove_socket(&path).unwrap();
-        drop(UnixListener::bind(&path).unwrap());
-        remove_socket(&path).unwrap();
-        fs::write(&path, "precious").unwrap();
-        assert!(remove_socket(&path).is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use flashlore_array::ArrayError;
-use flashlore_medium::MediumError;
+use flashlore_medium::{Cause, MediumError, Operation};
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::{VolumeError, options::SizeError};
 
@@ -77,6 +77,22 @@ impl ServeError {
             ServeError::Remote { usage, .. } => *usage,
             _ => false,
         }
+    }
+
+    /// Whether a file could not be opened for writing: it, or its file system, is read-only.
+    pub fn is_not_writable(&self) -> bool {
+        let ServeError::Medium(MediumError {
+            operation: Operation::Open,
+            cause: Cause::Io(error),
+            ..
+        }) = self
+        else {
+            return false;
+        };
+        matches!(
+            error.kind(),
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+        )
     }
 
     /// An error of a file.

@@ -7,12 +7,17 @@
 //! | `array.json` | of an array instead: where its media are ([`crate::array::description`]) |
 //! | `control.sock` | where a served volume takes requests |
 //! | `nbd.sock` | where it serves NBD, unless told otherwise |
+//!
+//! Invariant: whoever opens a volume holds its directory open ([`Home::held`]), and finds every file by that handle.
+//! A directory that is renamed meanwhile stays the same one, and another one in its place is not touched.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashlore_medium::{Cause, FileMedium, Mode};
+use flashlore_medium::{Access, Cause, FileMedium, Mode, Overlay};
 use flashlore_volume::options::grown;
 use flashlore_volume::{
     CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed,
@@ -20,12 +25,29 @@ use flashlore_volume::{
 
 use crate::error::ServeError;
 use crate::memory::{VOLUME_HELP, available, refuse_more_than};
-use crate::names::Names;
+use crate::names::{NAMES, Names};
+use crate::troubles::{Troubles, watched};
+
+const VOLUME: &str = "volume.flashlore";
+pub(crate) const CONTROL: &str = "control.sock";
+pub(crate) const DESCRIPTION: &str = "array.json";
+/// Permissions of files that are made.
+const OWNER_WRITES: rustix::fs::Mode = rustix::fs::Mode::from_raw_mode(0o666);
 
 /// The directory of a volume or an array.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Home {
     directory: PathBuf,
+    held: Option<Arc<Held>>,
+    troubles: Arc<Troubles>,
+}
+
+/// A directory that is held open.
+#[derive(Debug)]
+struct Held {
+    directory: OwnedFd,
+    /// Its name when it was opened.
+    name: String,
 }
 
 impl Home {
@@ -33,6 +55,90 @@ impl Home {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Home {
             directory: directory.into(),
+            held: None,
+            troubles: Arc::default(),
+        }
+    }
+
+    /// The same, held open: from here on it is this directory, whatever becomes of its name.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn held(&self) -> Result<Self, ServeError> {
+        if self.held.is_some() {
+            return Ok(self.clone());
+        }
+        let opened =
+            File::open(&self.directory).and_then(|opened| match opened.metadata()?.is_dir() {
+                true => Ok(OwnedFd::from(opened)),
+                false => Err(io::ErrorKind::NotADirectory.into()),
+            });
+        let held = Held {
+            directory: opened.map_err(ServeError::file("open", &self.directory))?,
+            name: self.name(),
+        };
+        Ok(Home {
+            directory: self.directory.clone(),
+            held: Some(Arc::new(held)),
+            troubles: Arc::clone(&self.troubles),
+        })
+    }
+
+    /// What fails while it is open.
+    pub fn troubles(&self) -> &Arc<Troubles> {
+        &self.troubles
+    }
+
+    /// Where a file is looked for: an open directory, and the path from there.
+    fn at(&self, name: &str) -> (BorrowedFd<'_>, PathBuf) {
+        match &self.held {
+            Some(held) => (held.directory.as_fd(), PathBuf::from(name)),
+            None => (rustix::fs::CWD, self.directory.join(name)),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let (directory, name) = self.at(name);
+        rustix::fs::statat(directory, name, rustix::fs::AtFlags::empty()).is_ok()
+    }
+
+    /// The bytes of a file in the directory.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let (directory, name) = self.at(name);
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(directory, name, flags, rustix::fs::Mode::empty())?;
+        let mut bytes = Vec::new();
+        File::from(opened).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Replaces a file in the directory as a whole; it is durable when this returns.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        use rustix::fs::{AtFlags, OFlags};
+        let (directory, path) = self.at(name);
+        let new = path.with_extension("new");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(directory, &new, flags, OWNER_WRITES)?;
+        let mut file = File::from(opened);
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let renamed =
+            written.and_then(|()| Ok(rustix::fs::renameat(directory, &new, directory, &path)?));
+        if renamed.is_err() {
+            // Best effort: the reason why it failed says more.
+            let _ = rustix::fs::unlinkat(directory, &new, AtFlags::empty());
+            return renamed;
+        }
+        match &self.held {
+            Some(held) => Ok(rustix::fs::fsync(&held.directory)?),
+            None => File::open(&self.directory)?.sync_all(),
+        }
+    }
+
+    /// A handle of the directory, for a socket in it.
+    pub(crate) fn handle(&self) -> io::Result<OwnedFd> {
+        match &self.held {
+            Some(held) => held.directory.try_clone(),
+            None => File::open(&self.directory).map(OwnedFd::from),
         }
     }
 
@@ -43,27 +149,27 @@ impl Home {
 
     /// The file that holds the volume.
     pub fn volume(&self) -> PathBuf {
-        self.directory.join("volume.flashlore")
+        self.directory.join(VOLUME)
     }
 
     /// The file with the names of snapshots and marks.
     pub fn names(&self) -> PathBuf {
-        self.directory.join("names.json")
+        self.directory.join(NAMES)
     }
 
     /// The file that says where the media of an array are.
     pub fn description(&self) -> PathBuf {
-        self.directory.join("array.json")
+        self.directory.join(DESCRIPTION)
     }
 
     /// Whether it holds an array rather than a volume.
     pub fn is_array(&self) -> bool {
-        self.description().exists()
+        self.has(DESCRIPTION)
     }
 
     /// Whether it holds a volume or an array.
     pub fn exists(&self) -> bool {
-        self.volume().exists() || self.is_array()
+        self.has(VOLUME) || self.is_array()
     }
 
     /// Refuses what is done with volumes alone.
@@ -79,7 +185,7 @@ impl Home {
 
     /// The socket that takes requests while the volume is served.
     pub fn control(&self) -> PathBuf {
-        self.directory.join("control.sock")
+        self.directory.join(CONTROL)
     }
 
     /// The socket that speaks NBD unless another address is given.
@@ -87,8 +193,11 @@ impl Home {
         self.directory.join("nbd.sock")
     }
 
-    /// The name of the volume as an export: that of its directory.
+    /// The name of the volume as an export: that of its directory, as it was when it was opened.
     pub fn name(&self) -> String {
+        if let Some(held) = &self.held {
+            return held.name.clone();
+        }
         let full = fs::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
         let name = full.file_name().map(|name| name.to_string_lossy());
         name.map_or_else(|| "volume".to_owned(), |name| name.replace('@', "_"))
@@ -139,17 +248,19 @@ impl Home {
     ///
     /// # Errors
     /// It does not exist or is in use, or there is an array instead.
-    pub fn medium(&self, mode: Mode) -> Result<FileMedium, ServeError> {
+    pub fn medium(&self, mode: Mode, access: Access) -> Result<FileMedium, ServeError> {
         self.demand_volume("has two media, and docs/array.md describes what lies on them")?;
-        Ok(FileMedium::open(self.volume(), mode)?)
+        let (directory, name) = self.at(VOLUME);
+        let opened = FileMedium::open_in(directory, &name, &self.volume(), mode, access);
+        Ok(opened?)
     }
 
     /// The file of the volume, as [`Home::medium`], if the machine has the memory that the volume may need.
     ///
     /// # Errors
     /// As [`Home::medium`], or there is too little memory.
-    pub fn affordable(&self, mode: Mode) -> Result<FileMedium, ServeError> {
-        let medium = self.medium(mode)?;
+    pub fn affordable(&self, mode: Mode, access: Access) -> Result<FileMedium, ServeError> {
+        let medium = self.medium(mode, access)?;
         let superblock = load::superblock(&medium)?;
         refuse_more_than(
             available(),
@@ -164,7 +275,7 @@ impl Home {
     /// # Errors
     /// As [`Home::medium`], or it holds no volume.
     pub fn identity(&self, mode: Mode) -> Result<Identity, ServeError> {
-        Ok(load::superblock(&self.medium(mode)?)?.identity)
+        Ok(load::superblock(&self.medium(mode, Access::Look)?)?.identity)
     }
 
     /// Opens the volume.
@@ -172,15 +283,28 @@ impl Home {
     /// # Errors
     /// As [`Home::affordable`], or the volume is damaged.
     pub fn open(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
-        Ok(Volume::open(Arc::new(self.affordable(mode)?))?)
+        self.on(self.affordable(mode, Access::Change)?, Access::Change)
     }
 
     /// Opens the volume, whatever memory there is: the caller bounds what is taken.
     ///
     /// # Errors
     /// As [`Home::medium`], or the volume is damaged.
-    pub fn open_bounded(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
-        Ok(Volume::open(Arc::new(self.medium(mode)?))?)
+    pub fn open_bounded(
+        &self,
+        mode: Mode,
+        access: Access,
+    ) -> Result<(Volume, Recovery), ServeError> {
+        self.on(self.medium(mode, access)?, access)
+    }
+
+    /// Opens the volume to look at it: nothing is written, what an opening would write stays in memory. Its file may
+    /// lie on a file system that is read-only.
+    ///
+    /// # Errors
+    /// As [`Home::open`].
+    pub fn open_to_look(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
+        self.on(self.affordable(mode, Access::Look)?, Access::Look)
     }
 
     /// Makes a volume that nobody has open larger; answers what it was and what it is. [`grown`] says what grows with
@@ -218,6 +342,15 @@ impl Home {
     /// # Errors
     /// The file cannot be read or holds something else.
     pub fn load_names(&self) -> Result<Names, ServeError> {
-        Names::load(self.names())
+        Names::load(self)
+    }
+
+    /// Opens the volume on a medium.
+    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+        let medium = watched(medium, &self.troubles);
+        Ok(match access {
+            Access::Change => Volume::open(medium)?,
+            Access::Look => Volume::open(Overlay::new(medium))?,
+        })
     }
 }

@@ -14,6 +14,7 @@
 //! | [`clients`] | who uses a volume, counted |
 //! | [`exports`] | the volume and its instants as exports over NBD |
 //! | [`recording`] | what clients do, written down as a trace |
+//! | [`troubles`] | what fails while it is open |
 //! | [`load`] | a load on a device, to see how fast it is |
 //! | [`metrics`] | metrics and health over HTTP |
 //! | [`error`] | what can go wrong |
@@ -36,6 +37,7 @@ pub mod recording;
 pub mod request;
 pub mod served;
 pub mod service;
+pub mod troubles;
 
 pub use error::ServeError;
 pub use home::Home;

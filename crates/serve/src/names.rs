@@ -4,13 +4,12 @@
 //! durable: a crash in between leaves a snapshot without a name, which is listed by its instant. A name whose
 //! snapshot is gone is not shown.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ServeError;
+use crate::home::Home;
 
 /// A name and the instant it stands for, in nanoseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,10 +32,12 @@ struct Stored {
 /// The names of a volume.
 #[derive(Debug)]
 pub struct Names {
-    path: PathBuf,
+    home: Home,
     stored: Stored,
 }
 
+/// The file.
+pub(crate) const NAMES: &str = "names.json";
 /// Marks that are remembered; the oldest go first.
 pub const MOST_MARKS: usize = 10_000;
 
@@ -45,16 +46,18 @@ impl Names {
     ///
     /// # Errors
     /// A file that cannot be read, or does not hold names.
-    pub fn load(path: PathBuf) -> Result<Self, ServeError> {
-        let stored = match fs::read(&path) {
+    pub fn load(home: &Home) -> Result<Self, ServeError> {
+        let path = home.names();
+        let stored = match home.read(NAMES) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| ServeError::Content {
-                path: path.clone(),
+                path,
                 why: format!("expected names of snapshots and marks: {error}"),
             })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Stored::default(),
             Err(error) => return Err(ServeError::file("read", &path)(error)),
         };
-        Ok(Names { path, stored })
+        let home = home.clone();
+        Ok(Names { home, stored })
     }
 
     /// Named snapshots.
@@ -126,30 +129,14 @@ impl Names {
         let mut next = self.stored.clone();
         change(&mut next);
         let bytes = serde_json::to_vec_pretty(&next).map_err(|error| ServeError::Content {
-            path: self.path.clone(),
+            path: self.home.names(),
             why: error.to_string(),
         })?;
-        replace(&self.path, &bytes).map_err(ServeError::file("write", &self.path))?;
+        let replaced = self.home.replace(NAMES, &bytes);
+        replaced.map_err(ServeError::file("write", &self.home.names()))?;
         self.stored = next;
         Ok(())
     }
-}
-
-/// Replaces a file as a whole; it is durable when this returns.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let written = File::create(&new).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    let renamed = written.and_then(|()| fs::rename(&new, path));
-    if renamed.is_err() {
-        // Best effort: the reason why it failed says more.
-        let _ = fs::remove_file(&new);
-        return renamed;
-    }
-    let directory = path.parent().unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]
@@ -166,15 +153,15 @@ mod tests {
     #[test]
     fn names_are_found_again() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("names.json");
-        let mut names = Names::load(path.clone()).unwrap();
+        let home = Home::new(directory.path());
+        let mut names = Names::load(&home).unwrap();
         names.add_snapshot(named("one", 10)).unwrap();
         names.add_snapshot(named("two", 20)).unwrap();
         names.remove_snapshot(10).unwrap();
         for instant in [30, 5, 12] {
             names.add_mark(named("m", instant)).unwrap();
         }
-        let again = Names::load(path).unwrap();
+        let again = Names::load(&home).unwrap();
         assert_eq!(again.stored, names.stored);
         assert_eq!(again.snapshot("one"), None);
         assert_eq!(again.snapshot("two"), Some(20));
@@ -188,9 +175,9 @@ mod tests {
     #[test]
     fn a_file_that_holds_something_else_is_told() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("names.json");
-        fs::write(&path, "[1]").unwrap();
-        let error = Names::load(path).unwrap_err().to_string();
+        let home = Home::new(directory.path());
+        std::fs::write(home.names(), "[1]").unwrap();
+        let error = Names::load(&home).unwrap_err().to_string();
         assert!(error.contains("names.json: expected names"), "{error}");
     }
 }

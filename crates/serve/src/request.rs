@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use flashlore_medium::Access;
 use serde::{Deserialize, Serialize};
+
+use crate::error::ServeError;
+use crate::troubles::Failures;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +124,21 @@ impl Request {
             | Request::Purge { .. }
             | Request::Clone { .. }
             | Request::Flush => false,
+        }
+    }
+
+    /// Refuses to change what is open to be looked at. That is durable as it is: a flush has nothing to do.
+    ///
+    /// # Errors
+    /// A sentence that says so.
+    pub(crate) fn demand_allowed(&self, access: Access) -> Result<(), ServeError> {
+        let allowed =
+            access == Access::Change || self.only_looks() || matches!(self, Request::Flush);
+        match allowed {
+            true => Ok(()),
+            false => Err(ServeError::Refused(
+                "it is open to be looked at alone: serve or mount it without --read-only to change it".to_owned(),
+            )),
         }
     }
 }
@@ -246,6 +265,9 @@ pub struct Info {
     pub failure: Option<String>,
     /// Pages known to be unreadable.
     pub findings: Vec<Unreadable>,
+    /// What failed since it was opened.
+    #[serde(default)]
+    pub failures: Option<Failures>,
     /// Clients that may write, and clients that read an instant, if it is served.
     pub clients: Option<(u64, u64)>,
 }
@@ -265,6 +287,9 @@ pub struct ArrayInfo {
     pub element: Option<ElementInfo>,
     /// Why it is read-only, if it is.
     pub failure: Option<String>,
+    /// What failed since it was opened.
+    #[serde(default)]
+    pub failures: Option<Failures>,
     /// Clients that may write, and clients that only read, if it is served.
     pub clients: Option<(u64, u64)>,
 }

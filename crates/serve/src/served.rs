@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
+use flashlore_volume::disk::filters::Filtered;
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, DiskError};
 
@@ -18,6 +19,7 @@ use crate::home::Home;
 use crate::metrics::text::Page;
 use crate::request::{Answer, MOST_READ, Request};
 use crate::service::Service;
+use crate::troubles::Noted;
 
 /// A disk that clients may write.
 #[derive(Clone)]
@@ -51,6 +53,15 @@ pub trait Served: Send + Sync {
     /// Its disks, at least one. They lie on the same media: a flush of one is a flush of all. The order does not
     /// change while it is open.
     fn lives(&self) -> Vec<Live>;
+
+    /// A disk of which failed requests are noted.
+    fn noted(&self, device: impl BlockDevice + 'static) -> Arc<dyn BlockDevice>
+    where
+        Self: Sized,
+    {
+        let noted = Noted(Arc::clone(self.home().troubles()));
+        Arc::new(Filtered::new(device, noted))
+    }
 
     /// The number in [`Served::lives`] of a machine of an array; that of the first disk if none is named.
     ///
@@ -93,14 +104,16 @@ pub trait Served: Send + Sync {
     /// Tells its figures, besides those of requests and clients.
     fn measure(&self, page: &mut Page);
 
-    /// Ends the use. Everything written is durable then; later calls fail.
+    /// Ends the use. Everything written is durable then; later calls fail. Nothing was written to what was opened to be
+    /// looked at, and nothing is.
     ///
     /// # Errors
     /// The store failed, or it was closed before.
     fn close(&self) -> Result<(), DiskError>;
 }
 
-/// Opens what a directory holds, with a sentence about what was recovered, if anything was.
+/// Opens what a directory holds, with a sentence about what was recovered, if anything was. What is opened to be looked
+/// at is not written: what an opening writes stays in memory.
 ///
 /// # Errors
 /// There is nothing, it is in use or damaged, or the machine has too little memory.
@@ -108,13 +121,18 @@ pub fn open(
     home: &Home,
     mode: Mode,
     clock: Clock,
+    access: Access,
 ) -> Result<(Box<dyn Served>, Option<String>), ServeError> {
+    let home = home.held()?;
     if home.is_array() {
-        let array = ArrayService::open(home.clone(), mode, clock)?;
+        let array = ArrayService::open(home, mode, clock, access)?;
         return Ok((Box::new(array), None));
     }
-    let (volume, recovery) = home.open(mode)?;
-    let service = Service::new(home.clone(), volume, clock)?;
+    let (volume, recovery) = match access {
+        Access::Change => home.open(mode)?,
+        Access::Look => home.open_to_look(mode)?,
+    };
+    let service = Service::new(home, volume, clock)?.with(access);
     Ok((Box::new(service), recovery_told(&recovery)))
 }
 

@@ -4,6 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use flashlore_medium::Access;
 use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice, Maintainer};
 use flashlore_volume::{
@@ -36,6 +37,7 @@ pub struct Service {
     disk: Arc<Disk>,
     names: Mutex<Names>,
     clients: Arc<Clients>,
+    access: Access,
     /// Findings so far.
     findings: Mutex<Vec<Finding>>,
     /// Until it is closed.
@@ -92,6 +94,7 @@ impl Service {
     /// # Errors
     /// The names cannot be read, or there can be no more threads.
     pub fn new(home: Home, volume: Volume, clock: Clock) -> Result<Self, ServeError> {
+        let home = home.held()?;
         let names = Mutex::new(home.load_names()?);
         let disk = Arc::new(Disk::new(volume, clock));
         let maintainer = Maintainer::start(&disk);
@@ -103,8 +106,14 @@ impl Service {
             maintainer: Mutex::new(Some(maintainer)),
             names,
             clients: Arc::default(),
+            access: Access::Change,
             findings: Mutex::default(),
         })
+    }
+
+    /// The same, of a volume that was opened for this.
+    pub fn with(self, access: Access) -> Self {
+        Service { access, ..self }
     }
 
     /// The volume as a device.
@@ -210,12 +219,14 @@ impl Service {
                 checkpoint: status.checkpoint,
                 failure: volume.failure().map(str::to_owned),
                 findings: Vec::new(),
+                failures: None,
                 clients: None,
             }
         })?;
         let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Answer::Info(Box::new(Info {
             findings: findings.iter().map(unreadable).collect(),
+            failures: self.home.troubles().failures(),
             clients: self.clients.is_served().then(|| self.clients.count()),
             ..info
         })))
@@ -561,7 +572,7 @@ impl Served for Service {
     fn lives(&self) -> Vec<Live> {
         vec![Live {
             name: self.home.name(),
-            device: Arc::clone(&self.disk) as Arc<dyn BlockDevice>,
+            device: self.noted(Arc::clone(&self.disk)),
         }]
     }
 
@@ -591,6 +602,7 @@ impl Served for Service {
     }
 
     fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
+        request.demand_allowed(self.access)?;
         match request {
             Request::Info => self.info(),
             Request::Log { most } => self.log(*most),
@@ -643,7 +655,10 @@ impl Served for Service {
     fn close(&self) -> Result<(), DiskError> {
         let maintainer = self.maintainer.lock();
         drop(maintainer.unwrap_or_else(PoisonError::into_inner).take());
-        self.disk.close()
+        match self.access {
+            Access::Change => self.disk.close(),
+            Access::Look => Ok(()),
+        }
     }
 }
 

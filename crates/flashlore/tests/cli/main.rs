@@ -23,6 +23,7 @@ mod reproduce;
 mod rerun;
 mod resize;
 mod served;
+mod serving;
 mod synth;
 mod trace;
 mod volume;

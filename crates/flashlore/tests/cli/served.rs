@@ -42,6 +42,19 @@ impl Server {
         Server::spawn(place, "sh", &[&shell[..], args].concat())
     }
 
+    /// `flashlore serve disk` by somebody whose new files have all permissions but these.
+    pub fn under_umask(place: &Place, umask: &str) -> Server {
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        let args = [
+            "-c",
+            &script,
+            env!("CARGO_BIN_EXE_flashlore"),
+            "serve",
+            "disk",
+        ];
+        Server::spawn(place, "sh", &args)
+    }
+
     fn spawn(place: &Place, program: &str, args: &[&str]) -> Server {
         let mut child = Command::new(program)
             .args(args)
@@ -73,6 +86,13 @@ impl Server {
             .args([name, &self.child.id().to_string()])
             .status();
         assert!(killed.unwrap().success());
+    }
+
+    /// What it says next.
+    pub fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line
     }
 
     /// Ends it as an administrator would; its exit code and what it said.

@@ -285,7 +285,11 @@ fn what_cannot_be_is_refused() {
     let precious = fs::read_to_string(place.path("precious")).unwrap();
     assert_eq!(precious, "the only copy");
     place.write("disk/control.sock", "");
-    refused(&["serve", "disk"], 1, &["control.sock: it is no socket"]);
+    refused(
+        &["serve", "disk"],
+        1,
+        &["there is something that is no socket, and it is not replaced"],
+    );
     place.run(&["check", "disk"]).ok();
 }
 

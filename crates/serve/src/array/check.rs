@@ -1,10 +1,9 @@
 //! Whether an array holds that nobody has open. Nothing is written: what an opening would write stays in memory.
 
-use flashlore_array::icash::ICash;
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
 
 use super::machines::Machines;
-use super::service::{looked_at, media};
+use super::service::{element, media};
 use crate::error::ServeError;
 use crate::home::Home;
 
@@ -42,8 +41,8 @@ impl ArrayReport {
 /// # Errors
 /// It cannot be opened.
 pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, ServeError> {
-    let (description, fast, slow) = media(home, mode)?;
-    let element = ICash::open(looked_at(fast), looked_at(slow), description.options())?;
+    let (description, fast, slow) = media(home, mode, Access::Look)?;
+    let element = element(home, &description, fast, slow, Access::Look)?;
     let machines = Machines::whole(element)?;
     let mut report = ArrayReport::default();
     for position in 0..machines.all().len() {

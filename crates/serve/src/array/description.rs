@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use crate::error::ServeError;
+use crate::home::{DESCRIPTION, Home};
 
 const VERSION: u32 = 1;
 /// What `system` says.
@@ -154,10 +155,12 @@ impl Description {
     ///
     /// # Errors
     /// The file cannot be read, is of another version, or says something else.
-    pub fn load(path: &Path) -> Result<Self, ServeError> {
-        let bytes = fs::read(path).map_err(ServeError::file("read", path))?;
+    pub fn load(home: &Home) -> Result<Self, ServeError> {
+        let path = &home.description();
+        let bytes = home.read(DESCRIPTION);
+        let bytes = bytes.map_err(ServeError::file("read", path))?;
         let content = |why: String| ServeError::Content {
-            path: path.to_owned(),
+            path: path.clone(),
             why,
         };
         let other = |error: serde_json::Error| {
@@ -231,7 +234,7 @@ mod tests {
         let path = directory.path().join("array.json");
         let stored = description();
         stored.store(&path).unwrap();
-        let found = Description::load(&path).unwrap();
+        let found = Description::load(&Home::new(directory.path())).unwrap();
         assert_eq!(found, stored);
         assert_eq!(found.options().too_big, TooBig::Log);
         assert_eq!(
@@ -264,7 +267,10 @@ mod tests {
                 let ended = all.into_iter().filter_map(|thread| thread.join().unwrap());
                 ended.collect::<Vec<_>>()
             });
-            assert_eq!(stored, [Description::load(&path).unwrap()]);
+            assert_eq!(
+                stored,
+                [Description::load(&Home::new(directory.path())).unwrap()]
+            );
             assert_eq!(fs::read_to_string(&other).unwrap(), "somebody's");
             assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
         }
@@ -284,7 +290,9 @@ mod tests {
             ("{", "[", "expected the description of an array"),
         ] {
             fs::write(&path, text.replacen(from, to, 1)).unwrap();
-            let error = Description::load(&path).unwrap_err().to_string();
+            let error = Description::load(&Home::new(directory.path()))
+                .unwrap_err()
+                .to_string();
             assert!(
                 error.contains("array.json: ") && error.contains(why),
                 "{error}"

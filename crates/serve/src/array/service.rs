@@ -11,9 +11,9 @@ use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
 use flashlore_array::icash::{self, ICash, Image, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
-use flashlore_medium::{Cause, FileMedium, Medium, MediumError, Mode, Operation};
+use flashlore_medium::{Access, Cause, FileMedium, Medium, MediumError, Mode, Operation};
+use flashlore_volume::disk::DiskError;
 use flashlore_volume::disk::live::Clock;
-use flashlore_volume::disk::{BlockDevice, DiskError};
 
 use super::create::memory_needed;
 use super::description::{Description, SYSTEM};
@@ -28,6 +28,7 @@ use crate::request::{
     Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
 };
 use crate::served::{Live, Served, Space, read_bytes};
+use crate::troubles::watched;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Blocks that are cloned under one hold of the array.
@@ -45,16 +46,18 @@ pub struct ArrayService {
     machines: Arc<Machines>,
     clients: Arc<Clients>,
     clock: Clock,
+    access: Access,
 }
 
 /// The media of an array, locked.
 pub(super) fn media(
     home: &Home,
     mode: Mode,
+    access: Access,
 ) -> Result<(Description, FileMedium, FileMedium), ServeError> {
-    let description = Description::load(&home.description())?;
-    let slow = part(&description, &description.slow, mode)?;
-    let fast = part(&description, &description.fast, mode).map_err(|error| {
+    let description = Description::load(home)?;
+    let slow = part(&description, &description.slow, mode, access)?;
+    let fast = part(&description, &description.fast, mode, access).map_err(|error| {
         match icash::find(&slow).is_some_and(|found| found.shape.journal_blocks > 0) {
             true => ServeError::Refused(format!(
                 "{error}; an older state can be read from the slow medium: serve, mount or export it with --slow-alone"
@@ -73,8 +76,13 @@ pub(super) fn media(
 }
 
 /// A medium of an array, locked.
-fn part(description: &Description, path: &Path, mode: Mode) -> Result<FileMedium, ServeError> {
-    let medium = FileMedium::open(path, mode)?;
+fn part(
+    description: &Description,
+    path: &Path,
+    mode: Mode,
+    access: Access,
+) -> Result<FileMedium, ServeError> {
+    let medium = FileMedium::open_for(path, mode, access)?;
     match icash::find(&medium) {
         Some(found) if description.is_of(found.id) => Ok(medium),
         found => Err(ServeError::Refused(format!(
@@ -88,15 +96,55 @@ fn part(description: &Description, path: &Path, mode: Mode) -> Result<FileMedium
     }
 }
 
+/// Opens the element on the media of an array; those that are to be looked at are not written.
+pub(super) fn element(
+    home: &Home,
+    description: &Description,
+    fast: FileMedium,
+    slow: FileMedium,
+    access: Access,
+) -> Result<ICash, ServeError> {
+    let [fast, slow] = [fast, slow].map(|medium| watched(medium, home.troubles()));
+    let media: (Arc<dyn Medium>, Arc<dyn Medium>) = match access {
+        Access::Change => (Arc::new(fast), Arc::new(slow)),
+        Access::Look => (looked_at(fast), looked_at(slow)),
+    };
+    let opened = ICash::open(media.0, media.1, description.options());
+    opened.map_err(|error| match error {
+        ArrayError::Stale { fast, slow } => stale(description, fast, slow),
+        other => other.into(),
+    })
+}
+
+/// One of the media is an older copy of itself.
+fn stale(description: &Description, fast: u32, slow: u32) -> ServeError {
+    let (fast, slow) = (
+        (description.fast.display(), fast),
+        (description.slow.display(), slow),
+    );
+    let (older, newer) = match fast.1 < slow.1 {
+        true => (fast, slow),
+        false => (slow, fast),
+    };
+    ServeError::Refused(format!(
+        "{} is an older copy of itself: it is of session {} of the array, {} is of session {}. Nothing was written. Put \
+         the present one in its place, or copies of both that were made at one time while the array was closed; \
+         docs/array-volume.md says what else helps",
+        older.0, older.1, newer.0, newer.1
+    ))
+}
+
 impl ArrayService {
     /// Opens an array: what a crash left is recovered.
     ///
     /// # Errors
     /// Its media cannot be used, are parts of another one or damaged, or the machine has too little memory.
-    pub fn open(home: Home, mode: Mode, clock: Clock) -> Result<Self, ServeError> {
-        let (description, fast, slow) = media(&home, mode)?;
-        let element = ICash::open(Arc::new(fast), Arc::new(slow), description.options())?;
+    pub fn open(home: Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
+        let home = home.held()?;
+        let (description, fast, slow) = media(&home, mode, access)?;
+        let element = element(&home, &description, fast, slow, access)?;
         Ok(ArrayService {
+            access,
             home,
             description,
             machines: Machines::whole(element)?,
@@ -115,9 +163,13 @@ impl ArrayService {
                 "it is no array: --slow-alone reads the slow medium of one".to_owned(),
             ));
         }
-        let description = Description::load(&home.description())?;
-        let slow = part(&description, &description.slow, mode)?;
+        let home = home.held()?;
+        let description = Description::load(&home)?;
+        let slow = part(&description, &description.slow, mode, Access::Look)?;
+        let slow = watched(slow, home.troubles());
         Ok(ArrayService {
+            // Its disks refuse what changes them, each with its own sentence.
+            access: Access::Change,
             home,
             description,
             machines: Machines::slow_alone(SlowAlone::open(Arc::new(slow))?)?,
@@ -155,6 +207,7 @@ impl ArrayService {
                 machines: positions.map(machine).collect(),
                 element: store.element().map(|e| self.element_info(e, store)),
                 failure: store.failure(),
+                failures: self.home.troubles().failures(),
                 clients: self.clients.is_served().then(|| self.clients.count()),
             })
         })?;
@@ -369,7 +422,7 @@ impl Served for ArrayService {
     fn lives(&self) -> Vec<Live> {
         let live = |position| Live {
             name: self.name_of(position),
-            device: Arc::new(self.machines.disk(position)) as Arc<dyn BlockDevice>,
+            device: self.noted(self.machines.disk(position)),
         };
         (0..self.machines.all().len()).map(live).collect()
     }
@@ -397,6 +450,7 @@ impl Served for ArrayService {
     }
 
     fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
+        request.demand_allowed(self.access)?;
         match request {
             Request::Info => self.info(),
             Request::Flush => {
@@ -434,11 +488,14 @@ impl Served for ArrayService {
 
     /// Ends the use of the array: everything is durable and, with ordered write-back, at home.
     fn close(&self) -> Result<(), DiskError> {
-        self.machines.close()
+        match self.access {
+            Access::Change => self.machines.close(),
+            Access::Look => Ok(()),
+        }
     }
 }
 
 /// What lies on a medium that is only looked at.
-pub(super) fn looked_at<M: Medium + 'static>(medium: M) -> Arc<dyn Medium> {
+fn looked_at<M: Medium + 'static>(medium: M) -> Arc<dyn Medium> {
     Arc::new(flashlore_medium::Overlay::new(medium))
 }

@@ -2,13 +2,15 @@
 //!
 //! Written here because a server of a library would bring a runtime, keep-alive, bodies and their limits, of which
 //! nothing is needed. Whatever comes, a connection holds one thread and [`MOST_HEAD`] bytes for at most [`PATIENCE`] to
-//! come and as long to go, and there are [`MOST_CONNECTIONS`] of them; more are closed at once. Nothing that is sent
-//! is kept, and nothing but the first line is looked at.
+//! come and as long to go, and there are [`MOST_CONNECTIONS`] of them. One more takes the place of the oldest that waits
+//! for its client, to send or to take something: clients that are slow keep nobody out. Nothing that is sent is kept,
+//! and nothing but the first line is looked at.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes of a request's head at most.
@@ -55,12 +57,57 @@ pub struct Endpoint {
     stops: Arc<AtomicBool>,
 }
 
+/// The connections there are, by number: the first is the oldest.
+#[derive(Default)]
+struct Connections {
+    open: BTreeMap<u64, Connection>,
+    next: u64,
+}
+
+struct Connection {
+    stream: TcpStream,
+    /// Whether its answer is being made: it waits for nobody outside.
+    works: bool,
+}
+
 /// A place among the connections.
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    all: Arc<Mutex<Connections>>,
+    number: u64,
+}
+
+impl Place {
+    /// A place for one more; nothing if all others are at work.
+    fn of(all: &Arc<Mutex<Connections>>, stream: TcpStream) -> Option<Self> {
+        let mut inner = all.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.open.len() >= MOST_CONNECTIONS {
+            let mut waiting = inner.open.iter().filter(|(_, open)| !open.works);
+            let oldest = waiting.next().map(|(&number, _)| number)?;
+            if let Some(late) = inner.open.remove(&oldest) {
+                // It fails only if the connection is gone.
+                let _ = late.stream.shutdown(Shutdown::Both);
+            }
+        }
+        let number = inner.next;
+        inner.next += 1;
+        let works = false;
+        inner.open.insert(number, Connection { stream, works });
+        let all = Arc::clone(all);
+        Some(Place { all, number })
+    }
+
+    fn works(&self, works: bool) {
+        let mut inner = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = inner.open.get_mut(&self.number) {
+            own.works = works;
+        }
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        let mut inner = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.open.remove(&self.number);
     }
 }
 
@@ -102,7 +149,7 @@ impl Drop for Endpoint {
 }
 
 fn accept(listener: &TcpListener, handler: &Arc<Handler>, stops: &AtomicBool) {
-    let places = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::default();
     for stream in listener.incoming() {
         if stops.load(Ordering::SeqCst) {
             return;
@@ -112,16 +159,14 @@ fn accept(listener: &TcpListener, handler: &Arc<Handler>, stops: &AtomicBool) {
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
-        let taken = places.fetch_add(1, Ordering::SeqCst);
-        let place = Place(Arc::clone(&places));
-        if taken >= MOST_CONNECTIONS {
+        let place = stream.try_clone().ok();
+        let Some(place) = place.and_then(|twin| Place::of(&connections, twin)) else {
             continue;
-        }
+        };
         let handler = Arc::clone(handler);
         let serve = move || {
-            let _place = place;
             // Whoever is gone misses nothing.
-            let _ = serve(&stream, &handler);
+            let _ = serve(&stream, &place, &handler);
         };
         // Without a thread the client sees the end of its connection.
         drop(
@@ -141,8 +186,9 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     }
 }
 
-fn serve(mut stream: &TcpStream, handler: &Handler) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, place: &Place, handler: &Handler) -> io::Result<()> {
     let head = read_head(stream)?;
+    place.works(true);
     let (answer, with_body) = match &head {
         Some(head) => answer(head, handler),
         None => {
@@ -163,6 +209,7 @@ fn serve(mut stream: &TcpStream, handler: &Handler) -> io::Result<()> {
     if with_body {
         bytes.push_str(&answer.body);
     }
+    place.works(false);
     let deadline = Instant::now() + PATIENCE;
     let mut rest = bytes.as_bytes();
     while !rest.is_empty() {

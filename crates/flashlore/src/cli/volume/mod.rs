@@ -54,8 +54,11 @@ pub struct InfoVolumeArgs {
 
 /// Flags of `import`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  flashlore import disk image.raw\n\n\
-                        Pages of zeros are trimmed. A served volume is filled over NBD: nbdcopy image.raw URI")]
+#[command(after_help = "Examples:\n  flashlore import disk image.raw\n  \
+                        flashlore import disk image.raw --trim-rest\n\n\
+                        Pages of zeros are trimmed. What the volume shows behind the end of a shorter image stays as\n\
+                        it is, which is told, unless --trim-rest makes it zeros. A served volume is filled over NBD:\n\
+                        nbdcopy image.raw URI")]
 pub struct ImportArgs {
     /// The volume
     #[command(flatten)]
@@ -66,6 +69,9 @@ pub struct ImportArgs {
     /// Into which machine of an array [default: the first one]
     #[arg(long, value_name = "N")]
     pub machine: Option<u8>,
+    /// Make zeros of what the volume shows behind the end of a shorter image
+    #[arg(long)]
+    pub trim_rest: bool,
 }
 
 /// Flags of `export`.
@@ -119,9 +125,8 @@ pub struct CheckArgs {
 /// Flags of `scrub`.
 #[derive(Args)]
 #[command(after_help = "Example:\n  flashlore scrub disk\n\n\
-                        Opens the volume, recovers it if it was not closed, reads every stored page, those of\n\
-                        old versions too, and rewrites a broken copy of the superblock. Exit code 1 if a page\n\
-                        cannot be read.")]
+                        Reads every stored page, those of old versions too. Exit code 1 if a page cannot be read.\n\
+                        A volume that is not served is only looked at: nothing is written.")]
 pub struct ScrubArgs {
     /// The volume
     #[command(flatten)]

@@ -89,7 +89,7 @@ pub struct ServingArgs {
     /// machine alone
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<String>,
-    /// The most clients at once
+    /// The most clients at once; 8 more find a place if they come through a Unix socket
     #[arg(long, value_name = "N", default_value = "128")]
     pub connections: NonZeroUsize,
     /// How long a drain may take before connections are cut

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flashlore_medium::Access;
 use flashlore_serve::load::{Load, Pattern, Until, Went};
 use flashlore_serve::{Home, ServeError, served};
 use flashlore_sim::config::{Share, Size};
@@ -49,7 +50,8 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     let failed = |source| CliError::serve(directory, source);
     let disk_failed = |error: DiskError| failed(ServeError::Disk(error));
     // As it is served, with what it does by itself.
-    let (service, _) = served::open(&home, mode(&args.volume), clock()).map_err(failed)?;
+    let (service, _) =
+        served::open(&home, mode(&args.volume), clock(), Access::Change).map_err(failed)?;
     let disk = Arc::clone(&service.lives()[0].device);
     let stored = service.space(0).map_err(disk_failed)?.stored;
     let measured = check(args, &load, disk.size(), stored, made.is_some())

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flashlore_medium::Access;
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::control::{Reach, Remote};
 use flashlore_serve::request::MOST_READ;
@@ -45,7 +46,8 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         )));
     }
     let failed = |source| CliError::serve(directory, source);
-    let (service, _) = served::open(&home, mode(&args.volume), clock()).map_err(failed)?;
+    let (service, _) =
+        served::open(&home, mode(&args.volume), clock(), Access::Change).map_err(failed)?;
     let disk = service.disk_of(args.machine).map_err(failed)?;
     let device = Arc::clone(&service.lives()[disk].device);
     let failed = |source: DiskError| CliError::serve(directory, source.into());
@@ -58,23 +60,27 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         )));
     }
     let progress = Progress::phase("importing");
-    for number in 0..room / PAGE as u64 {
+    let mut end = 0;
+    while end < room {
         let mut page = [0; PAGE];
-        if fill(&mut image, &mut page).map_err(file_error("read", path))? == 0 {
-            break;
-        }
-        let offset = number * PAGE as u64;
-        let done = if page == [0; PAGE] {
-            device.trim(offset, PAGE as u64)
-        } else {
-            device.write(offset, &page)
+        let filled = fill(&mut image, &mut page).map_err(file_error("read", path))?;
+        // What is behind the end of the image is no part of it.
+        let done = match filled {
+            0 => break,
+            PAGE if page == [0; PAGE] => device.trim(end, PAGE as u64),
+            _ => device.write(end, &page[..filled]),
         };
         done.map_err(failed)?;
-        if number % FLUSH_EVERY == FLUSH_EVERY - 1 {
+        end += filled as u64;
+        if end.is_multiple_of(FLUSH_EVERY * PAGE as u64) {
             device.flush().map_err(failed)?;
         }
     }
     drop(progress);
+    let rest = room - end;
+    if rest > 0 && args.trim_rest {
+        device.write_zeroes(end, rest, false).map_err(failed)?;
+    }
     let stored = service.space(disk).map_err(failed)?.stored;
     service.close().map_err(failed)?;
     // The length of a pipe is not known before.
@@ -83,6 +89,16 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
             "{} has more than the {room} bytes that the volume shows; those are in it now",
             path.display()
         )));
+    }
+    if rest > 0 {
+        let what = match args.trim_rest {
+            true => "are zeros now",
+            false => "are as they were (--trim-rest makes zeros of them)",
+        };
+        tell(&format!(
+            "{} has {end} bytes: the {rest} that the volume shows behind them {what}",
+            path.display()
+        ));
     }
     tell(&format!("{stored} pages are stored"));
     Ok(())

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
+use flashlore_medium::Access;
 use flashlore_serve::array::{self, check::ArrayFinding, check::ArrayReport};
 use flashlore_serve::request::Unreadable;
 use flashlore_serve::{Answer, Request, ServeError};
@@ -53,7 +54,7 @@ pub fn checked(args: &VolumeArgs, quick: bool) -> Result<Checked, CliError> {
         let report = array::check::check(&home, mode, !quick).map_err(failed)?;
         return Ok(Checked::Array(report));
     }
-    let medium = home.affordable(mode).map_err(failed)?;
+    let medium = home.affordable(mode, Access::Look).map_err(failed)?;
     let report = flashlore_volume::check(&medium, !quick);
     Ok(Checked::Volume(
         report.map_err(|error| failed(error.into()))?,

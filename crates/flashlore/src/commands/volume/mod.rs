@@ -31,7 +31,7 @@ mod state;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flashlore_medium::{FileMedium, Mode};
+use flashlore_medium::{Access, FileMedium, Mode};
 use flashlore_serve::control::{Reach, ask};
 use flashlore_serve::{Answer, Home, Request};
 use flashlore_volume::disk::live::Clock;
@@ -72,14 +72,15 @@ fn mode(args: &VolumeArgs) -> Mode {
     }
 }
 
+/// The file of a volume, to be looked at.
 fn medium(args: &VolumeArgs) -> Result<FileMedium, CliError> {
-    let opened = home(args).medium(mode(args));
+    let opened = home(args).medium(mode(args), Access::Look);
     opened.map_err(|source| CliError::serve(&args.directory, source))
 }
 
-/// The volume, served by somebody or opened here.
+/// The volume, served by somebody or opened here to be looked at.
 fn reach(args: &VolumeArgs) -> Result<Reach, CliError> {
-    let reached = Reach::open(&home(args), mode(args), clock());
+    let reached = Reach::open(&home(args), mode(args), clock(), Access::Look);
     reached.map_err(|source| CliError::serve(&args.directory, source))
 }
 

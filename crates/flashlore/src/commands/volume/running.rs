@@ -1,8 +1,10 @@
 //! A volume that is open until a signal: what `serve` and `mount` share.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use flashlore_medium::Access;
 use flashlore_paged::Pager;
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::control::Control;
@@ -48,14 +50,24 @@ impl How {
     }
 }
 
-/// A volume whose memory somebody bounds.
-fn open_bounded(
-    home: &Home,
-    args: &VolumeArgs,
-) -> Result<(Box<dyn Served>, Option<String>), ServeError> {
-    let (volume, recovery) = home.open_bounded(mode(args))?;
-    let service = Service::new(home.clone(), volume, clock())?;
-    Ok((Box::new(service), recovery_told(&recovery)))
+/// What is open, with a sentence about what was recovered.
+type Opened = (Box<dyn Served>, Option<String>);
+
+fn opened(home: &Home, args: &VolumeArgs, how: How, access: Access) -> Result<Opened, ServeError> {
+    match how {
+        How::Whole => served::open(home, mode(args), clock(), access),
+        How::SlowAlone => {
+            let array = ArrayService::slow_alone(home.clone(), mode(args), clock())?;
+            Ok((Box::new(array), None))
+        }
+        How::Within(_) => {
+            // Its memory is bounded by somebody, so it is not asked for.
+            let home = home.held()?;
+            let (volume, recovery) = home.open_bounded(mode(args), access)?;
+            let service = Service::new(home, volume, clock())?.with(access);
+            Ok((Box::new(service), recovery_told(&recovery)))
+        }
+    }
 }
 
 /// A volume or an array that is open, and the signals that end it.
@@ -69,7 +81,8 @@ pub struct Running {
 
 impl Running {
     /// Opens a volume or an array. From here on SIGTERM and SIGINT wait to be asked for.
-    pub fn open(args: &VolumeArgs, how: How) -> Result<Self, CliError> {
+    /// If nobody may write, its files need not be writable: what an opening would write stays in memory then.
+    pub fn open(args: &VolumeArgs, how: How, read_only: bool) -> Result<Self, CliError> {
         let directory = args.directory.clone();
         let failed = |source| CliError::serve(&args.directory, source);
         let signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| CliError::File {
@@ -78,22 +91,23 @@ impl Running {
             source,
         })?;
         let home = home(args);
-        let (pager, opened) = match how {
-            How::Whole => (None, served::open(&home, mode(args), clock())),
-            How::SlowAlone => {
-                let opened = ArrayService::slow_alone(home, mode(args), clock());
-                (
-                    None,
-                    opened.map(|array| (Box::new(array) as Box<dyn Served>, None)),
-                )
-            }
+        home.troubles().tell(Box::new(tell));
+        let pager = match how {
             How::Within(limit) => {
                 home.demand_volume(
                     "takes the memory that its array.json gives it, so --memory is of no use",
                 )
                 .map_err(failed)?;
-                (bound(&home, args, limit)?, open_bounded(&home, args))
+                bound(&home, args, limit)?
             }
+            How::Whole | How::SlowAlone => None,
+        };
+        let opened = match opened(&home, args, how, Access::Change) {
+            Err(error) if read_only && error.is_not_writable() => {
+                tell(&format!("{error}: it is opened to be looked at alone"));
+                opened(&home, args, how, Access::Look)
+            }
+            opened => opened,
         };
         let (service, recovered) = opened.map_err(failed)?;
         if let Some(recovered) = recovered {
@@ -117,10 +131,21 @@ impl Running {
         self.signals.handle()
     }
 
-    /// Takes requests at the control socket, until the answer is dropped.
-    pub fn control(&self) -> Result<Control, CliError> {
-        let started = Control::start(Arc::clone(&self.service));
-        started.map_err(|source| self.failed(source))
+    /// Takes requests at the control socket, until the answer is dropped. A directory that cannot be written has none.
+    pub fn control(&self) -> Result<Option<Control>, CliError> {
+        match Control::start(Arc::clone(&self.service)) {
+            Err(ServeError::File { source, .. })
+                if source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
+            {
+                tell(&format!(
+                    "{} lies on a read-only file system: there is no control socket in it, so info and the other \
+                     commands do not find this server",
+                    self.directory.display()
+                ));
+                Ok(None)
+            }
+            started => started.map(Some).map_err(|source| self.failed(source)),
+        }
     }
 
     /// Waits for a signal; whether one came, rather than an end of the wait.

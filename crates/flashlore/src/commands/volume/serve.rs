@@ -1,12 +1,13 @@
 //! `serve` and `record`: a volume over NBD, until a signal ends it; with a recording of what clients do, or without.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
+use flashlore_nbd::server::{Address, Config, Server, ServerError, TlsFiles, TlsPolicy};
 use flashlore_serve::exports::Exports;
 use flashlore_serve::metrics::Metrics;
 use flashlore_serve::recording::{Options, Recording};
@@ -117,8 +118,15 @@ fn listen(args: &ServingArgs, home: &Home, exports: Exports) -> Result<Server, C
         ..Config::default()
     };
     Server::start(&addresses, config, Arc::new(exports)).map_err(|error| match error {
-        exposed @ flashlore_nbd::server::ServerError::Exposed(_) => {
+        exposed @ ServerError::Exposed(_) => {
             CliError::Usage(exposed.to_string())
+        }
+        ServerError::Listen { address, source }
+            if source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
+        {
+            CliError::Differs(format!(
+                "cannot listen on {address}: its file system is read-only: listen somewhere else, with --listen"
+            ))
         }
         other => CliError::Differs(other.to_string()),
     })
@@ -227,7 +235,7 @@ fn around(lives: &mut [Live], put: impl Fn(Arc<dyn BlockDevice>) -> Arc<dyn Bloc
 fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
     let how = How::of(args.memory, args.slow_alone)?;
     let read_only = args.read_only || how.is_read_only();
-    let mut running = Running::open(&args.volume, how)?;
+    let mut running = Running::open(&args.volume, how, read_only)?;
     let service = Arc::clone(running.service());
     let mut lives = service.lives();
     around(&mut lives, |device| filtered(&args.filters, device));

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use flashlore_serve::moment::Time;
 use flashlore_serve::request::{ArrayInfo, ElementInfo, Info};
+use flashlore_serve::troubles::Failures;
 use flashlore_serve::{Answer, Request};
 use flashlore_sim::config::Nanos;
 
@@ -50,6 +51,7 @@ fn array_text(info: &ArrayInfo) -> String {
         Some(element) => element_lines(element, &mut line),
     }
     clients_line(info.clients, &mut line);
+    failures_line(info.failures.as_ref(), &mut line);
     line(
         "health",
         match &info.failure {
@@ -66,6 +68,16 @@ fn clients_line(clients: Option<(u64, u64)>, line: &mut dyn FnMut(&str, String))
         line(
             "clients",
             format!("{writers} that may write, {readers} that only read"),
+        );
+    }
+}
+
+fn failures_line(failures: Option<&Failures>, line: &mut dyn FnMut(&str, String)) {
+    if let Some(Failures { count, at, last }) = failures {
+        let at = Time(*at);
+        line(
+            "failures",
+            format!("{count} since it was opened, the last one at {at}: {last}"),
         );
     }
 }
@@ -184,6 +196,7 @@ fn text(info: &Info) -> String {
     );
     line("opened", format!("{} times", info.epoch));
     clients_line(info.clients, &mut line);
+    failures_line(info.failures.as_ref(), &mut line);
     line(
         "health",
         match (&info.failure, info.findings.len()) {
