@@ -219,6 +219,23 @@ pub trait Flash {
     /// The back end's own.
     fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error>;
 
+    /// Whether `page`, read from `ppn`, is what the map means there: something of `owner`. A device that stores no
+    /// identities takes it as it is.
+    ///
+    /// # Errors
+    /// The unit holds something else, which counts as a loss ([`Flash::is_loss`]).
+    fn prove(&self, _ppn: Ppn, _owner: u32, _page: &Self::Page) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Whether a unit of `owner` can be copied: its flash page has just been read for that.
+    ///
+    /// # Errors
+    /// What lies there cannot be read, or is not the owner's.
+    fn prove_copy(&mut self, _from: Ppn, _owner: u32) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Programs a whole flash page; `units` has one entry a slot. `tags` are reported together.
     ///
     /// # Errors

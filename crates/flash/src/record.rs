@@ -96,6 +96,14 @@ impl<F: Flash> Flash for Recorded<F> {
         self.inner.content(ppn)
     }
 
+    fn prove(&self, ppn: Ppn, owner: u32, page: &F::Page) -> Result<(), F::Error> {
+        self.inner.prove(ppn, owner, page)
+    }
+
+    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), F::Error> {
+        self.inner.prove_copy(from, owner)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

@@ -162,6 +162,14 @@ impl<F: Flash> Flash for Checked<F> {
         Ok(self.inner.content(ppn)?)
     }
 
+    fn prove(&self, ppn: Ppn, owner: u32, page: &F::Page) -> Result<(), Self::Error> {
+        Ok(self.inner.prove(ppn, owner, page)?)
+    }
+
+    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), Self::Error> {
+        Ok(self.inner.prove_copy(from, owner)?)
+    }
+
     fn program(
         &mut self,
         ready: Ready,

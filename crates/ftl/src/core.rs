@@ -22,6 +22,7 @@ use crate::blocks::Blocks;
 use crate::counters::Counters;
 use crate::error::{FtlError, OptionsError};
 use crate::gc::Victims;
+use crate::gc::aside::Aside;
 use crate::gc::background::Job;
 use crate::gc::sealed::SealTimes;
 use crate::layout::{Layout, Rotate};
@@ -74,6 +75,8 @@ pub struct Core<F: Flash, K = Resident> {
     pub(crate) owed: u32,
     /// Background erases that are not over, with their pools.
     pub(crate) erasing: Vec<(BlockId, usize)>,
+    /// Victims that could not be read.
+    pub(crate) aside: Aside,
     pub(crate) counters: Counters,
     /// The lane of each group that takes the host's next page, and the next packed page.
     cursors: [Vec<u32>; 2],
@@ -185,6 +188,7 @@ where
             jobs: Vec::new(),
             owed: 0,
             erasing: Vec::new(),
+            aside: Aside::default(),
             present: 0,
             finished: Vec::new(),
             keeper,
@@ -244,6 +248,11 @@ where
     /// Whether a unit waits in a page buffer.
     pub fn is_buffered(&self, ppn: Ppn) -> bool {
         self.buffered(ppn).is_some()
+    }
+
+    /// Whose a unit is that is valid.
+    pub fn owner_of(&self, ppn: Ppn) -> u32 {
+        self.owners[ppn.index()]
     }
 
     /// Blocks of the device that were freed since the last barrier: they are free, and written only after one.
@@ -1059,17 +1068,25 @@ where
             _ => &mut self.counters.page_reads_host,
         };
         *count += 1;
-        Ok(self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?)
+        let read = self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?;
+        self.flash.prove(ppn, self.owners[ppn.index()], &read.0)?;
+        Ok(read)
     }
 
     /// What a unit holds that has been read, or is at hand in a page buffer: not counted, no time.
     pub(crate) fn content(&mut self, ppn: Ppn) -> Result<F::Page, FtlError<F::Error>> {
         match self.buffered(ppn).cloned() {
             Some(Unit::New { page, .. }) => Ok(page),
-            Some(Unit::Copy { from, .. }) => Ok(self.flash.content(from)?),
+            Some(Unit::Copy { from, .. }) => self.content_on_flash(from),
             Some(Unit::Pad) => unreachable!("padding has no owner"),
-            None => Ok(self.flash.content(ppn)?),
+            None => self.content_on_flash(ppn),
         }
+    }
+
+    fn content_on_flash(&mut self, ppn: Ppn) -> Result<F::Page, FtlError<F::Error>> {
+        let page = self.flash.content(ppn)?;
+        self.flash.prove(ppn, self.owners[ppn.index()], &page)?;
+        Ok(page)
     }
 
     /// The unit in a page buffer that will be programmed at `ppn`, if it is not programmed yet.

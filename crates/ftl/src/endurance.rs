@@ -117,9 +117,12 @@ where
             targets,
             endurance: self.options.wear.endurance,
         };
-        let (jobs, erasing) = (&self.jobs, &self.erasing);
+        self.aside.bring_back(self.counters.erases);
+        let (jobs, erasing, aside) = (&self.jobs, &self.erasing, &self.aside);
         let allowed = |blocks: &Blocks, block| {
-            (!idle || is_idle(&self.geometry, jobs, erasing, block)) && room.affords(blocks, block)
+            (!idle || is_idle(&self.geometry, jobs, erasing, block))
+                && !aside.holds(block)
+                && room.affords(blocks, block)
         };
         let gained = !std::mem::take(&mut self.gains_nothing);
         let (victims, blocks) = (&mut self.victims, &mut self.blocks);
@@ -137,11 +140,16 @@ where
             self.moves_as_is = false;
             return victim;
         }
-        if !self.options.log {
-            return None;
+        let fewest = match self.options.log {
+            true => self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b)),
+            false => None,
+        };
+        self.moves_as_is = self.options.log;
+        if fewest.is_some() || idle || self.aside.is_empty() || self.pools[pool].free >= 2 {
+            return fewest;
         }
-        self.moves_as_is = true;
-        self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b))
+        let affords = |block| room.affords(&self.blocks, block);
+        self.aside.last_resort(&self.blocks, pool, affords)
     }
 
     /// Whether moving the units of one flash page out of a plane may open a block.

@@ -43,6 +43,7 @@ where
         let coldest = self
             .blocks
             .sealed(pool)
+            .filter(|&b| !self.aside.holds(b))
             .min_by_key(|&b| (self.blocks.record(b).erases, b));
         let Some(coldest) = coldest else {
             return Ok(());
@@ -55,6 +56,7 @@ where
             self.begin_wear_job(pool, coldest);
             return Ok(());
         }
-        self.collect(map, at, coldest, Stream::Wear)
+        self.collect(map, at, coldest, Stream::Wear)?;
+        Ok(())
     }
 }

@@ -54,11 +54,42 @@ pub struct WriteFault {
     pub failure: Failure,
 }
 
+/// Reads that fail with an input/output error, and could be read a moment later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFault {
+    /// These calls.
+    Calls(When),
+    /// So many of a thousand calls, drawn by their number and a seed.
+    Share {
+        /// Of the draws.
+        seed: u64,
+        /// How many of a thousand fail.
+        per_mille: u64,
+    },
+}
+
+impl ReadFault {
+    fn includes(self, number: u64) -> bool {
+        match self {
+            ReadFault::Calls(when) => when.includes(number),
+            ReadFault::Share { seed, per_mille } => {
+                // The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
+                let mut x = seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+                (x ^ x >> 31) % 1000 < per_mille
+            }
+        }
+    }
+}
+
 /// What fails; nothing by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Reads that touch one of these ranges of bytes fail with an input/output error.
     pub unreadable: Vec<Range<u64>>,
+    /// Reads that fail wherever they go.
+    pub reads: Option<ReadFault>,
     /// Writes that fail.
     pub writes: Option<WriteFault>,
     /// Syncs that fail with an input/output error.
@@ -75,6 +106,7 @@ pub struct FaultyMedium<M> {
 #[derive(Debug)]
 struct State {
     faults: Faults,
+    reads: u64,
     writes: u64,
     syncs: u64,
 }
@@ -84,6 +116,7 @@ impl<M: Medium> FaultyMedium<M> {
     pub fn new(inner: M, faults: Faults) -> Self {
         let state = State {
             faults,
+            reads: 0,
             writes: 0,
             syncs: 0,
         };
@@ -103,6 +136,11 @@ impl<M: Medium> FaultyMedium<M> {
         self.state().faults = faults;
     }
 
+    /// Reads so far, failed ones too.
+    pub fn reads(&self) -> u64 {
+        self.state().reads
+    }
+
     /// Writes so far, failed ones too.
     pub fn writes(&self) -> u64 {
         self.state().writes
@@ -117,9 +155,14 @@ impl<M: Medium> FaultyMedium<M> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_unreadable(&self, wanted: Range<u64>) -> bool {
+    fn next_read_fails(&self, wanted: Range<u64>) -> bool {
+        let mut state = self.state();
+        state.reads += 1;
         let touches = |bad: &Range<u64>| bad.start < wanted.end && wanted.start < bad.end;
-        self.state().faults.unreadable.iter().any(touches)
+        let number = state.reads;
+        let faults = &state.faults;
+        faults.unreadable.iter().any(touches)
+            || faults.reads.is_some_and(|fault| fault.includes(number))
     }
 
     fn next_write_fault(&self) -> Option<Failure> {
@@ -148,7 +191,7 @@ impl<M: Medium> Medium for FaultyMedium<M> {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let length = buf.len() as u64;
-        if self.is_unreadable(offset..offset.saturating_add(length)) {
+        if self.next_read_fails(offset..offset.saturating_add(length)) {
             let operation = Operation::Read;
             return Err(MediumError::at(operation, offset, length, Cause::Eio));
         }

@@ -29,7 +29,7 @@ mod watched;
 pub use buffer::{AlignedBuf, PAGE};
 pub use crash::CrashMedium;
 pub use error::{Cause, MediumError, Operation};
-pub use faulty::{Failure, Faults, FaultyMedium, When, WriteFault};
+pub use faulty::{Failure, Faults, FaultyMedium, ReadFault, When, WriteFault};
 #[cfg(target_os = "linux")]
 pub use file::{Access, FileMedium, Mode};
 pub use medium::{Medium, SECTOR};

@@ -8,12 +8,14 @@ use flashlore_flash::Ppn;
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
+use crate::fetch::Proof;
 use crate::findings::{Finding, LOST};
 use crate::format::superblock::SUPERBLOCK_BYTES;
 use crate::format::{Kind, Superblock, packed};
-use crate::nand::NandError;
+use crate::lost::NOWHERE;
+use crate::nand::{NandError, StoredUnit};
 use crate::open::{Image, Recovery, read_image};
-use crate::unit::Units;
+use crate::unit::{ELSEWHERE, Units};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,11 +56,27 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
         errors: Vec::new(),
     };
     let owners = recount(&image, &mut report);
+    for &(_, unit) in &image.state.lost {
+        let addresses = owners.get(&unit.0).map(|owned| owned.addresses.clone());
+        report.findings.push(Finding {
+            unit: unit.0,
+            why: NOWHERE.to_owned(),
+            addresses: addresses.unwrap_or_default(),
+        });
+    }
     if data {
         let lost = read_all(medium, &image, &owners, &mut report);
         report.findings.extend(lost_values(&image, &lost));
     }
     Ok(report)
+}
+
+/// What needs a unit.
+#[derive(Default)]
+struct Owned {
+    addresses: Vec<u32>,
+    /// What its record must say; nothing of a packed one.
+    proof: Option<Proof>,
 }
 
 /// Packed units that can be read, with the slots whose values were lost before.
@@ -77,20 +95,21 @@ fn intact_superblocks(medium: &dyn Medium) -> u32 {
     (0..2).map(|copy| u32::from(intact(copy))).sum()
 }
 
-/// Counts addresses and units; a unit must belong to one object alone. Answers the addresses by unit.
-fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Vec<u32>> {
+/// Counts addresses and units; a unit must belong to one object alone. Answers who needs each unit.
+fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Owned> {
     let plain = !image.superblock.identity.has_objects();
-    let mut owners: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let mut owners: BTreeMap<u32, Owned> = BTreeMap::new();
     let mut object_at: HashMap<u32, u32> = HashMap::new();
     let mut objects = HashSet::new();
     let mut add = |owner: u32, lpn: Option<u32>| {
         if plain {
             let all = owners.entry(owner).or_default();
-            if let [first, ..] = all[..] {
+            if let [first, ..] = all.addresses[..] {
                 let what = format!("unit {owner} is owned by both {first} and {lpn:?}");
                 report.errors.push(what);
             }
-            all.extend(lpn);
+            all.addresses.extend(lpn);
+            all.proof = lpn.map(Proof::Lpn);
             return;
         }
         objects.insert(owner);
@@ -101,7 +120,10 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Vec<u32>> {
                     "unit {unit} is owned by object {owner:?} and another, {first:?}"
                 ));
             }
-            owners.entry(unit).or_default().extend(lpn);
+            let owned = owners.entry(unit).or_default();
+            owned.addresses.extend(lpn);
+            let birth = |owner: u32| image.state.placed.objects[owner as usize].birth;
+            owned.proof = owner.map(|owner| Proof::Birth(birth(owner)));
         }
     };
     for (lpn, &row) in (0..).zip(&image.state.map) {
@@ -180,11 +202,20 @@ fn lost_values(image: &Image, lost: &Lost) -> Vec<Finding> {
     found.into_iter().map(finding).collect()
 }
 
+/// Whether a unit is what is needed of it.
+fn is_proven(proof: Option<Proof>, stored: &StoredUnit) -> bool {
+    match (proof, stored.record.kind) {
+        (None, kind) => kind == Kind::Packed,
+        (Some(_), Kind::Packed) => false,
+        (Some(proof), _) => proof.holds(&stored.record),
+    }
+}
+
 /// Reads every unit that is needed.
 fn read_all(
     medium: &dyn Medium,
     image: &Image,
-    owners: &BTreeMap<u32, Vec<u32>>,
+    owners: &BTreeMap<u32, Owned>,
     report: &mut CheckReport,
 ) -> Lost {
     let mut lost = Lost::new();
@@ -193,8 +224,11 @@ fn read_all(
         areas: &image.areas,
         id: &image.superblock.identity,
     };
-    let plain = !image.superblock.identity.has_objects();
-    for (&unit, addresses) in owners {
+    let known_lost: HashSet<u32> = image.state.lost.iter().map(|&(_, ppn)| ppn.0).collect();
+    for (&unit, Owned { addresses, proof }) in owners {
+        if known_lost.contains(&unit) {
+            continue;
+        }
         let ppn = Ppn(unit);
         let block = image.geometry.block_of(ppn);
         let opening = match image.active.get(&block.0) {
@@ -202,9 +236,7 @@ fn read_all(
             None => image.rows[block.index()].opening,
         };
         let why = match units.read(ppn, opening) {
-            Ok(stored) if plain && stored.record.lpn != addresses[0] => {
-                format!("it was written to logical page {}", stored.record.lpn)
-            }
+            Ok(stored) if !is_proven(*proof, &stored) => ELSEWHERE.to_owned(),
             Ok(stored) => {
                 if stored.record.kind == Kind::Packed {
                     let slots = packed::lost_slots(&*stored.bytes);

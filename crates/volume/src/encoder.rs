@@ -295,6 +295,10 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         StoredUnit::lost(0, 0)
     }
 
+    fn is_lost(&self, page: &StoredUnit) -> bool {
+        page.record.kind == Kind::Lost
+    }
+
     fn pack(&mut self, values: &[Arc<PackedValue>]) -> StoredUnit {
         let mut unit = StoredUnit::lost(0, 0);
         unit.record.kind = Kind::Packed;

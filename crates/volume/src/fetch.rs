@@ -15,14 +15,32 @@ use flashlore_ftl::content::bytes::{Held, HeldEncoded};
 use flashlore_medium::Medium;
 
 use crate::encoder::{self, Ahead, Difference, LONGEST, PackedValue};
-use crate::format::{Areas, Identity, Kind};
+use crate::format::{Areas, Identity, Kind, Record};
 use crate::layer::PlannedEncoding;
 use crate::nand::{NandError, Place, StoredUnit};
-use crate::unit::{MOST_RUN, Units};
+use crate::unit::{ELSEWHERE, MOST_RUN, Units};
 
-/// Where the page of an address is to be read.
+/// Where the page of an address is to be read, and what proves that it was.
 #[derive(Debug)]
-pub struct ReadPlan(Option<Source>);
+pub struct ReadPlan(Option<(Source, Proof)>);
+
+/// What a page must say of itself to be the one that the map means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The address it was written to: a plain volume knows no more.
+    Lpn(u32),
+    /// The number of the write.
+    Birth(u64),
+}
+
+impl Proof {
+    pub fn holds(self, record: &Record) -> bool {
+        match self {
+            Proof::Lpn(lpn) => record.lpn == lpn,
+            Proof::Birth(birth) => record.birth == birth,
+        }
+    }
+}
 
 /// What a translation layer over bytes says of a page.
 pub(crate) type HeldPage = Held<StoredUnit, Arc<PackedValue>>;
@@ -45,8 +63,8 @@ enum Encoded {
 
 impl ReadPlan {
     /// The plan of an address that holds something, or nothing.
-    pub(crate) fn new(held: Option<HeldPage>, place: impl Fn(Ppn) -> Place) -> Self {
-        ReadPlan(held.map(|held| Source::new(held, &place)))
+    pub(crate) fn new(held: Option<(HeldPage, Proof)>, place: impl Fn(Ppn) -> Place) -> Self {
+        ReadPlan(held.map(|(held, proof)| (Source::new(held, &place), proof)))
     }
 
     /// Whether nothing was ever written there.
@@ -54,10 +72,10 @@ impl ReadPlan {
         self.0.is_none()
     }
 
-    /// The unit that holds the page as it is.
-    fn unit(&self) -> Option<Place> {
+    /// The unit that holds the page as it is, and what proves it.
+    fn unit(&self) -> Option<(Place, Proof)> {
         match self.0 {
-            Some(Source::Unit(place)) => Some(place),
+            Some((Source::Unit(place), proof)) => Some((place, proof)),
             _ => None,
         }
     }
@@ -104,7 +122,12 @@ impl Reader {
             let run = self.run(&plans[from..]);
             let space = &mut bytes[from * PAGE_BYTES..(from + run) * PAGE_BYTES];
             let read = match plan.unit() {
-                Some(place) => self.units().read_run(place.ppn, place.opening, space),
+                Some((place, _)) => {
+                    let proofs = plans[from..from + run].iter().filter_map(ReadPlan::unit);
+                    let proofs = proofs.map(|(_, proof)| proof);
+                    self.units()
+                        .read_run(place.ppn, place.opening, proofs, space)
+                }
                 None => self.fetch_one(plan, space),
             };
             if read.is_err() {
@@ -117,12 +140,12 @@ impl Reader {
 
     /// How many of these pages lie side by side in one flash page; 1 at least.
     fn run(&self, plans: &[ReadPlan]) -> usize {
-        let Some(first) = plans[0].unit() else {
+        let Some((first, _)) = plans[0].unit() else {
             return 1;
         };
         let in_page = self.id.units_per_page - first.ppn.0 % self.id.units_per_page;
         let follows = |(n, plan): &(usize, &ReadPlan)| {
-            plan.unit().is_some_and(|place| {
+            plan.unit().is_some_and(|(place, _)| {
                 place.opening == first.opening && place.ppn.0 == first.ppn.0 + *n as u32
             })
         };
@@ -131,11 +154,15 @@ impl Reader {
     }
 
     fn fetch_one(&self, plan: &ReadPlan, space: &mut [u8]) -> Result<(), NandError> {
-        let Some(source) = &plan.0 else {
+        let Some((source, proof)) = &plan.0 else {
             space.fill(0);
             return Ok(());
         };
         let unit = self.read(source)?;
+        if !proof.holds(&unit.record) {
+            let (ppn, why) = (Ppn::NONE.0, ELSEWHERE);
+            return Err(NandError::Rot { ppn, why });
+        }
         if unit.record.kind == Kind::Lost {
             return Err(NandError::Rot {
                 ppn: Ppn::NONE.0,

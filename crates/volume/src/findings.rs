@@ -1,6 +1,6 @@
 //! Stored pages that turned out to be unreadable, with every address that holds them.
 
-use flashlore_flash::Ppn;
+use flashlore_flash::{Flash, Ppn};
 
 use crate::format::{Kind, packed};
 use crate::nand::{NandError, StoredUnit};
@@ -51,6 +51,16 @@ impl Volume {
     /// Findings since the last call: pages that could not be read by the host, by collection or by a
     /// scrub. Each is reported once for as long as it lies where it does.
     pub fn take_findings(&mut self) -> Vec<Finding> {
+        let unreadable = std::mem::take(&mut self.layer.core_mut().flash_mut().unreadable);
+        for unit in unreadable {
+            let core = self.layer.core();
+            if !core.blocks().is_valid(unit) || core.is_buffered(unit) {
+                continue;
+            }
+            if let Err(error) = self.read_unit_of(unit) {
+                self.note_finding(unit, &error);
+            }
+        }
         let lost = std::mem::take(&mut self.layer.core_mut().flash_mut().lost);
         for owner in lost {
             if let Some(unit) = self.layer.unit_of_owner(owner) {
@@ -69,13 +79,13 @@ impl Volume {
         if !core.blocks().is_valid(unit) || core.is_buffered(unit) {
             return None;
         }
-        let read = core.flash().read_unit(unit);
+        let read = self.read_unit_of(unit);
         // A packed page can be read though a value in it was lost.
         let holds_lost = |read: &StoredUnit| {
             read.record.kind == Kind::Packed && !packed::lost_slots(&*read.bytes).is_empty()
         };
         if read.as_ref().is_ok_and(|read| !holds_lost(read)) {
-            let place = core.flash().place_of(unit);
+            let place = self.layer.core().flash().place_of(unit);
             self.reported.remove(&place);
             return None;
         }
@@ -89,6 +99,14 @@ impl Volume {
             addresses: finding.addresses.iter().copied().filter(needs).collect(),
             ..finding.clone()
         })
+    }
+
+    /// Reads a unit that is needed, and proves that it is what the map means.
+    fn read_unit_of(&self, ppn: Ppn) -> Result<StoredUnit, NandError> {
+        let core = self.layer.core();
+        let unit = core.flash().read_unit(ppn)?;
+        core.flash().prove(ppn, core.owner_of(ppn), &unit)?;
+        Ok(unit)
     }
 
     /// Whether an address holds a value that was lost, or one that differs from it.
@@ -169,7 +187,7 @@ impl Volume {
                     continue;
                 }
                 read += 1;
-                match self.layer.core().flash().read_unit(ppn) {
+                match self.read_unit_of(ppn) {
                     Ok(unit) if self.lies_lost(owner, ppn, &unit) => {
                         let finding = self.lost_value(owner, ppn);
                         if !unreadable.contains(&finding) {

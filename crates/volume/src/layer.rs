@@ -19,7 +19,7 @@ use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
 
 use crate::encoder::{Ahead, PackedValue};
-use crate::fetch::HeldPage;
+use crate::fetch::{HeldPage, Proof};
 use crate::format::{Kind, Slot};
 use crate::nand::{Nand, NandError, StoredUnit};
 use crate::volume::{StoredAs, Survey};
@@ -99,8 +99,8 @@ pub(crate) trait Layer: Send {
     fn plan_encoding(&mut self, lpn: u32, digest: Digest) -> Result<PlannedEncoding, LayerError>;
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
-    /// Where the host is to read a page; `None` if nothing was written there.
-    fn plan(&mut self, lpn: u32) -> Result<Option<HeldPage>, LayerError>;
+    /// Where the host is to read a page, and what proves it; `None` if nothing was written there.
+    fn plan(&mut self, lpn: u32) -> Result<Option<(HeldPage, Proof)>, LayerError>;
     /// Forgets a page; whether there was one.
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
     /// Erases the blocks in which nothing is needed.
@@ -182,8 +182,8 @@ pub(crate) trait Versioned {
     fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld>;
     /// Reads what an object holds.
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
-    /// Where what an object holds is to be read.
-    fn plan_object(&mut self, object: u32) -> Result<HeldPage, LayerError>;
+    /// Where what an object holds is to be read, and what proves it.
+    fn plan_object(&mut self, object: u32) -> Result<(HeldPage, Proof), LayerError>;
     /// Gets the history ready to be stored.
     fn tidy(&mut self);
     /// It has been stored.
@@ -228,14 +228,15 @@ impl Layer for Plain {
         Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
     }
 
-    fn plan(&mut self, lpn: u32) -> Result<Option<HeldPage>, LayerError> {
-        match self.location(lpn) {
+    fn plan(&mut self, lpn: u32) -> Result<Option<(HeldPage, Proof)>, LayerError> {
+        let held = match self.location(lpn) {
             Some(ppn) if !self.ftl.core().is_buffered(ppn) => {
                 self.ftl.note_read();
-                Ok(Some(Held::Unit(ppn)))
+                Some(Held::Unit(ppn))
             }
-            _ => Ok(self.read(lpn)?.map(Held::Here)),
-        }
+            _ => self.read(lpn)?.map(Held::Here),
+        };
+        Ok(held.map(|held| (held, Proof::Lpn(lpn))))
     }
 
     fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
@@ -415,6 +416,7 @@ where
                 let record = self.ftl.core().flash().read_record(ppn);
                 let same = matches!(record, Ok(Slot::Record(placed))
                     if placed.record.digest == unit.record.digest
+                        && placed.record.birth == self.birth(object)
                         && placed.record.kind == Kind::Data);
                 Ok(if same {
                     Verdict::Rotten
@@ -537,7 +539,10 @@ where
         }
         let (base, alone) = self.ftl.encoding_of(lpn);
         let base = match base {
-            Some(object) => Some((object, self.birth(object), self.plan_object(object)?)),
+            Some(object) => {
+                let (held, _) = self.plan_object(object)?;
+                Some((object, self.birth(object), held))
+            }
             None => None,
         };
         Ok(PlannedEncoding { base, alone })
@@ -553,7 +558,7 @@ where
         }
     }
 
-    fn plan(&mut self, lpn: u32) -> Result<Option<HeldPage>, LayerError> {
+    fn plan(&mut self, lpn: u32) -> Result<Option<(HeldPage, Proof)>, LayerError> {
         let object = self.ftl.begin_read(lpn);
         object.map(|object| self.plan_object(object)).transpose()
     }
@@ -771,8 +776,9 @@ where
         self.ftl.version_at(lpn, instant)
     }
 
-    fn plan_object(&mut self, object: u32) -> Result<HeldPage, LayerError> {
-        Ok(self.ftl.held(object)?.map(&InRam::into_value))
+    fn plan_object(&mut self, object: u32) -> Result<(HeldPage, Proof), LayerError> {
+        let held = self.ftl.held(object)?.map(&InRam::into_value);
+        Ok((held, Proof::Birth(self.birth(object))))
     }
 
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {

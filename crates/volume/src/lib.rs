@@ -42,6 +42,7 @@ mod dirty;
 mod encoder;
 mod journal;
 mod layer;
+mod lost;
 mod place;
 pub mod policies;
 mod replay;

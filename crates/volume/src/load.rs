@@ -89,12 +89,7 @@ pub fn superblock(medium: &dyn Medium) -> Result<Superblock, VolumeError> {
     let mut why = Vec::new();
     for copy in 0..2 {
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
-        if let Err(error) = medium.read(copy * SUPERBLOCK_BYTES as u64, &mut bytes) {
-            if copy == 1 && best.is_none() {
-                return Err(error.into());
-            }
-            continue;
-        }
+        medium.read(copy * SUPERBLOCK_BYTES as u64, &mut bytes)?;
         let Some(bytes) = bytes.first_chunk() else {
             continue;
         };
@@ -135,9 +130,7 @@ pub fn root(medium: &dyn Medium, areas: &Areas, key: &VolumeKey) -> Result<Root,
     for parity in 0..2 {
         let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
         let at = areas.root(parity);
-        if medium.read(at, &mut bytes).is_err() {
-            continue;
-        }
+        medium.read(at, &mut bytes)?;
         if let Some(found) = Root::decode(&bytes, key, at, areas.directories)
             && found.checkpoint.max(found.sequence) < MOST_NUMBER
             && best
@@ -336,9 +329,10 @@ pub(crate) fn page<'a>(
             "page {number} of the checkpoint tables, in slot {slot}, does not hold"
         ))
     };
-    if slot >= areas.slots || medium.read(areas.slot(slot), buffer).is_err() {
+    if slot >= areas.slots {
         return Err(broken());
     }
+    medium.read(areas.slot(slot), buffer)?;
     decode_page(&id.key, slot, number, buffer)
         .map(Some)
         .ok_or_else(broken)

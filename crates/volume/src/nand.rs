@@ -27,7 +27,7 @@ use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
 use crate::journal::{Journal, JournalError, Position};
 use crate::policies::watermarks;
-use crate::unit::{Units, read_slot};
+use crate::unit::{BROKEN_DATA, BROKEN_RECORD, ELSEWHERE, NO_RECORD, Units, read_slot};
 
 /// Numbers of an epoch: its events and openings begin at `epoch << EPOCH_SHIFT`, so none is used twice.
 pub(crate) const EPOCH_SHIFT: u32 = 40;
@@ -179,8 +179,8 @@ pub struct Nand {
     young: HashMap<u32, Vec<Young>>,
     young_count: u64,
     dead: HashSet<u64>,
-    /// Pages read for copying.
-    copying: HashMap<u32, AlignedBuf>,
+    /// Pages read for copying; they hold until their block is erased.
+    copying: HashMap<u32, CopySource>,
     /// Births of objects; empty while addresses own units.
     pub(crate) births: Vec<u64>,
     /// Table rows whose location changed.
@@ -193,8 +193,10 @@ pub struct Nand {
     pub(crate) programmed: DirtyPages,
     buffer: AlignedBuf,
     blank: StoredUnit,
-    /// Owners of units that could not be read when they were copied.
+    /// Owners of units that were given up when they were copied.
     pub(crate) lost: Vec<u32>,
+    /// Units that could not be read for copying and were left where they are.
+    pub(crate) unreadable: Vec<Ppn>,
     /// Units that are known to be unreadable.
     bad: HashSet<Place>,
     /// Old versions that ended at this instant or before are given up; and the same as far as the journal,
@@ -203,6 +205,32 @@ pub struct Nand {
     window_noted: u64,
     open_checkpoint: Option<OpenCheckpoint>,
     failed: Option<String>,
+}
+
+/// A flash page that was read for copying.
+struct CopySource {
+    bytes: AlignedBuf,
+    /// By slot, once it has been asked for.
+    judged: Vec<Option<Judged>>,
+}
+
+impl CopySource {
+    fn unit(&self, slot: usize) -> &[u8] {
+        &self.bytes[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES]
+    }
+}
+
+/// What of a unit is to be copied.
+#[derive(Debug, Clone, Copy)]
+enum Judged {
+    /// Record and data hold, and are what the map means.
+    Good(Record),
+    /// It was lost before it was copied here.
+    Lost(Record),
+    /// It holds, and is something else: what the map means is nowhere.
+    Elsewhere,
+    /// It cannot be read, now at least; its record, if that can be, and what does not hold.
+    Unreadable(Option<Record>, &'static str),
 }
 
 /// What a mount found.
@@ -260,6 +288,7 @@ impl Nand {
             buffer: AlignedBuf::new(),
             blank,
             lost: Vec::new(),
+            unreadable: Vec::new(),
             bad: HashSet::new(),
             window: found.window,
             window_noted: found.window_noted,
@@ -566,7 +595,7 @@ impl Nand {
         let (owner, record) = match unit {
             Unit::Pad => return Ok(()),
             Unit::New { owner, page } => (*owner, self.lay_out_new(data.clone(), *owner, page)),
-            Unit::Copy { owner, from } => (*owner, self.copy_in(data.clone(), *owner, *from)?),
+            Unit::Copy { owner, from } => (*owner, self.copy_in(data.clone(), *owner, *from)),
         };
         let placed = PlacedRecord {
             record,
@@ -665,40 +694,81 @@ impl Nand {
         }
     }
 
-    /// Puts the data of another unit into the page buffer; what cannot be read is marked as lost.
-    fn copy_in(
-        &mut self,
-        data: std::ops::Range<usize>,
-        owner: u32,
-        from: Ppn,
-    ) -> Result<Record, NandError> {
+    /// Puts the data of another unit into the page buffer; what cannot be read is given up and marked as lost.
+    fn copy_in(&mut self, data: std::ops::Range<usize>, owner: u32, from: Ppn) -> Record {
+        let slot = self.slot_of(from);
+        let judged = self.judge_copy(from, owner);
+        let record = match judged {
+            Judged::Good(record) => {
+                let page = self.geometry.page_of(from).0;
+                self.buffer[data].copy_from_slice(self.copying[&page].unit(slot));
+                return record;
+            }
+            Judged::Lost(record) | Judged::Unreadable(Some(record), _) => record,
+            Judged::Elsewhere | Judged::Unreadable(None, _) => self.lost_record(owner, from),
+        };
+        self.lost.push(owner);
+        Record {
+            kind: Kind::Lost,
+            ..record
+        }
+    }
+
+    fn slot_of(&self, ppn: Ppn) -> usize {
+        (ppn.0 % self.geometry.units_per_page()) as usize
+    }
+
+    /// What of a unit is to be copied, as its flash page was read.
+    fn judge_copy(&mut self, from: Ppn, owner: u32) -> Judged {
         let page = self.geometry.page_of(from);
         if !self.copying.contains_key(&page.0) {
             self.load_for_copying(page);
         }
-        let slot = (from.0 % self.geometry.units_per_page()) as usize;
-        let source = &self.copying[&page.0];
-        let found = read_slot(source, &self.areas, slot, &self.id, from);
-        match found {
+        let (slot, source) = (self.slot_of(from), &self.copying[&page.0]);
+        if let Some(judged) = source.judged[slot] {
+            return judged;
+        }
+        let judged = match read_slot(&source.bytes, &self.areas, slot, &self.id, from) {
             // Of an earlier opening: what was to be programmed here never was.
             Slot::Record(placed) if placed.opening == self.opening_of(from) => {
-                let mut record = placed.record;
-                let unit = &source[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES];
-                let intact = unit
-                    .first_chunk::<PAGE_BYTES>()
-                    .is_some_and(|u| self.id.key.digest(u) == record.digest);
-                if intact {
-                    self.buffer[data].copy_from_slice(unit);
-                } else {
-                    record.kind = Kind::Lost;
-                    self.lost.push(owner);
-                }
-                Ok(record)
+                self.judge_record(owner, placed.record, source.unit(slot))
             }
-            Slot::Record(_) | Slot::Empty | Slot::Broken => {
-                self.lost.push(owner);
-                Ok(self.lost_record(owner, from))
+            Slot::Record(_) | Slot::Empty => Judged::Unreadable(None, NO_RECORD),
+            Slot::Broken => Judged::Unreadable(None, BROKEN_RECORD),
+        };
+        if let Some(source) = self.copying.get_mut(&page.0) {
+            source.judged[slot] = Some(judged);
+        }
+        judged
+    }
+
+    /// The same for a unit whose record holds.
+    fn judge_record(&self, owner: u32, record: Record, unit: &[u8]) -> Judged {
+        if !self.is_of(owner, &record) {
+            return Judged::Elsewhere;
+        }
+        if record.kind == Kind::Lost {
+            return Judged::Lost(record);
+        }
+        let unit = unit.first_chunk();
+        match unit.is_some_and(|unit| self.id.key.digest(unit) == record.digest) {
+            true => Judged::Good(record),
+            false => Judged::Unreadable(Some(record), BROKEN_DATA),
+        }
+    }
+
+    /// Whether a record is that of something of `owner`: an address, an object, or a packed page.
+    fn is_of(&self, owner: u32, record: &Record) -> bool {
+        let packed = self.id.encoding.is_on() && owner >= FIRST_PACK;
+        match record.kind {
+            // Packed pages have no identity of their own; their values have.
+            Kind::Packed => packed,
+            // One that was lost with its record has lost its birth too.
+            Kind::Lost if packed || record.birth == 0 => true,
+            Kind::Data | Kind::Lost if self.id.has_objects() => {
+                !packed && self.births.get(owner as usize) == Some(&record.birth)
             }
+            Kind::Data | Kind::Lost => record.lpn == owner,
         }
     }
 
@@ -725,7 +795,23 @@ impl Nand {
     fn load_for_copying(&mut self, page: PageId) {
         let mut bytes = AlignedBuf::zeroed(self.areas.page_stride as usize);
         self.units().read_page(page, &mut bytes);
-        self.copying.insert(page.0, bytes);
+        let judged = vec![None; self.geometry.units_per_page() as usize];
+        self.copying.insert(page.0, CopySource { bytes, judged });
+    }
+
+    /// A unit that was read for copying and is good: it is not read again.
+    fn copied(&self, ppn: Ppn) -> Option<StoredUnit> {
+        let (slot, source) = (
+            self.slot_of(ppn),
+            self.copying.get(&self.geometry.page_of(ppn).0)?,
+        );
+        match source.judged[slot] {
+            Some(Judged::Good(record)) => {
+                let bytes = source.unit(slot).first_chunk()?;
+                Some(StoredUnit::new(record, Arc::new(*bytes)))
+            }
+            _ => None,
+        }
     }
 
     /// Reads a unit and compares it with its record.
@@ -826,7 +912,30 @@ impl Flash for Nand {
     }
 
     fn content(&mut self, ppn: Ppn) -> Result<StoredUnit, NandError> {
-        self.read_unit(ppn)
+        match self.copied(ppn) {
+            Some(unit) => Ok(unit),
+            None => self.read_unit(ppn),
+        }
+    }
+
+    fn prove(&self, ppn: Ppn, owner: u32, page: &StoredUnit) -> Result<(), NandError> {
+        // What waits to be programmed has its identity when it is.
+        if page.values.is_some() || self.is_of(owner, &page.record) {
+            return Ok(());
+        }
+        let (ppn, why) = (ppn.0, ELSEWHERE);
+        Err(NandError::Rot { ppn, why })
+    }
+
+    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), NandError> {
+        match self.judge_copy(from, owner) {
+            // What was lost before stays so, and what is known to be something else does not come back.
+            Judged::Good(_) | Judged::Lost(_) | Judged::Elsewhere => Ok(()),
+            Judged::Unreadable(_, why) => {
+                self.unreadable.push(from);
+                Err(NandError::Rot { ppn: from.0, why })
+            }
+        }
     }
 
     fn program(

@@ -12,10 +12,13 @@ use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES};
 use crate::format::tables::NO_SLOT;
 use crate::format::{Areas, EpochStart, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::load;
-use crate::replay::{Replayed, replay};
+use crate::lost::NOWHERE;
+use crate::nand::NandError;
+use crate::replay::{Basis, Replayed, replay};
 use crate::restore::{dirty, layer};
 use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
 use crate::tables::TableStore;
+use crate::unit::Units;
 use crate::volume::Volume;
 
 /// How long a recovery may take, against how often checkpoints are taken: events that program a page
@@ -147,18 +150,20 @@ pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
     let tables = load::tables(medium, id, &areas, &root)?;
     let tail = load::journal(medium, id, &areas, &root)?;
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
-    let mut found = scan(medium, id, &areas, &geometry, &mut active);
+    let mut found = scan(medium, id, &areas, &geometry, &mut active)?;
     found.extend(journal_values(&tail));
     let (slots, blocks) = (tables.slots.clone(), tables.blocks.clone());
-    let state = replay(
-        &superblock,
-        &geometry,
-        &root,
-        tables,
-        &tail,
-        &active,
-        &found,
-    )?;
+    let on = Basis {
+        units: Units {
+            medium,
+            areas: &areas,
+            id,
+        },
+        superblock: &superblock,
+        geometry: &geometry,
+        root: &root,
+    };
+    let state = replay(&on, tables, &tail, &active, &found)?;
     let recovery = Recovery {
         events: state.events,
         blocks: active.len() as u32,
@@ -190,7 +195,7 @@ impl Volume {
     }
 
     pub(crate) fn open_shared(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
-        let image = read_image(&medium)?;
+        let mut image = read_image(&medium)?;
         let epoch = image.superblock.epoch + 1;
         open_epoch(&medium, &image, epoch)?;
         let (slots, recovery) = (image.slots.clone(), image.recovery);
@@ -201,6 +206,7 @@ impl Volume {
         }
         let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
         let stamp = image.state.stamp;
+        let lost = std::mem::take(&mut image.state.lost);
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let layer = layer(medium, image, epoch)?;
         let mut volume = Volume {
@@ -211,6 +217,15 @@ impl Volume {
             findings: Vec::new(),
             reported: HashSet::new(),
         };
+        for (_, unit) in lost {
+            volume.note_finding(
+                unit,
+                &NandError::Rot {
+                    ppn: unit.0,
+                    why: NOWHERE,
+                },
+            );
+        }
         if crowded {
             volume.checkpoint()?;
         }

@@ -1,7 +1,8 @@
 //! Where everything lies that something refers to after a replay: rows of objects, and packed pages.
 //!
-//! An object of the checkpoint lies where its row says, unless a copy of its birth was found since. A birth since
-//! the checkpoint lies in the best copy found. What a packed value needs as base is needed too.
+//! An object of the checkpoint lies where its row says, unless a copy of its birth was found since, or the block was
+//! opened again since: then something else lies there, and without a copy the object is lost. A birth since the
+//! checkpoint lies in the best copy found. What a packed value needs as base is needed too.
 //!
 //! Invariants: every object named has a row; the base of a packed one has, and needs none itself; the slots of a
 //! packed page are those on the medium, in their order.
@@ -36,6 +37,8 @@ pub(crate) struct Copies<'a> {
     pub trusted: bool,
     /// The most objects.
     pub most: u32,
+    /// Whether the block of a unit was opened again since the checkpoint.
+    pub was_reopened: &'a dyn Fn(Ppn) -> bool,
 }
 
 /// Where everything lies.
@@ -54,6 +57,8 @@ pub(crate) struct Placed {
     pub in_journal: HashMap<u32, u32>,
     /// Handles of births since the checkpoint.
     pub made: HashMap<u64, u32>,
+    /// Handles of values that are nowhere any more; they have no location yet.
+    pub lost: Vec<u32>,
 }
 
 /// Something that is referred to.
@@ -63,6 +68,16 @@ pub(crate) enum Name {
     Old(u32),
     /// A birth since.
     New(u64),
+}
+
+/// Where a recovery finds a value.
+enum Located {
+    /// In a copy made since the checkpoint.
+    Copy(FoundUnit),
+    /// Where the checkpoint has it.
+    Row,
+    /// It is lost.
+    Nowhere,
 }
 
 /// A copy that counts, of the object with this handle.
@@ -93,6 +108,7 @@ pub(crate) fn place(
     };
     let chosen = placed.assign(copies, &needed)?;
     placed.locate(copies, &chosen)?;
+    placed.lost.sort_unstable();
     placed.restore_packs(copies, &needed, &chosen, page_of)?;
     placed.refuse_chains(&needed)?;
     Ok(placed)
@@ -106,47 +122,61 @@ impl Copies<'_> {
         self.handles.get(&birth).copied().map(Name::Old)
     }
 
-    /// The copy that counts instead of a row.
-    fn copy(&self, name: Name) -> Result<Option<FoundUnit>, VolumeError> {
+    /// Where a value is. A copy that holds counts instead of the row of the checkpoint. Where the row leads to a block
+    /// that was opened again since, something else lies there: then a copy that does not hold is all there is, or none.
+    fn find(&self, name: Name) -> Located {
         match name {
             Name::Old(handle) => {
-                let birth = self.tables.objects[handle as usize].birth;
-                let copy = self.best.get(birth).copied();
-                Ok(copy.filter(|copy| copy.quality > Quality::Broken))
+                let copy = self.best.get(self.tables.objects[handle as usize].birth);
+                match copy {
+                    Some(copy) if copy.quality > Quality::Broken => Located::Copy(*copy),
+                    _ if !self.is_gone(handle) => Located::Row,
+                    Some(copy) => Located::Copy(*copy),
+                    None => Located::Nowhere,
+                }
             }
             Name::New(birth) => match self.best.get(birth) {
-                Some(copy) => Ok(Some(*copy)),
-                None => damaged(format!(
-                    "the content of birth {birth} is referenced, but no page holds it"
-                )),
+                Some(copy) => Located::Copy(*copy),
+                None => Located::Nowhere,
             },
         }
     }
 
+    /// Whether what a row of the checkpoint leads to was erased since.
+    fn is_gone(&self, handle: u32) -> bool {
+        let row = &self.tables.objects[handle as usize];
+        let unit = match row.packed {
+            Some(_) => self.tables.packs.get(row.location.index()).map(|p| p.unit),
+            None => Some(row.location),
+        };
+        unit.is_some_and(|unit| (self.was_reopened)(unit))
+    }
+
     /// What a name needs to be decoded.
     fn base(&self, name: Name) -> Result<Option<Name>, VolumeError> {
-        let copy = self.copy(name)?;
-        if let Some(copy) = copy {
-            let base = copy.slot.map_or(0, |slot| slot.base);
-            return match (base, self.by_birth(base)) {
-                (0, _) => Ok(None),
-                (_, Some(base)) => Ok(Some(base)),
-                (_, None) => damaged(format!(
-                    "birth {} is a difference from birth {base}, which does not exist",
-                    copy.record.birth
-                )),
-            };
-        }
-        let Name::Old(handle) = name else {
-            return Ok(None);
-        };
-        let packed = self.tables.objects[handle as usize].packed;
-        let base = packed.map(|packed| packed.base).filter(|&b| b != NO_OBJECT);
-        match base {
-            Some(base) if base as usize >= self.tables.objects.len() => damaged(format!(
-                "object {handle} is a difference from object {base}, which does not exist"
-            )),
-            base => Ok(base.map(Name::Old)),
+        match (self.find(name), name) {
+            (Located::Copy(copy), _) => {
+                let base = copy.slot.map_or(0, |slot| slot.base);
+                match (base, self.by_birth(base)) {
+                    (0, _) => Ok(None),
+                    (_, Some(base)) => Ok(Some(base)),
+                    (_, None) => damaged(format!(
+                        "birth {} is a difference from birth {base}, which does not exist",
+                        copy.record.birth
+                    )),
+                }
+            }
+            (Located::Row, Name::Old(handle)) => {
+                let packed = self.tables.objects[handle as usize].packed;
+                let base = packed.map(|packed| packed.base).filter(|&b| b != NO_OBJECT);
+                match base {
+                    Some(base) if base as usize >= self.tables.objects.len() => damaged(format!(
+                        "object {handle} is a difference from object {base}, which does not exist"
+                    )),
+                    base => Ok(base.map(Name::Old)),
+                }
+            }
+            (Located::Row | Located::Nowhere, _) => Ok(None),
         }
     }
 }
@@ -178,7 +208,6 @@ impl Placed {
         let mut free = (0..self.objects.len() as u32).filter(|&h| !used[h as usize]);
         let mut chosen = Vec::new();
         for &name in needed {
-            let copy = copies.copy(name)?;
             let handle = match name {
                 Name::Old(handle) => handle,
                 Name::New(birth) => {
@@ -194,12 +223,35 @@ impl Placed {
                     handle
                 }
             };
-            if let Some(copy) = copy {
-                let base = copies.base(name)?;
-                chosen.push(Chosen { handle, copy, base });
+            match copies.find(name) {
+                Located::Copy(copy) => {
+                    let base = copies.base(name)?;
+                    chosen.push(Chosen { handle, copy, base });
+                }
+                Located::Row => {}
+                Located::Nowhere => self.lose(copies, name, handle),
             }
         }
         Ok(chosen)
+    }
+
+    /// A value is nowhere any more: its row says which it was.
+    fn lose(&mut self, copies: &Copies<'_>, name: Name, handle: u32) {
+        let before = self.objects[handle as usize];
+        self.objects[handle as usize] = ObjectRow {
+            location: Ppn::NONE,
+            packed: None,
+            birth: match name {
+                Name::Old(_) => before.birth,
+                Name::New(birth) => birth,
+            },
+            digest: match name {
+                Name::Old(_) if !copies.trusted => before.digest,
+                _ => UNSHAREABLE,
+            },
+        };
+        self.changed.push(handle);
+        self.lost.push(handle);
     }
 
     fn handle_of(&self, name: Name) -> u32 {
@@ -259,7 +311,7 @@ impl Placed {
         let with_copies: HashMap<u32, &Chosen> = chosen.iter().map(|c| (c.handle, c)).collect();
         for &name in needed {
             let handle = self.handle_of(name);
-            if !with_copies.contains_key(&handle) {
+            if !with_copies.contains_key(&handle) && self.lost.binary_search(&handle).is_err() {
                 self.restore_old_slot(copies, handle, page_of)?;
             }
         }

@@ -5,9 +5,10 @@
 //! goes on after it, so that what an earlier life left beyond its cut never counts.
 //!
 //! Invariants: the state is that after event `sequence`; an event that was durable once is never
-//! missing without an error; every address maps to content with that birth, in the best copy found.
+//! missing without an error; every address maps to content with that birth, in the best copy found, or is lost;
+//! nothing that the checkpoint placed is looked for in a block that was opened again since.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{BlockId, Geometry, Ppn};
@@ -16,10 +17,12 @@ use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock, Table};
 use crate::load::{BlockState, JournalTail, Tables, entries};
+use crate::lost::stand_in;
 use crate::nand::{Young, first_event};
 use crate::place::{Copies, Name, Placed, place};
 use crate::policies::history_options;
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
+use crate::unit::Units;
 
 const NOWHERE: u32 = u32::MAX;
 
@@ -43,6 +46,9 @@ pub(crate) struct Replayed {
     pub young: HashMap<u32, Vec<Young>>,
     /// Events applied.
     pub events: u64,
+    /// Objects, of a plain volume addresses, whose content is nowhere any more, and the units that stand for them
+    /// ([`crate::lost`]).
+    pub lost: Vec<(u32, Ppn)>,
 }
 
 /// What happened, and when.
@@ -70,20 +76,38 @@ struct Evidence<'a> {
     window: u64,
 }
 
+/// What a replay stands on.
+pub(crate) struct Basis<'a> {
+    pub units: Units<'a>,
+    pub superblock: &'a Superblock,
+    pub geometry: &'a Geometry,
+    pub root: &'a Root,
+}
+
 /// Replays.
 ///
 /// # Errors
-/// Something that was durable once is missing.
+/// Something that was durable once is missing, or the medium fails.
 pub(crate) fn replay(
-    superblock: &Superblock,
-    geometry: &Geometry,
-    root: &Root,
+    on: &Basis<'_>,
     tables: Tables,
     tail: &JournalTail,
     active: &BTreeMap<u32, ActiveBlock>,
     found: &[FoundUnit],
 ) -> Result<Replayed, VolumeError> {
+    let Basis {
+        units,
+        superblock,
+        geometry,
+        root,
+    } = on;
     let id = &superblock.identity;
+    let was_reopened = |ppn: Ppn| {
+        let block = geometry.block_of(ppn);
+        let page = geometry.page_of(ppn).0 - geometry.first_page(block).0;
+        let active = active.get(&block.0);
+        ppn.0 < geometry.units() && active.is_some_and(|active| page >= active.known)
+    };
     let evidence = Evidence::gather(root, tail, found);
     let mut order = order(root.sequence, &superblock.epochs, &evidence)?;
     let state = loop {
@@ -103,7 +127,8 @@ pub(crate) fn replay(
             "the content of an event after {sequence} was durable once and is missing"
         )));
     }
-    let mut replayed = state.finish(id, &evidence, found)?;
+    let mut replayed = state.finish(id, &evidence, found, &was_reopened)?;
+    stand_in(units, geometry, &tables, active, &mut replayed)?;
     replayed.sequence = sequence;
     replayed.events = order.len() as u64;
     replayed.young = young(root, geometry, &order, found);
@@ -423,6 +448,7 @@ impl<'a> State<'a> {
         id: &Identity,
         evidence: &Evidence<'_>,
         found: &[FoundUnit],
+        was_reopened: &dyn Fn(Ppn) -> bool,
     ) -> Result<Replayed, VolumeError> {
         self.changed.sort_unstable();
         self.changed.dedup();
@@ -436,17 +462,30 @@ impl<'a> State<'a> {
             window: evidence.window,
             young: HashMap::new(),
             events: 0,
+            lost: Vec::new(),
         };
         if id.has_objects() {
-            self.place_objects(id, evidence, found, &mut replayed)?;
+            self.place_objects(id, evidence, found, was_reopened, &mut replayed)?;
         } else {
-            self.place_pages(evidence, &mut replayed)?;
+            self.place_pages(evidence, was_reopened, &mut replayed);
         }
         Ok(replayed)
     }
 
-    fn place_pages(self, evidence: &Evidence<'_>, out: &mut Replayed) -> Result<(), VolumeError> {
+    fn place_pages(
+        self,
+        evidence: &Evidence<'_>,
+        was_reopened: &dyn Fn(Ppn) -> bool,
+        out: &mut Replayed,
+    ) {
         out.map = self.old;
+        // What lay in a block that was opened again lies elsewhere now, or is lost.
+        let mut lost: BTreeSet<u32> = BTreeSet::new();
+        for (lpn, &row) in (0..).zip(&out.map) {
+            if row != NOWHERE && was_reopened(Ppn(row)) {
+                lost.insert(lpn);
+            }
+        }
         // A copy of an older birth is a copy of what the checkpoint holds there.
         for unit in evidence.best.units().chain(&evidence.nameless) {
             let (lpn, birth) = (unit.record.lpn, unit.record.birth);
@@ -455,13 +494,18 @@ impl<'a> State<'a> {
             };
             if birth <= self.since && *row != NOWHERE && unit.quality > Quality::Broken {
                 *row = unit.ppn.0;
+                lost.remove(&lpn);
                 out.changed_pages.push(lpn);
             }
         }
         for (lpn, birth) in self.new {
-            out.map[lpn as usize] = located(birth, evidence)?.ppn.0;
+            match evidence.best.get(birth) {
+                Some(unit) => out.map[lpn as usize] = unit.ppn.0,
+                None => _ = lost.insert(lpn),
+            }
         }
-        Ok(())
+        out.changed_pages.extend(&lost);
+        out.lost = lost.into_iter().map(|lpn| (lpn, Ppn::NONE)).collect();
     }
 
     fn place_objects(
@@ -469,6 +513,7 @@ impl<'a> State<'a> {
         id: &Identity,
         evidence: &Evidence<'_>,
         found: &[FoundUnit],
+        was_reopened: &dyn Fn(Ppn) -> bool,
         out: &mut Replayed,
     ) -> Result<(), VolumeError> {
         out.map = self.old;
@@ -490,6 +535,7 @@ impl<'a> State<'a> {
             since: self.since,
             trusted: id.trusts_digests(),
             most: Table::Objects.rows(id),
+            was_reopened,
         };
         let pages = (0..)
             .zip(&out.map)
@@ -508,6 +554,7 @@ impl<'a> State<'a> {
                 Name::Old(handle) => handle,
             });
         }
+        out.lost = placed.lost.iter().map(|&h| (h, Ppn::NONE)).collect();
         out.placed = placed;
         Ok(())
     }
@@ -524,15 +571,6 @@ fn alive(tables: &Tables) -> impl Iterator<Item = u32> + '_ {
             .map(|packed| packed.base)
             .filter(|&base| base < objects);
         std::iter::once(handle).chain(base)
-    })
-}
-
-/// The best unit of a birth since the checkpoint that is referenced in the end.
-fn located(birth: u64, evidence: &Evidence<'_>) -> Result<FoundUnit, VolumeError> {
-    evidence.best.get(birth).copied().ok_or_else(|| {
-        VolumeError::Damaged(format!(
-            "the content of birth {birth} is referenced, but no page holds it"
-        ))
     })
 }
 
@@ -639,8 +677,7 @@ fn location_check<'a>(
         let page = geometry.page_of(ppn).0 - geometry.first_page(block).0;
         match active.get(&block.0) {
             Some(a) if page >= a.taken => lost("which was never programmed"),
-            Some(a) if page >= a.known => Ok(()),
-            Some(a) if a.known == 0 && !changed.contains(&row) => {
+            Some(a) if page >= a.known && !changed.contains(&row) => {
                 lost("whose block was erased; its copy is missing")
             }
             Some(_) => Ok(()),

@@ -11,11 +11,12 @@ use flashlore_flash::{BlockId, Geometry, PageId, Ppn};
 use flashlore_ftl::alloc::Stream;
 use flashlore_medium::{AlignedBuf, Medium};
 
+use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
 use crate::format::{Areas, Entry, Identity, Kind, Record, Slot};
 use crate::load::{BlockRow, BlockState, JournalTail};
-use crate::unit::{Units, read_slot};
+use crate::unit::read_slot;
 
 /// How well a unit was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,28 +156,30 @@ pub(crate) fn active_blocks(
 }
 
 /// Reads the pages of the active blocks that the checkpoint does not know, and notes how far each
-/// block is taken. A unit that cannot be read counts as broken, a record as missing.
+/// block is taken.
+///
+/// # Errors
+/// The medium failed. What it would have read is not known, so nothing may be concluded from it.
 pub(crate) fn scan(
     medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     geometry: &Geometry,
     active: &mut BTreeMap<u32, ActiveBlock>,
-) -> Vec<FoundUnit> {
-    let units = Units { medium, areas, id };
+) -> Result<Vec<FoundUnit>, VolumeError> {
     let mut found = Vec::new();
     let mut bytes = AlignedBuf::zeroed(areas.page_stride as usize);
     for (&number, block) in active {
         let first = geometry.first_page(BlockId(number)).0;
         for index in block.known..geometry.pages_per_block() {
             let page = PageId(first + index);
-            units.read_page(page, &mut bytes);
+            medium.read(areas.page(page), &mut bytes)?;
             if scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found) {
                 block.taken = index + 1;
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Notes what a page holds; whether it has a record that holds.

@@ -6,6 +6,7 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::Medium;
 
+use crate::fetch::Proof;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Identity, Kind, Slot};
 use crate::nand::{NandError, StoredUnit};
@@ -14,6 +15,12 @@ use crate::nand::{NandError, StoredUnit};
 pub(crate) const MOST_RUN: usize = 16;
 /// The sectors that hold their records: the longest sector has 4096 bytes.
 const MOST_RECORD_BYTES: usize = 8192;
+
+/// Why a unit cannot be read.
+pub(crate) const NO_RECORD: &str = "its record is missing";
+pub(crate) const BROKEN_RECORD: &str = "the checksum of its record does not hold";
+pub(crate) const BROKEN_DATA: &str = "the checksum of its data does not hold";
+pub(crate) const ELSEWHERE: &str = "it holds another write than the map means";
 
 /// The units of a volume.
 pub(crate) struct Units<'a> {
@@ -28,8 +35,8 @@ impl Units<'_> {
         let rot = |why| NandError::Rot { ppn: ppn.0, why };
         let record = match self.record(ppn, opening)? {
             Slot::Record(placed) => placed.record,
-            Slot::Empty => return Err(rot("its record is missing")),
-            Slot::Broken => return Err(rot("the checksum of its record does not hold")),
+            Slot::Empty => return Err(rot(NO_RECORD)),
+            Slot::Broken => return Err(rot(BROKEN_RECORD)),
         };
         if record.kind == Kind::Lost {
             return Err(rot("its content was lost before it was copied here"));
@@ -39,13 +46,20 @@ impl Units<'_> {
             self.medium.read(self.areas.unit(ppn), space)?;
         }
         if self.id.key.digest(&bytes) != record.digest {
-            return Err(rot("the checksum of its data does not hold"));
+            return Err(rot(BROKEN_DATA));
         }
         Ok(StoredUnit::new(record, bytes))
     }
 
-    /// Reads at most [`MOST_RUN`] units that lie side by side in a flash page, and compares each with its record.
-    pub fn read_run(&self, first: Ppn, opening: u64, bytes: &mut [u8]) -> Result<(), NandError> {
+    /// Reads at most [`MOST_RUN`] units that lie side by side in a flash page, and compares each with its record, and
+    /// that with what it must say.
+    pub fn read_run(
+        &self,
+        first: Ppn,
+        opening: u64,
+        proofs: impl Iterator<Item = Proof>,
+        bytes: &mut [u8],
+    ) -> Result<(), NandError> {
         self.medium.read(self.areas.unit(first), bytes)?;
         let slot = (first.0 % self.id.units_per_page) as usize;
         let count = bytes.len() / PAGE_BYTES;
@@ -57,13 +71,15 @@ impl Units<'_> {
         let page = PageId(first.0 / self.id.units_per_page);
         let at = self.areas.records(page) + start as u64;
         self.medium.read(at, records)?;
-        for (n, unit) in bytes.as_chunks::<PAGE_BYTES>().0.iter().enumerate() {
+        let units = bytes.as_chunks::<PAGE_BYTES>().0.iter();
+        for ((n, unit), proof) in units.enumerate().zip(proofs) {
             let ppn = Ppn(first.0 + n as u32);
             let within = (slot + n) * RECORD_BYTES - start;
             let record = &records[within..within + RECORD_BYTES];
             let holds = matches!(Slot::decode(record, &self.id.key, ppn), Slot::Record(placed)
                 if placed.opening == opening
                     && placed.record.kind != Kind::Lost
+                    && proof.holds(&placed.record)
                     && placed.record.digest == self.id.key.digest(unit));
             if !holds {
                 let why = "it is not what its record says, or was moved";

@@ -89,6 +89,11 @@ pub trait Encoder<C, P> {
         unreachable!("nothing is lost on this device")
     }
 
+    /// Whether a page stands in place of one that cannot be read any more.
+    fn is_lost(&self, _page: &P) -> bool {
+        false
+    }
+
     /// A page that holds these encoded values in this order.
     fn pack(&mut self, values: &[Self::Encoded]) -> P;
 

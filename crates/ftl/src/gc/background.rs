@@ -304,7 +304,11 @@ where
             Some(ppn) => {
                 self.moves_as_is = self.jobs[job].as_is;
                 let before = self.counters.programs_by_collection();
-                let next = self.move_page(map, at, victim, ppn, stream)?;
+                let Some(next) = self.move_page(map, at, victim, ppn, stream)? else {
+                    self.jobs.remove(job);
+                    self.leave_alone(victim);
+                    return Ok(());
+                };
                 let job = &mut self.jobs[job];
                 job.from = next;
                 job.written += self.counters.programs_by_collection() - before;

@@ -81,22 +81,36 @@ where
         Ok(())
     }
 
-    /// Empties and erases a block.
+    /// Empties and erases a block, or leaves it alone if it cannot be read; which of them.
     pub(crate) fn collect<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
         victim: BlockId,
         stream: Stream,
-    ) -> Result<(), FtlError<F::Error>> {
+    ) -> Result<bool, FtlError<F::Error>> {
         self.begin_collection(victim, stream);
         let before = self.counters.programs_by_collection();
-        if let Err(error) = self.empty(map, at, victim, stream) {
-            self.blocks.abandon_collection(victim);
-            return Err(error);
+        match self.empty(map, at, victim, stream) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.leave_alone(victim);
+                return Ok(false);
+            }
+            Err(error) => {
+                self.blocks.abandon_collection(victim);
+                return Err(error);
+            }
         }
         self.note_gain(stream, self.counters.programs_by_collection() - before);
-        self.finish_collection(map, at, victim, stream, Erase::Now)
+        self.finish_collection(map, at, victim, stream, Erase::Now)?;
+        Ok(true)
+    }
+
+    /// A victim cannot be read: it keeps what is valid in it, and others are collected meanwhile.
+    pub(crate) fn leave_alone(&mut self, victim: BlockId) {
+        self.blocks.abandon_collection(victim);
+        self.aside.put(victim, self.counters.erases);
     }
 
     /// A victim has been emptied, for which so many units were written. What is written anew in another form
@@ -121,22 +135,25 @@ where
         self.options.log && owner >= FIRST_PACK && self.keeper.page_of_owner(owner).is_none()
     }
 
-    /// Moves all valid units out of a victim.
+    /// Moves all valid units out of a victim; whether they could be read.
     fn empty<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
         victim: BlockId,
         stream: Stream,
-    ) -> Result<(), FtlError<F::Error>> {
+    ) -> Result<bool, FtlError<F::Error>> {
         let first = self.geometry.first_unit(victim).0;
         let end = first + self.blocks.data_units();
         self.prefetch_owners(map, first, end);
         let mut from = first;
         while let Some(ppn) = self.blocks.next_valid(from, end) {
-            from = self.move_page(map, at, victim, ppn, stream)?;
+            match self.move_page(map, at, victim, ppn, stream)? {
+                Some(next) => from = next,
+                None => return Ok(false),
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A block becomes a victim.
@@ -162,7 +179,7 @@ where
     }
 
     /// Moves the valid units of one flash page, the first of which is `first`; answers the unit to go
-    /// on from.
+    /// on from. If one of them cannot be read, none moves and the answer is `None`, unless the block is given up.
     #[inline(always)]
     pub(crate) fn move_page<M: Relocate<F, K>>(
         &mut self,
@@ -171,7 +188,7 @@ where
         victim: BlockId,
         first: Ppn,
         stream: Stream,
-    ) -> Result<u32, FtlError<F::Error>> {
+    ) -> Result<Option<u32>, FtlError<F::Error>> {
         let page_end = (first.0 / self.units_per_page + 1) * self.units_per_page;
         let mut count = 1;
         for unit in first.0 + 1..page_end {
@@ -195,12 +212,32 @@ where
         let (_, read) = self
             .flash
             .read(ready, first, count, cause, route, Tag::NONE)?;
+        if !self.aside.gives_up(victim) && !self.is_readable(first, page_end)? {
+            return Ok(None);
+        }
         for unit in first.0..page_end {
             if unit == first.0 || self.blocks.is_valid(Ppn(unit)) {
                 self.move_unit(map, at, Ppn(unit), stream, read)?;
             }
         }
-        Ok(page_end)
+        Ok(Some(page_end))
+    }
+
+    /// Whether the valid units from one on can be copied.
+    #[inline(always)]
+    fn is_readable(&mut self, first: Ppn, end: u32) -> Result<bool, FtlError<F::Error>> {
+        for unit in first.0..end {
+            let ppn = Ppn(unit);
+            if unit != first.0 && !self.blocks.is_valid(ppn) {
+                continue;
+            }
+            match self.flash.prove_copy(ppn, self.owners[ppn.index()]) {
+                Ok(()) => {}
+                Err(error) if F::is_loss(&error) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(true)
     }
 
     #[inline(always)]
@@ -374,6 +411,7 @@ where
             Err(error) => return Err(error.into()),
         }
         self.counters.erases += 1;
+        self.aside.take(victim);
         self.blocks.begin_erase(victim);
         let Block { erases, pool, .. } = *self.blocks.record(victim);
         let record = &mut self.pools[usize::from(pool)];

@@ -22,6 +22,8 @@ pub struct Erased {
     pub blocks: u64,
     /// Units that were programmed for that, packed ones included.
     pub copies: u64,
+    /// Blocks that were left as they are, because something in them that is needed cannot be read.
+    pub left: u64,
 }
 
 impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
@@ -43,18 +45,19 @@ where
         self.moves_as_is = false;
         let done = self.erase_stale_blocks(map, at);
         self.keeps_forms = false;
-        done?;
         Ok(Erased {
+            left: done?,
             blocks: self.counters.erases - before.0,
             copies: self.counters.programs() - before.1,
         })
     }
 
+    /// Answers how many blocks had to be left.
     fn erase_stale_blocks<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
-    ) -> Result<(), FtlError<F::Error>> {
+    ) -> Result<u64, FtlError<F::Error>> {
         self.flush_all(at)?;
         self.close_stale_blocks(map);
         let mut stale: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
@@ -62,13 +65,14 @@ where
         stale.retain(|&block| self.is_stale(map, block, self.blocks.data_units()));
         // Those that free most come first, so that there is room for the others.
         stale.sort_by_key(|&block| self.blocks.record(block).valid);
+        let mut left = 0;
         for block in stale {
-            self.collect(map, at, block, Stream::Gc)?;
+            left += u64::from(!self.collect(map, at, block, Stream::Gc)?);
         }
         // A job that had no room has some now, or the device has none.
         self.settle(map, at)?;
         match self.jobs.is_empty() {
-            true => Ok(()),
+            true => Ok(left),
             false => Err(self.full()),
         }
     }

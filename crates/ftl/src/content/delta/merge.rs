@@ -71,7 +71,10 @@ where
             // One step: a base has none itself.
             base => Some(self.decode(core, base)?),
         };
-        Ok(self.encoder.decode(base.as_ref(), &encoded))
+        let page = self.encoder.decode(base.as_ref(), &encoded);
+        let at = self.place(object).unwrap_or(Ppn::NONE);
+        core.flash.prove(at, object, &page)?;
+        Ok(page)
     }
 
     /// The same for a value that is to be stored anew: if it cannot be read any more, what stands for that.

@@ -312,7 +312,12 @@ where
             return Ok(true);
         }
         let read = self.read_other(core, unit, object)?;
-        let page = self.decode_or_lose(core, object)?;
+        let page = match self.decode(core, object) {
+            // It stays encoded: what cannot be read now may be readable later.
+            Err(FtlError::Device(error)) if F::is_loss(&error) => return Ok(false),
+            Ok(page) if self.encoder.is_lost(&page) => return Ok(false),
+            decoded => decoded?,
+        };
         let new = Unit::New {
             owner: object,
             page,

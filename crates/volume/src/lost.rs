@@ -1,0 +1,142 @@
+//! Content that a recovery finds nowhere: what the checkpoint knows was moved since, its old block holds something
+//! else by now, and the record of the copy does not hold.
+//!
+//! Such an address or object stays what it is, and cannot be read. It needs a unit, as everything that is stored: one
+//! that nothing needs stands for it. Its record does not say what the map means, so that each read of it fails, and
+//! collection writes down that the content is lost.
+//!
+//! Invariant: a unit that stands in was taken and is nobody else's; its record does not prove that it is what is lost.
+
+use std::collections::BTreeMap;
+
+use flashlore_content::history::History;
+use flashlore_flash::{BlockId, Geometry, Ppn};
+
+use crate::error::VolumeError;
+use crate::format::{Kind, Record, Slot};
+use crate::load::{BlockState, Tables};
+use crate::replay::Replayed;
+use crate::scan::ActiveBlock;
+use crate::unit::Units;
+
+/// Why what is lost cannot be read.
+pub(crate) const NOWHERE: &str = "its content was moved, and the copy is damaged";
+
+/// Finds a unit for everything that is lost.
+///
+/// # Errors
+/// There are not enough units, or the medium fails.
+pub(crate) fn stand_in(
+    units: &Units<'_>,
+    geometry: &Geometry,
+    tables: &Tables,
+    active: &BTreeMap<u32, ActiveBlock>,
+    replayed: &mut Replayed,
+) -> Result<(), VolumeError> {
+    if replayed.lost.is_empty() {
+        return Ok(());
+    }
+    let plain = !units.id.has_objects();
+    let owned = owned(geometry, plain, replayed);
+    let is_free = |&ppn: &Ppn| owned[ppn.index() / 64] & (1 << (ppn.0 % 64)) == 0;
+    let taken = (0..geometry.blocks()).flat_map(|block| {
+        let (opening, pages) = life(tables, active, block);
+        let first = geometry.first_unit(BlockId(block)).0;
+        let end = first + pages.min(geometry.pages_per_block()) * geometry.units_per_page();
+        (first..end).map(move |unit| (Ppn(unit), opening))
+    });
+    let mut free = taken.filter(|(ppn, _)| is_free(ppn));
+    // Units whose own record tells that they are something else come first; the others are for those that get none.
+    let mut nameless = Vec::new();
+    let mut waiting = Vec::new();
+    for at in 0..replayed.lost.len() {
+        let owner = replayed.lost[at].0;
+        let proves = |record: &Record| match plain {
+            true => record.lpn == owner,
+            false => record.birth == replayed.placed.objects[owner as usize].birth,
+        };
+        let unit = loop {
+            let Some((ppn, opening)) = free.next() else {
+                break None;
+            };
+            match units.record(ppn, opening)? {
+                Slot::Record(placed) if placed.record.kind == Kind::Lost => {}
+                Slot::Record(placed) if proves(&placed.record) => {}
+                Slot::Record(_) => break Some(ppn),
+                Slot::Empty | Slot::Broken => nameless.push(ppn),
+            }
+        };
+        match unit {
+            Some(ppn) => place(plain, replayed, at, ppn),
+            None => waiting.push(at),
+        }
+    }
+    for at in waiting {
+        let Some(ppn) = nameless.pop() else {
+            return Err(VolumeError::Damaged(format!(
+                "the content of {} pages is lost, and no unit is left to stand for them",
+                replayed.lost.len()
+            )));
+        };
+        place(plain, replayed, at, ppn);
+    }
+    Ok(())
+}
+
+fn place(plain: bool, replayed: &mut Replayed, at: usize, ppn: Ppn) {
+    let owner = replayed.lost[at].0 as usize;
+    replayed.lost[at].1 = ppn;
+    match plain {
+        true => replayed.map[owner] = ppn.0,
+        false => replayed.placed.objects[owner].location = ppn,
+    }
+}
+
+/// The opening of a block and the pages that were taken in it.
+fn life(tables: &Tables, active: &BTreeMap<u32, ActiveBlock>, block: u32) -> (u64, u32) {
+    let row = &tables.blocks[block as usize];
+    match active.get(&block) {
+        Some(active) => (active.opening, active.taken),
+        None if row.state == BlockState::Free => (row.opening, 0),
+        None => (row.opening, row.taken),
+    }
+}
+
+/// A bit for each unit, set where something that is not lost lies.
+fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
+    let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
+    let mut own = |ppn: Ppn| {
+        if ppn.0 < geometry.units() {
+            owned[ppn.index() / 64] |= 1 << (ppn.0 % 64);
+        }
+    };
+    let is_lost = |owner: u32| {
+        let lost = &replayed.lost;
+        lost.binary_search_by_key(&owner, |&(owner, _)| owner)
+            .is_ok()
+    };
+    if plain {
+        let pages = (0..).zip(&replayed.map);
+        pages
+            .filter(|&(lpn, _)| !is_lost(lpn))
+            .for_each(|(_, &ppn)| own(Ppn(ppn)));
+        return owned;
+    }
+    let placed = &replayed.placed;
+    for pack in placed.packs.iter().flatten() {
+        own(pack.location);
+    }
+    let kept = replayed.history.iter().flat_map(History::objects);
+    for handle in replayed.map.iter().copied().chain(kept) {
+        let Some(row) = placed.objects.get(handle as usize) else {
+            continue;
+        };
+        let base = row.packed.and_then(|p| placed.objects.get(p.base as usize));
+        for row in [Some(row), base].into_iter().flatten() {
+            if row.packed.is_none() {
+                own(row.location);
+            }
+        }
+    }
+    owned
+}

@@ -1,0 +1,16 @@
+//! Damage to a volume that was killed: bits flip, sectors and pages are zeroed, or replaced by older or by foreign ones,
+//! reads fail while it is opened or while it is in use. Whatever is read then is the last durable version or an error.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `killed.rs` | volumes of every system, killed after a flush, with collection since their last checkpoint |
+//! | `strike.rs` | one place of such a volume, damaged in one way |
+//! | `verdict.rs` | the volume opened, read, used on and opened again |
+//! | `medium.rs` | damage of the medium before the opening |
+//! | `reads.rs` | reads that fail for a while |
+
+mod killed;
+mod medium;
+mod reads;
+mod strike;
+mod verdict;
