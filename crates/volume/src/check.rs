@@ -12,7 +12,7 @@ use crate::fetch::Proof;
 use crate::findings::{Finding, LOST};
 use crate::format::superblock::SUPERBLOCK_BYTES;
 use crate::format::{Kind, Superblock, packed};
-use crate::lost::NOWHERE;
+use crate::lost::{Lost, NOWHERE};
 use crate::nand::{NandError, StoredUnit};
 use crate::open::{Image, Recovery, read_image};
 use crate::unit::{ELSEWHERE, Units};
@@ -56,7 +56,7 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
         errors: Vec::new(),
     };
     let owners = recount(&image, &mut report);
-    for &(_, unit) in &image.state.lost {
+    for &Lost { unit, .. } in &image.state.lost {
         let addresses = owners.get(&unit.0).map(|owned| owned.addresses.clone());
         report.findings.push(Finding {
             unit: unit.0,
@@ -80,7 +80,7 @@ struct Owned {
 }
 
 /// Packed units that can be read, with the slots whose values were lost before.
-type Lost = BTreeMap<u32, Vec<u16>>;
+type LostSlots = BTreeMap<u32, Vec<u16>>;
 
 fn intact_superblocks(medium: &dyn Medium) -> u32 {
     let intact = |copy: u64| {
@@ -175,7 +175,7 @@ fn slots_of(image: &Image, object: u32) -> Vec<(u32, u16)> {
 }
 
 /// The values that were lost, with the addresses that need them.
-fn lost_values(image: &Image, lost: &Lost) -> Vec<Finding> {
+fn lost_values(image: &Image, lost: &LostSlots) -> Vec<Finding> {
     if lost.is_empty() {
         return Vec::new();
     }
@@ -217,14 +217,15 @@ fn read_all(
     image: &Image,
     owners: &BTreeMap<u32, Owned>,
     report: &mut CheckReport,
-) -> Lost {
-    let mut lost = Lost::new();
+) -> LostSlots {
+    let mut lost = LostSlots::new();
     let units = Units {
         medium,
         areas: &image.areas,
         id: &image.superblock.identity,
     };
-    let known_lost: HashSet<u32> = image.state.lost.iter().map(|&(_, ppn)| ppn.0).collect();
+    let known_lost = image.state.lost.iter().map(|lost| lost.unit.0);
+    let known_lost: HashSet<u32> = known_lost.collect();
     for (&unit, Owned { addresses, proof }) in owners {
         if known_lost.contains(&unit) {
             continue;

@@ -16,7 +16,9 @@ use flashlore_medium::{AlignedBuf, Medium};
 use crate::error::VolumeError;
 use crate::format::cursor::Writer;
 use crate::format::superblock::SUPERBLOCK_BYTES;
-use crate::format::tables::{NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, encode_page};
+use crate::format::tables::{
+    NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
+};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::load;
 use crate::open::write_superblock;
@@ -132,7 +134,8 @@ impl<'a> Source<'a> {
                 "something happened to it after the checkpoint it was to grow from".to_string(),
             ));
         }
-        let slots = load::slots(medium, id, &areas, &root)?;
+        let mut checks = vec![0; (areas.table_pages + areas.directories) as usize];
+        let slots = load::slots(medium, id, &areas, &root, &mut checks)?;
         Ok(Source {
             medium,
             id,
@@ -140,6 +143,29 @@ impl<'a> Source<'a> {
             root,
             slots,
         })
+    }
+
+    /// Space for the checks of what is read.
+    fn no_checks(&self) -> Vec<u32> {
+        vec![0; (self.areas.table_pages + self.areas.directories) as usize]
+    }
+
+    fn rows<'b>(&'b self, checks: &'b mut [u32]) -> load::RowReader<'b> {
+        load::RowReader {
+            medium: self.medium,
+            id: self.id,
+            areas: &self.areas,
+            slots: &self.slots,
+            checks,
+            buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
+        }
+    }
+
+    /// Rows that pinned instants keep.
+    fn kept_rows(&self) -> Result<u32, VolumeError> {
+        let mut checks = self.no_checks();
+        let pins = self.rows(&mut checks).pins(&self.root)?;
+        Ok(pins.iter().map(|pin| pin.kept.len() as u32).sum())
     }
 
     /// The rows of a table page, if it was ever written.
@@ -162,6 +188,8 @@ struct Target<'a> {
     areas: &'a Areas,
     checkpoint: u64,
     slots: Vec<u32>,
+    /// By table page, then by directory.
+    checks: Vec<u32>,
     /// The first slot that is free.
     free: u32,
     buffer: AlignedBuf,
@@ -175,6 +203,7 @@ impl<'a> Target<'a> {
             areas: &growth.areas,
             checkpoint,
             slots: vec![NO_SLOT; growth.areas.table_pages as usize],
+            checks: vec![0; (growth.areas.table_pages + growth.areas.directories) as usize],
             free: 0,
             buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
         }
@@ -195,12 +224,21 @@ impl<'a> Target<'a> {
             }
         }
         let directories = self.directories()?;
+        let history = HistoryRoot {
+            first: 0,
+            ..from.root.history
+        };
         let root = Root {
             checkpoint: self.checkpoint,
-            history: HistoryRoot {
-                first: 0,
-                ..from.root.history
-            },
+            history,
+            sum: sum(
+                self.id,
+                &history,
+                from.kept_rows()?,
+                &self.slots,
+                &directories,
+                &self.checks,
+            ),
             directories,
             ..from.root.clone()
         };
@@ -242,14 +280,8 @@ impl<'a> Target<'a> {
 
     /// The rows of the history from the first row on: its ring has become longer.
     fn versions(&mut self, from: &Source<'_>) -> Result<(), VolumeError> {
-        let mut reader = load::RowReader {
-            medium: from.medium,
-            id: from.id,
-            areas: &from.areas,
-            slots: &from.slots,
-            buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
-        };
-        let versions = reader.versions(&from.root)?;
+        let mut checks = from.no_checks();
+        let versions = from.rows(&mut checks).versions(&from.root)?;
         let per_page = Table::Versions.rows_per_page(self.id) as usize;
         let first = Table::Versions.first_page(self.id);
         for (number, rows) in (first..).zip(versions.chunks(per_page)) {
@@ -297,6 +329,7 @@ impl<'a> Target<'a> {
         let rows = |out: &mut [u8]| out.copy_from_slice(payload);
         let (key, checkpoint) = (&self.id.key, self.checkpoint);
         encode_page(key, slot, number, checkpoint, rows, &mut self.buffer);
+        self.checks[number as usize] = check_of(&self.buffer);
         self.medium.write(self.areas.slot(slot), &self.buffer)?;
         Ok(slot)
     }

@@ -8,6 +8,7 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::journal::JournalValue;
+use crate::format::mark::{MARK_BYTES, Mark};
 use crate::format::packed::{HEAD_BYTES, Head};
 use crate::format::{Areas, Batch, Entry, Identity};
 
@@ -70,7 +71,7 @@ impl Journal {
             buffer: AlignedBuf::new(),
             key: id.key,
             alignment: id.alignment as usize,
-            capacity: id.journal_bytes,
+            capacity: id.journal_bytes - MARK_BYTES,
             full: MOST_ENTRIES.min((id.journal_bytes / BATCH_SHARE) as usize / ENTRY_BYTES),
         }
     }
@@ -120,7 +121,26 @@ impl Journal {
         (self.position.offset + waiting) * part > self.capacity
     }
 
-    /// Writes what has gathered, or an empty batch that only says how much is durable.
+    /// Says, in the segment that is not in use, how much is durable.
+    pub fn write_mark(
+        &mut self,
+        medium: &dyn Medium,
+        areas: &Areas,
+        epoch: u32,
+        durable: u64,
+    ) -> Result<(), MediumError> {
+        let checkpoint = self.position.segment;
+        let mark = Mark {
+            epoch,
+            checkpoint,
+            durable,
+        };
+        self.buffer.resize(self.alignment);
+        mark.encode(&self.key, self.capacity, &mut self.buffer);
+        medium.write(areas.journal(checkpoint + 1) + self.capacity, &self.buffer)
+    }
+
+    /// Writes what has gathered, or an empty batch that only says that the segment has begun.
     pub fn write(
         &mut self,
         medium: &dyn Medium,

@@ -11,8 +11,11 @@ use flashlore_medium::{AlignedBuf, Medium};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
 use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES, stream_of};
+use crate::format::mark::{MARK_BYTES, Mark};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
-use crate::format::tables::{NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, decode_page};
+use crate::format::tables::{
+    NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum,
+};
 use crate::format::{Areas, Batch, Entry, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::journal::{MOST_ENTRIES, Position};
 use crate::layer::{ObjectRow, PackRow, PackedRow};
@@ -64,6 +67,8 @@ pub struct Tables {
     pub pins: Vec<PinnedInstant>,
     /// Slot of every table page.
     pub slots: Vec<u32>,
+    /// By table page, then by directory: the check of those that were read.
+    pub checks: Vec<u32>,
 }
 
 /// The journal after a checkpoint.
@@ -149,6 +154,7 @@ pub(crate) fn slots(
     id: &Identity,
     areas: &Areas,
     root: &Root,
+    checks: &mut [u32],
 ) -> Result<Vec<u32>, VolumeError> {
     let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut slots = Vec::with_capacity(areas.table_pages as usize);
@@ -161,6 +167,7 @@ pub(crate) fn slots(
             Some(rows) => {
                 let mut fields = Reader::new(rows);
                 slots.extend((0..count).map(|_| fields.u32()));
+                checks[number as usize] = check_of(&buffer);
             }
         }
     }
@@ -177,7 +184,8 @@ pub fn tables(
     areas: &Areas,
     root: &Root,
 ) -> Result<Tables, VolumeError> {
-    let slots = slots(medium, id, areas, root)?;
+    let mut checks = vec![0; (areas.table_pages + areas.directories) as usize];
+    let slots = slots(medium, id, areas, root, &mut checks)?;
     let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut loaded = Tables {
         map: Vec::with_capacity(id.exported as usize),
@@ -187,6 +195,7 @@ pub fn tables(
         versions: Vec::new(),
         pins: Vec::new(),
         slots,
+        checks: Vec::new(),
     };
     for table in [Table::Map, Table::Objects, Table::Packs, Table::Blocks] {
         let first = table.first_page(id);
@@ -202,6 +211,7 @@ pub fn tables(
             let count = left.min(table.rows_per_page(id));
             left -= count;
             loaded.take(table, id, count, rows);
+            checks[number as usize] = check_of(&buffer);
         }
     }
     let mut rows = RowReader {
@@ -209,10 +219,13 @@ pub fn tables(
         id,
         areas,
         slots: &loaded.slots,
+        checks: &mut checks,
         buffer,
     };
     let (versions, pins) = (rows.versions(root)?, rows.pins(root)?);
     (loaded.versions, loaded.pins) = (versions, pins);
+    loaded.checks = checks;
+    loaded.refuse_older_pages(id, root)?;
     loaded.refuse_impossible(id)?;
     Ok(loaded)
 }
@@ -223,6 +236,8 @@ pub(crate) struct RowReader<'a> {
     pub id: &'a Identity,
     pub areas: &'a Areas,
     pub slots: &'a [u32],
+    /// By table page.
+    pub checks: &'a mut [u32],
     pub buffer: AlignedBuf,
 }
 
@@ -263,6 +278,7 @@ impl RowReader<'_> {
             };
             let mut fields = Reader::new(&bytes[in_page as usize * table.row_bytes(self.id)..]);
             (0..here).for_each(|_| take(&mut fields));
+            self.checks[number as usize] = check_of(&self.buffer);
             left -= here;
             row = (row + here) % rows;
         }
@@ -283,7 +299,7 @@ impl RowReader<'_> {
         Ok(versions)
     }
 
-    fn pins(&mut self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
+    pub fn pins(&mut self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
         let mut pins: Vec<(u64, u32, u32)> = Vec::new();
         self.read(Table::Pins, 0, root.history.pins, |row| {
             pins.push((row.u64(), row.u32(), row.u32()));
@@ -353,6 +369,27 @@ impl Tables {
             .clone()
             .rfind(written)
             .map_or(pages.start, |last| last + 1)
+    }
+
+    /// Each page holds by itself; the root says whether they are those of its checkpoint.
+    fn refuse_older_pages(&self, id: &Identity, root: &Root) -> Result<(), VolumeError> {
+        let kept: usize = self.pins.iter().map(|pin| pin.kept.len()).sum();
+        let (slots, directories) = (&self.slots, &root.directories);
+        let found = sum(
+            id,
+            &root.history,
+            kept as u32,
+            slots,
+            directories,
+            &self.checks,
+        );
+        match root.sum == 0 || root.sum == found {
+            true => Ok(()),
+            false => Err(VolumeError::Damaged(format!(
+                "the tables are not those of checkpoint {}: a page of them was replaced by an earlier one",
+                root.checkpoint
+            ))),
+        }
     }
 
     /// Checksums hold, so only a program that is wrong can have written such rows.
@@ -492,6 +529,9 @@ pub fn journal(
         tail.position.chain = check;
         tail.batches.push(batch);
     }
+    if let Some(mark) = mark(medium, id, areas, root)? {
+        tail.durable = tail.durable.max(mark.durable);
+    }
     // What follows a broken batch cannot be replayed, but may tell that the batch was durable once.
     let mut offset = tail.position.offset;
     while let Some(bytes) = window.at(offset)? {
@@ -503,6 +543,20 @@ pub fn journal(
         offset += u64::from(id.alignment);
     }
     Ok(tail)
+}
+
+/// How much of the journal after a checkpoint was durable, where that was written apart from it.
+fn mark(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Option<Mark>, VolumeError> {
+    let offset = id.journal_bytes - MARK_BYTES;
+    let mut sector = AlignedBuf::zeroed(id.alignment as usize);
+    medium.read(areas.journal(root.checkpoint + 1) + offset, &mut sector)?;
+    let mark = Mark::decode(&sector, &id.key, offset);
+    Ok(mark.filter(|mark| mark.checkpoint == root.checkpoint))
 }
 
 /// A root that was written after `root` begins the other journal segment: if that has begun and the
@@ -546,7 +600,7 @@ impl<'a> Window<'a> {
         Window {
             medium,
             base,
-            len: id.journal_bytes,
+            len: id.journal_bytes - MARK_BYTES,
             alignment: u64::from(id.alignment),
             start: 0,
             bytes: AlignedBuf::new(),

@@ -22,6 +22,25 @@ use crate::unit::Units;
 /// Why what is lost cannot be read.
 pub(crate) const NOWHERE: &str = "its content was moved, and the copy is damaged";
 
+/// Something that is nowhere any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lost {
+    /// The object, of a plain volume the address.
+    pub owner: u32,
+    /// Number of the write; 0 for one of a plain volume that the checkpoint knows.
+    pub birth: u64,
+    /// The unit that stands for it.
+    pub unit: Ppn,
+}
+
+impl Lost {
+    /// No unit stands for it yet.
+    pub fn new(owner: u32, birth: u64) -> Self {
+        let unit = Ppn::NONE;
+        Lost { owner, birth, unit }
+    }
+}
+
 /// Finds a unit for everything that is lost.
 ///
 /// # Errors
@@ -50,10 +69,10 @@ pub(crate) fn stand_in(
     let mut nameless = Vec::new();
     let mut waiting = Vec::new();
     for at in 0..replayed.lost.len() {
-        let owner = replayed.lost[at].0;
+        let Lost { owner, birth, .. } = replayed.lost[at];
         let proves = |record: &Record| match plain {
             true => record.lpn == owner,
-            false => record.birth == replayed.placed.objects[owner as usize].birth,
+            false => record.birth == birth,
         };
         let unit = loop {
             let Some((ppn, opening)) = free.next() else {
@@ -84,8 +103,9 @@ pub(crate) fn stand_in(
 }
 
 fn place(plain: bool, replayed: &mut Replayed, at: usize, ppn: Ppn) {
-    let owner = replayed.lost[at].0 as usize;
-    replayed.lost[at].1 = ppn;
+    let lost = &mut replayed.lost[at];
+    lost.unit = ppn;
+    let owner = lost.owner as usize;
     match plain {
         true => replayed.map[owner] = ppn.0,
         false => replayed.placed.objects[owner].location = ppn,
@@ -112,8 +132,7 @@ fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
     };
     let is_lost = |owner: u32| {
         let lost = &replayed.lost;
-        lost.binary_search_by_key(&owner, |&(owner, _)| owner)
-            .is_ok()
+        lost.binary_search_by_key(&owner, |lost| lost.owner).is_ok()
     };
     if plain {
         let pages = (0..).zip(&replayed.map);

@@ -22,6 +22,7 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::dirty::DirtyPages;
 use crate::encoder::{Ahead, PackedValue, SharedWaiting};
+use crate::format::mark::MARK_BYTES;
 use crate::format::packed;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
@@ -384,6 +385,14 @@ impl Nand {
         }
     }
 
+    fn write_mark(&mut self) -> Result<(), NandError> {
+        self.writable()?;
+        let (epoch, durable) = (self.epoch, self.durable);
+        let medium = &self.medium;
+        let written = self.journal.write_mark(medium, &self.areas, epoch, durable);
+        written.map_err(|error| self.failed_with(error))
+    }
+
     pub(crate) fn failed_with(&mut self, error: MediumError) -> NandError {
         self.fail(error.to_string());
         NandError::Medium(error)
@@ -425,7 +434,7 @@ impl Nand {
         self.durable = self.durable.max(open.sequence);
         if news {
             // Says so, in time for the next one: a hole before this point is damage, not a cut.
-            self.write_journal()?;
+            self.write_mark()?;
         }
         // A whole barrier in between has erased what was pending then.
         if self.barriers == open.barriers {
@@ -474,7 +483,7 @@ impl Nand {
     /// The journal segment that is not in use goes back to the medium.
     pub(crate) fn discard_old_journal(&mut self) -> Result<(), NandError> {
         let at = self.areas.journal(self.journal.segment() + 1);
-        self.discard_range(at, self.id.journal_bytes)
+        self.discard_range(at, self.id.journal_bytes - MARK_BYTES)
     }
 
     fn discard_range(&mut self, at: u64, bytes: u64) -> Result<(), NandError> {

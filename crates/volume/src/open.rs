@@ -12,7 +12,7 @@ use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES};
 use crate::format::tables::NO_SLOT;
 use crate::format::{Areas, EpochStart, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::load;
-use crate::lost::NOWHERE;
+use crate::lost::{Lost, NOWHERE};
 use crate::nand::NandError;
 use crate::replay::{Basis, Replayed, replay};
 use crate::restore::{dirty, layer};
@@ -76,6 +76,7 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
             oldest: id.created,
             ..HistoryRoot::default()
         },
+        sum: 0,
         directories: vec![NO_SLOT; areas.directories as usize],
     };
     let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
@@ -125,7 +126,8 @@ pub(crate) struct Image {
     pub areas: Areas,
     pub geometry: Geometry,
     pub root: Root,
-    pub slots: Vec<u32>,
+    /// Slots of the table pages, and the checks of what lies there.
+    pub slots: (Vec<u32>, Vec<u32>),
     pub rows: Vec<load::BlockRow>,
     pub active: BTreeMap<u32, ActiveBlock>,
     pub state: Replayed,
@@ -152,7 +154,8 @@ pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
     let mut found = scan(medium, id, &areas, &geometry, &mut active)?;
     found.extend(journal_values(&tail));
-    let (slots, blocks) = (tables.slots.clone(), tables.blocks.clone());
+    let slots = (tables.slots.clone(), tables.checks.clone());
+    let blocks = tables.blocks.clone();
     let on = Basis {
         units: Units {
             medium,
@@ -198,7 +201,7 @@ impl Volume {
         let mut image = read_image(&medium)?;
         let epoch = image.superblock.epoch + 1;
         open_epoch(&medium, &image, epoch)?;
-        let (slots, recovery) = (image.slots.clone(), image.recovery);
+        let (slots, recovery) = (std::mem::take(&mut image.slots), image.recovery);
         let id = image.superblock.identity.clone();
         let mut mapped = dirty(&id, Table::Map);
         for &lpn in &image.state.changed_pages {
@@ -217,7 +220,7 @@ impl Volume {
             findings: Vec::new(),
             reported: HashSet::new(),
         };
-        for (_, unit) in lost {
+        for Lost { unit, .. } in lost {
             volume.note_finding(
                 unit,
                 &NandError::Rot {

@@ -17,7 +17,7 @@ use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock, Table};
 use crate::load::{BlockState, JournalTail, Tables, entries};
-use crate::lost::stand_in;
+use crate::lost::{Lost, stand_in};
 use crate::nand::{Young, first_event};
 use crate::place::{Copies, Name, Placed, place};
 use crate::policies::history_options;
@@ -46,9 +46,8 @@ pub(crate) struct Replayed {
     pub young: HashMap<u32, Vec<Young>>,
     /// Events applied.
     pub events: u64,
-    /// Objects, of a plain volume addresses, whose content is nowhere any more, and the units that stand for them
-    /// ([`crate::lost`]).
-    pub lost: Vec<(u32, Ppn)>,
+    /// What is nowhere any more, by owner.
+    pub lost: Vec<Lost>,
 }
 
 /// What happened, and when.
@@ -132,6 +131,23 @@ pub(crate) fn replay(
     replayed.sequence = sequence;
     replayed.events = order.len() as u64;
     replayed.young = young(root, geometry, &order, found);
+    for lost in replayed
+        .lost
+        .iter()
+        .filter(|lost| lost.birth > root.sequence)
+    {
+        // Its event is known: it may not be forgotten with the unit that stands for it.
+        let Event { stamp, what } = evidence.events[&lost.birth];
+        if let What::Page { lpn } = what {
+            let block = geometry.block_of(lost.unit);
+            let young = replayed.young.entry(block.0).or_default();
+            young.push(Young {
+                birth: lost.birth,
+                lpn,
+                stamp,
+            });
+        }
+    }
     check_locations(id, geometry, &tables, active, &replayed)?;
     Ok(replayed)
 }
@@ -498,14 +514,15 @@ impl<'a> State<'a> {
                 out.changed_pages.push(lpn);
             }
         }
-        for (lpn, birth) in self.new {
+        for (&lpn, &birth) in &self.new {
             match evidence.best.get(birth) {
                 Some(unit) => out.map[lpn as usize] = unit.ppn.0,
                 None => _ = lost.insert(lpn),
             }
         }
         out.changed_pages.extend(&lost);
-        out.lost = lost.into_iter().map(|lpn| (lpn, Ppn::NONE)).collect();
+        let birth = |lpn: &u32| self.new.get(lpn).copied().unwrap_or(0);
+        out.lost = lost.iter().map(|lpn| Lost::new(*lpn, birth(lpn))).collect();
     }
 
     fn place_objects(
@@ -554,7 +571,12 @@ impl<'a> State<'a> {
                 Name::Old(handle) => handle,
             });
         }
-        out.lost = placed.lost.iter().map(|&h| (h, Ppn::NONE)).collect();
+        let birth = |handle: u32| placed.objects[handle as usize].birth;
+        out.lost = placed
+            .lost
+            .iter()
+            .map(|&h| Lost::new(h, birth(h)))
+            .collect();
         out.placed = placed;
         Ok(())
     }

@@ -14,7 +14,9 @@ use flashlore_medium::AlignedBuf;
 
 use crate::dirty::DirtyPages;
 use crate::format::cursor::Writer;
-use crate::format::tables::{NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, encode_page};
+use crate::format::tables::{
+    NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
+};
 use crate::format::{HistoryRoot, Identity, Root, Table};
 use crate::layer::Layer;
 use crate::nand::{Nand, NandError};
@@ -26,6 +28,8 @@ pub(crate) struct TableStore {
     /// Slot of every table page.
     slots: Vec<u32>,
     directories: Vec<u32>,
+    /// By table page, then by directory: the check of what lies in its slot.
+    checks: Vec<u32>,
     free: Vec<u32>,
     /// Slots that the last root reaches and the next one does not.
     given_up: Vec<u32>,
@@ -74,7 +78,7 @@ impl TableStore {
     pub fn new(
         root: &Root,
         id: &Identity,
-        slots: Vec<u32>,
+        (slots, checks): (Vec<u32>, Vec<u32>),
         slot_count: u32,
         mapped: DirtyPages,
     ) -> Self {
@@ -94,6 +98,7 @@ impl TableStore {
             written_now: DirtyPages::new(pages as u32, 1),
             cursor: (0, 0),
             slots,
+            checks,
             mapped,
             ring: Ring {
                 number: 0,
@@ -205,8 +210,12 @@ impl TableStore {
             }
         }
         self.write_directories(layer, &id)?;
+        let kept = history.kept.len() as u32;
+        let (slots, directories) = (&self.slots, &self.directories);
+        let sum = sum(&id, &history.root, kept, slots, directories, &self.checks);
         let nand = layer.core_mut().flash_mut();
         nand.begin_checkpoint(&Root {
+            sum,
             checkpoint: self.next,
             epoch: nand.epoch,
             sequence: nand.sequence,
@@ -275,6 +284,7 @@ impl TableStore {
         let slot = self.take_slot(number);
         let payload = |out: &mut [u8]| out.copy_from_slice(rows);
         encode_page(&id.key, slot, number, self.next, payload, &mut self.buffer);
+        self.checks[number as usize] = check_of(&self.buffer);
         self.put(layer, slot)
     }
 
@@ -328,6 +338,7 @@ impl TableStore {
             };
             let (number, buffer) = (pages + directory, &mut self.buffer);
             encode_page(&id.key, slot, number, self.next, rows, buffer);
+            self.checks[number as usize] = check_of(&self.buffer);
             self.put(layer, slot)?;
             from = last;
         }

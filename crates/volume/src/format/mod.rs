@@ -5,6 +5,7 @@
 pub mod areas;
 pub mod cursor;
 pub mod journal;
+pub mod mark;
 pub mod packed;
 pub mod record;
 pub mod root;

@@ -11,7 +11,7 @@
 //! | 40 | 4 | row of the first entry of the history |
 //! | 44 | 4 | entries of the history |
 //! | 48 | 4 | pinned instants |
-//! | 52 | 4 | zero |
+//! | 52 | 4 | sum of the table pages in use ([`super::tables::sum`]); 0 if it is not known |
 //! | 56 | 8 | keyed checksum of the root's offset and everything but these 8 bytes |
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
 
@@ -36,6 +36,8 @@ pub struct Root {
     pub stamp: u64,
     /// The history of the map.
     pub history: HistoryRoot,
+    /// What the checks of the table pages in use come to ([`super::tables::sum`]), 0 if that is not known.
+    pub sum: u32,
     /// Slots of the directory pages.
     pub directories: Vec<u32>,
 }
@@ -63,7 +65,7 @@ impl Root {
         let history = &self.history;
         writer.u64(history.oldest).u32(history.first);
         writer.u32(history.entries).u32(history.pins);
-        writer.put(&[0; 12]);
+        writer.u32(self.sum).put(&[0; 8]);
         for &slot in &self.directories {
             writer.u32(slot);
         }
@@ -85,7 +87,7 @@ impl Root {
             entries: fields.u32(),
             pins: fields.u32(),
         };
-        fields.take::<4>();
+        let sum = fields.u32();
         if fields.u64() != key.checksum(offset, &[&bytes[..56], &bytes[FIXED_BYTES..]]) {
             return None;
         }
@@ -95,6 +97,7 @@ impl Root {
             sequence,
             stamp,
             history,
+            sum,
             directories: (0..directories).map(|_| fields.u32()).collect(),
         })
     }

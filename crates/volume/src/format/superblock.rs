@@ -33,7 +33,9 @@ use super::cursor::{Reader, Writer};
 /// Bytes of a copy.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 /// The version this program writes and reads.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
+/// The oldest version that is read; it becomes the present one when the volume is opened.
+pub const OLDEST_VERSION: u32 = 3;
 /// The most epochs the table holds.
 pub const MOST_EPOCHS: usize = (SUPERBLOCK_BYTES - 8 - TABLE) / 16;
 
@@ -234,7 +236,7 @@ impl Superblock {
         if check != key.checksum(0, &[&bytes[..SUPERBLOCK_BYTES - 8]]) {
             return Err(Unusable::Broken);
         }
-        if version != VERSION {
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(Unusable::Version(version));
         }
         let has_history = features & FEATURE_HISTORY != 0;

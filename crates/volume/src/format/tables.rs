@@ -20,10 +20,13 @@
 //! | 24 | 8 | keyed checksum of the slot's number and the page without these 8 bytes |
 //! | 32 | 4064 | rows; in a directory slot numbers of 4 bytes, all ones for a page never written |
 
+use std::collections::BTreeSet;
+
 use flashlore_content::VolumeKey;
 use flashlore_ftl::core::FIRST_PACK;
 
 use super::cursor::{Reader, Writer};
+use super::root::HistoryRoot;
 use super::superblock::Identity;
 
 /// Bytes of a table page.
@@ -160,4 +163,61 @@ pub fn decode_page<'a>(
     let check = key.checksum(u64::from(slot), &[&bytes[..24], &bytes[HEADER..]]);
     let holds = magic == MAGIC && found == number && fields.u64() == check;
     holds.then(|| &bytes[HEADER..])
+}
+
+/// The check of an encoded page: a part of its checksum.
+pub fn check_of(page: &[u8]) -> u32 {
+    Reader::new(&page[24..HEADER]).u32()
+}
+
+/// What the checks of the pages that a checkpoint uses come to: all pages of the map, of objects, packed pages and
+/// blocks that were ever written, those of the history with rows in use, and the directories. A slot is written again,
+/// so an earlier page under the same number may come to lie in it once more: the root tells by this. `slots` and
+/// `checks` are by page, `directories` and their checks, at the end of `checks`, too. Never 0.
+pub fn sum(
+    id: &Identity,
+    history: &HistoryRoot,
+    kept: u32,
+    slots: &[u32],
+    directories: &[u32],
+    checks: &[u32],
+) -> u32 {
+    let always = Table::Versions.first_page(id) as usize;
+    let mut sum = 0u32;
+    let mut add = |page: usize, slot: u32| {
+        if slot != NO_SLOT {
+            sum = sum.wrapping_add(checks[page]);
+        }
+    };
+    for (page, &slot) in slots.iter().enumerate().take(always) {
+        add(page, slot);
+    }
+    for page in pages_in_use(id, history, kept) {
+        add(page as usize, slots[page as usize]);
+    }
+    for (directory, &slot) in directories.iter().enumerate() {
+        add(slots.len() + directory, slot);
+    }
+    sum.max(1)
+}
+
+/// The pages of the history's tables that have rows in use; `kept` rows of pinned instants.
+fn pages_in_use(id: &Identity, history: &HistoryRoot, kept: u32) -> BTreeSet<u32> {
+    let mut pages = BTreeSet::new();
+    let mut add = |table: Table, first: u32, count: u32| {
+        let (rows, per_page) = (table.rows(id), table.rows_per_page(id));
+        let behind = (u64::from(first) + u64::from(count)).saturating_sub(u64::from(rows));
+        let end = first.saturating_add(count).min(rows);
+        for (from, to) in [(first, end), (0, behind.min(u64::from(rows)) as u32)] {
+            if from < to {
+                pages.extend(
+                    (from / per_page..to.div_ceil(per_page)).map(|p| table.first_page(id) + p),
+                );
+            }
+        }
+    };
+    add(Table::Versions, history.first, history.entries);
+    add(Table::Pins, 0, history.pins);
+    add(Table::Kept, 0, kept);
+    pages
 }

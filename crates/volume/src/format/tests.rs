@@ -205,7 +205,8 @@ proptest! {
         let (checkpoint, epoch, sequence, stamp) = numbers;
         let (oldest, first, entries, pins) = places;
         let history = HistoryRoot { oldest, first, entries, pins };
-        let root = Root { checkpoint, epoch, sequence, stamp, history, directories };
+        let sum = epoch ^ pins;
+        let root = Root { checkpoint, epoch, sequence, stamp, history, sum, directories };
         let count = root.directories.len();
         let mut bytes = vec![0; FIXED_BYTES + 4 * count];
         root.encode(&key, offset, &mut bytes);

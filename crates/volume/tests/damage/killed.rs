@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
 use flashlore_medium::{Medium, MemoryMedium};
-use flashlore_volume::format::{Areas, Entry};
+use flashlore_volume::format::mark::MARK_BYTES;
+use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
+use flashlore_volume::format::{Areas, Batch, Entry};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create, load,
 };
@@ -56,6 +58,8 @@ pub fn identity(system: &str) -> Identity {
 pub struct Killed {
     pub name: String,
     pub areas: Areas,
+    /// Metadata in use besides the superblocks: places and lengths.
+    pub metadata: Vec<(usize, usize)>,
     pub image: Arc<Vec<u8>>,
     /// The medium at earlier flushes.
     pub older: Vec<Vec<u8>>,
@@ -158,6 +162,7 @@ impl Killed {
         Killed {
             name: format!("{system}, seed {seed}"),
             areas: Areas::new(&id).unwrap(),
+            metadata: metadata(&medium),
             image: Arc::new(bytes()),
             older,
             contents: life.contents,
@@ -178,4 +183,34 @@ fn has_reopened_blocks(medium: &MemoryMedium) -> bool {
         Entry::Open { block, .. } => tables.blocks[block as usize].state != load::BlockState::Free,
         _ => false,
     })
+}
+
+/// Roots, the journal in use with its mark, and the slots of tables.
+fn metadata(medium: &MemoryMedium) -> Vec<(usize, usize)> {
+    let superblock = load::superblock(medium).unwrap();
+    let id = &superblock.identity;
+    let areas = Areas::new(id).unwrap();
+    let root = load::root(medium, &areas, &id.key).unwrap();
+    let tables = load::tables(medium, id, &areas, &root).unwrap();
+    let tail = load::journal(medium, id, &areas, &root).unwrap();
+    let lengths = tail.batches.iter().map(|batch| {
+        let (entries, values) = (batch.entries.len(), batch.value_bytes());
+        Batch::bytes(entries, values, id.alignment as usize)
+    });
+    let journal = areas.journal(root.checkpoint);
+    let mark = areas.journal(root.checkpoint + 1) + id.journal_bytes - MARK_BYTES;
+    let slots = tables.slots.iter().chain(&root.directories);
+    let slots = slots.filter(|&&slot| slot != NO_SLOT);
+    let mut parts: Vec<(u64, usize)> = slots
+        .map(|&slot| (areas.slot(slot), TABLE_PAGE_BYTES))
+        .collect();
+    parts.extend((0..2).map(|parity| (areas.root(parity), areas.root_bytes as usize)));
+    // The journal counts as much as the tables.
+    let journal = (journal, lengths.sum());
+    parts.extend(std::iter::repeat_n(journal, parts.len()));
+    parts.push((mark, MARK_BYTES as usize));
+    parts
+        .into_iter()
+        .map(|(at, len)| (at as usize, len))
+        .collect()
 }

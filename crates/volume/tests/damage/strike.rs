@@ -20,7 +20,7 @@ impl Strike {
     pub fn flip(killed: &Killed, draw: &mut Draw) -> Strike {
         let (start, len) = match draw.below(10) {
             0 => (0, 8192),
-            1..5 => metadata(killed),
+            1..5 => metadata(killed, draw),
             5..9 => record(killed, draw),
             _ => data(killed, draw),
         };
@@ -68,9 +68,8 @@ fn pages() -> u32 {
     SHAPE.blocks * SHAPE.pages_per_block
 }
 
-fn metadata(killed: &Killed) -> (usize, usize) {
-    let start = killed.areas.metadata as usize;
-    (start, killed.image.len() - start)
+fn metadata(killed: &Killed, draw: &mut Draw) -> (usize, usize) {
+    killed.metadata[draw.below(killed.metadata.len() as u32) as usize]
 }
 
 fn record(killed: &Killed, draw: &mut Draw) -> (usize, usize) {
@@ -88,7 +87,7 @@ fn data(killed: &Killed, draw: &mut Draw) -> (usize, usize) {
 fn range(killed: &Killed, draw: &mut Draw) -> (usize, usize) {
     let (start, len) = match draw.below(8) {
         0 => (0, 8192),
-        1..4 => metadata(killed),
+        1..4 => metadata(killed, draw),
         4..6 => record(killed, draw),
         _ => {
             let page = killed.areas.page(PageId(draw.below(pages())));
