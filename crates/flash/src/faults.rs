@@ -70,6 +70,7 @@ impl<F: Flash> Faulty<F> {
 impl<F: Flash> Flash for Faulty<F> {
     type Page = F::Page;
     type Error = FaultError<F::Error>;
+    const PROVES_COPIES: bool = F::PROVES_COPIES;
 
     fn is_block_failure(error: &Self::Error) -> bool {
         match error {

@@ -181,6 +181,9 @@ pub trait Flash {
     type Page;
     /// Why an operation failed.
     type Error: std::error::Error + Send + Sync + 'static;
+    /// Whether what lies in a unit may be lost or something else, so that a block is looked at before it is emptied
+    /// ([`Flash::prove_copy`]).
+    const PROVES_COPIES: bool = false;
 
     /// Whether an error of an erase means that the block, and nothing else, has failed: it is to be
     /// retired. Otherwise the error is the device's.
@@ -228,7 +231,7 @@ pub trait Flash {
         Ok(())
     }
 
-    /// Whether a unit of `owner` can be copied: its flash page has just been read for that.
+    /// Whether a unit of `owner` can be copied. Its flash page is read for that, and kept for the copy.
     ///
     /// # Errors
     /// What lies there cannot be read, or is not the owner's.

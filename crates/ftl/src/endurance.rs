@@ -148,6 +148,7 @@ where
         if fewest.is_some() || idle || self.aside.is_empty() || self.pools[pool].free >= 2 {
             return fewest;
         }
+        self.moves_as_is = false;
         let affords = |block| room.affords(&self.blocks, block);
         self.aside.last_resort(&self.blocks, pool, affords)
     }

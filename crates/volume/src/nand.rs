@@ -808,6 +808,13 @@ impl Nand {
         self.copying.insert(page.0, CopySource { bytes, judged });
     }
 
+    /// Nothing of a block is to be copied any more, or not as it was read.
+    fn forget_copies(&mut self, block: BlockId) {
+        let geometry = &self.geometry;
+        self.copying
+            .retain(|&page, _| geometry.block_of_page(PageId(page)) != block);
+    }
+
     /// A unit that was read for copying and is good: it is not read again.
     fn copied(&self, ppn: Ppn) -> Option<StoredUnit> {
         let (slot, source) = (
@@ -889,6 +896,7 @@ fn stream_of(cause: Cause, is_packed: bool) -> Stream {
 impl Flash for Nand {
     type Page = StoredUnit;
     type Error = NandError;
+    const PROVES_COPIES: bool = true;
 
     fn is_loss(error: &NandError) -> bool {
         matches!(error, NandError::Rot { .. } | NandError::Medium(_))
@@ -914,7 +922,10 @@ impl Flash for Nand {
             return Ok((self.blank.clone(), done));
         }
         if matches!(cause, Cause::Gc | Cause::Wear) {
-            self.load_for_copying(self.geometry.page_of(ppn));
+            let page = self.geometry.page_of(ppn);
+            if !self.copying.contains_key(&page.0) {
+                self.load_for_copying(page);
+            }
             return Ok((self.blank.clone(), done));
         }
         Ok((self.read_unit(ppn)?, done))
@@ -942,6 +953,8 @@ impl Flash for Nand {
             Judged::Good(_) | Judged::Lost(_) | Judged::Elsewhere => Ok(()),
             Judged::Unreadable(_, why) => {
                 self.unreadable.push(from);
+                // It is read anew when it is tried again.
+                self.forget_copies(self.geometry.block_of(from));
                 Err(NandError::Rot { ppn: from.0, why })
             }
         }
@@ -994,7 +1007,7 @@ impl Flash for Nand {
                 self.note(Entry::Dead { lpn, birth, stamp })?;
             }
         }
-        self.copying.clear();
+        self.forget_copies(block);
         self.lives[block.index()].erases += 1;
         self.programmed.mark(block.0);
         self.pending.push(block);

@@ -285,6 +285,12 @@ impl<'a> State<'a> {
                 "event {sequence} names logical page {lpn}, which does not exist"
             )));
         }
+        if stamp < self.stamp && self.history.is_some() {
+            return Err(VolumeError::Damaged(format!(
+                "event {sequence} happened at {stamp}, before the one before it, at {}",
+                self.stamp
+            )));
+        }
         self.stamp = self.stamp.max(stamp);
         match what {
             What::Page { lpn } => {

@@ -14,6 +14,7 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::{Medium, MediumError, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
+use flashlore_volume::format::mark::MARK_BYTES;
 use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
@@ -213,7 +214,7 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     let at = areas.root(root.checkpoint + 1);
     add("older root", at, filled, areas.root_bytes, Duty::Harmless);
     let mut at = areas.journal(root.checkpoint);
-    for (number, batch) in tail.batches.iter().enumerate() {
+    for batch in &tail.batches {
         let dense = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
         let filled = dense + batch.value_bytes() as u64;
         let len = Batch::bytes(
@@ -221,9 +222,12 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
             batch.value_bytes(),
             id.alignment as usize,
         ) as u64;
-        // A last batch that does not hold looks as if the power had been cut.
-        let last = number + 1 == tail.batches.len();
-        let duty = if last { Duty::Harmless } else { Duty::Reported };
+        // One without records says that a segment has begun.
+        let empty = batch.entries.is_empty() && batch.values.is_empty();
+        let duty = match empty {
+            true => Duty::Either,
+            false => Duty::Reported,
+        };
         add("journal", at, dense, filled, duty);
         add(
             "journal padding",
@@ -234,6 +238,9 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
         );
         at += len;
     }
+    // Without it less is known to be durable.
+    let at = areas.journal(root.checkpoint + 1) + id.journal_bytes - MARK_BYTES;
+    add("mark", at, 32, SECTOR as u64, Duty::Harmless);
     let used = tables.slots.iter().chain(&root.directories);
     for &slot in used.filter(|&&s| s != NO_SLOT) {
         let at = areas.slot(slot);

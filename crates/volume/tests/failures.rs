@@ -8,12 +8,13 @@ use std::sync::Arc;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
 use flashlore_medium::{
-    CrashMedium, Failure, Faults, FaultyMedium, Medium, MemoryMedium, Style, When, WriteFault,
+    CrashMedium, Failure, Faults, FaultyMedium, Medium, MemoryMedium, Operation, Style, When,
+    WriteFault,
 };
 use flashlore_volume::format::Areas;
 use flashlore_volume::nand::NandError;
 use flashlore_volume::{
-    Encoding, Finding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+    Encoding, Finding, Identity, Policy, Volume, VolumeError, bytes_needed, create,
 };
 use support::{
     Contents, Draw, Mix, POLICIES, Shape, Step, after, contents, history, page, read, step,
@@ -27,6 +28,13 @@ const SHAPE: Shape = Shape {
     alignment: 512,
     index_entries: 12,
     journal_bytes: 64 << 10,
+};
+
+/// As full as a volume may be: with a page in each block that cannot be read there is none that collection can empty.
+const TIGHT: Shape = Shape {
+    exported: 104,
+    blocks: 26,
+    ..SHAPE
 };
 
 fn fresh(id: &Identity) -> Vec<u8> {
@@ -246,11 +254,15 @@ struct Filled {
 impl Filled {
     /// Every address holds one of `values` pages.
     fn new(policy: Policy, shape: Shape, values: u32) -> Filled {
-        let id = shape.identity(policy);
+        Filled::with(shape.identity(policy), values, page)
+    }
+
+    /// The same of a volume of any kind, and of other pages.
+    fn with(id: Identity, values: u32, page: impl Fn(u32) -> PageBytes) -> Filled {
         let inner = Arc::new(MemoryMedium::from_bytes(fresh(&id)));
         let medium = Arc::new(FaultyMedium::new(inner, Faults::default()));
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-        let expected: Contents = (0..shape.exported).map(|lpn| 1 + lpn % values).collect();
+        let expected: Contents = (0..id.exported).map(|lpn| 1 + lpn % values).collect();
         for (lpn, &value) in (0..).zip(&expected) {
             volume.write(1, lpn, &page(value)).unwrap();
         }
@@ -283,13 +295,50 @@ impl Filled {
 
     /// One sector of the data of a unit cannot be read, and has rotted when it can be again.
     fn spoil(&self, unit: Ppn) {
+        self.rot(&[unit]);
         let at = self.areas.unit(unit) + 1024;
-        self.medium.inner().flip(at, 1).unwrap();
         let unreadable = std::iter::once(at..at + 512).collect();
         self.medium.set_faults(Faults {
             unreadable,
             ..Faults::default()
         });
+    }
+
+    fn rot(&self, units: &[Ppn]) {
+        for &unit in units {
+            let at = self.areas.unit(unit) + 1024;
+            self.medium.inner().flip(at, 1).unwrap();
+        }
+    }
+
+    /// Units of addresses in all blocks but that of `unit`, two in each: when they have rotted with that one, collection
+    /// has no block that it can read, and `unit` is in the one with the least to lose.
+    fn elsewhere(&self, unit: Ppn) -> Vec<Ppn> {
+        let per_block = self.id.pages_per_block * self.id.units_per_page;
+        let mut taken = std::collections::BTreeMap::<u32, Vec<Ppn>>::new();
+        for ppn in (0..self.id.exported).filter_map(|lpn| self.volume.location(lpn)) {
+            let of_block = taken.entry(ppn.0 / per_block).or_default();
+            if of_block.len() < 2 && !of_block.contains(&ppn) {
+                of_block.push(ppn);
+            }
+        }
+        taken.remove(&(unit.0 / per_block));
+        taken.into_values().flatten().collect()
+    }
+
+    /// Others than a unit rot, so that it will have to be given up; the addresses that cannot be read then.
+    fn corner(&self, unit: Ppn) -> Vec<u32> {
+        let mut units = self.elsewhere(unit);
+        self.rot(&units);
+        units.push(unit);
+        self.on(&units)
+    }
+
+    /// The addresses that lie on these units.
+    fn on(&self, units: &[Ppn]) -> Vec<u32> {
+        let at = |lpn: &u32| self.volume.location(*lpn);
+        let lies = |lpn: &u32| at(lpn).is_some_and(|at| units.contains(&at));
+        (0..self.id.exported).filter(lies).collect()
     }
 
     fn heal(&self) {
@@ -305,36 +354,44 @@ impl Filled {
                     assert!(!bad.contains(&lpn), "{name}: page {lpn} reads as {value}");
                     assert_eq!(value, self.expected[lpn as usize], "{name}: page {lpn}");
                 }
-                Err(VolumeError::Unreadable { lpn: named, .. }) => {
+                Err(VolumeError::Unreadable { lpn: named, source }) => {
                     assert_eq!(named, lpn, "{name}");
-                    assert!(bad.contains(&lpn), "{name}: page {lpn} cannot be read");
+                    assert!(
+                        bad.contains(&lpn),
+                        "{name}: page {lpn} cannot be read: {source}"
+                    );
                 }
                 Err(other) => panic!("{name}: page {lpn}: {other}"),
             }
         }
     }
 
-    /// Overwrites addresses at random, but not these, until each block has been collected.
-    fn collect_all(&mut self, spared: &[u32], unit: Ppn, name: &str) {
-        let mut draw = Draw::new(8);
-        let others: Vec<u32> = (0..self.id.exported)
-            .filter(|l| !spared.contains(l))
-            .collect();
-        for n in 0..20_000 {
-            let lpn = others[draw.below(others.len() as u32) as usize];
-            self.volume.write(2, lpn, &page(1000 + n)).unwrap();
-            self.expected[lpn as usize] = 1000 + n;
-            if n % 50 == 49 {
-                self.volume.flush().unwrap();
-            }
-            if self.volume.location(spared[0]) != Some(unit) {
-                // Its copy is programmed with the rest of the victim at the latest.
-                while self.volume.collect_step().unwrap() {}
-                self.volume.flush().unwrap();
+    /// Overwrites addresses at random, but not these, until one of them does not lie on its unit any more.
+    fn collect_all(&mut self, spared: &[u32], moving: u32, unit: Ppn, name: &str) {
+        for seed in 0..400 {
+            self.overwrite(spared, seed);
+            if self.volume.location(moving) != Some(unit) {
                 return;
             }
         }
         panic!("{name}: unit {} was never collected", unit.0);
+    }
+
+    /// Overwrites addresses at random, but not these, and collects.
+    fn overwrite(&mut self, spared: &[u32], seed: u64) {
+        let mut draw = Draw::new(seed);
+        let others: Vec<u32> = (0..self.id.exported)
+            .filter(|l| !spared.contains(l))
+            .collect();
+        for n in 0..50 {
+            let lpn = others[draw.below(others.len() as u32) as usize];
+            let value = 1000 + 50 * seed as u32 + n;
+            self.volume.write(2, lpn, &page(value)).unwrap();
+            self.expected[lpn as usize] = value;
+        }
+        // A copy is programmed with the rest of its victim at the latest.
+        while self.volume.collect_step().unwrap() {}
+        self.volume.flush().unwrap();
     }
 }
 
@@ -351,7 +408,7 @@ fn what_cannot_be_read_affects_its_addresses_alone_and_never_heals_by_copying() 
         for lpn in [0, 7, 13] {
             for checkpoint in [false, true] {
                 let name = format!("{policy:?}, page {lpn}, checkpoint {checkpoint}");
-                let mut filled = Filled::new(policy, SHAPE, 20);
+                let mut filled = Filled::new(policy, TIGHT, 100);
                 if checkpoint {
                     filled.volume.checkpoint().unwrap();
                 }
@@ -368,11 +425,13 @@ fn what_cannot_be_read_affects_its_addresses_alone_and_never_heals_by_copying() 
                     !findings_name(&mut filled.volume, &bad),
                     "{name}: reported twice"
                 );
-                filled.collect_all(&bad, unit, &name);
+                let shared = bad;
+                let bad = filled.corner(unit);
+                filled.collect_all(&bad, lpn, unit, &name);
                 filled.heal();
                 filled.expect_bad(&bad, &format!("{name}, copied"));
                 assert!(
-                    findings_name(&mut filled.volume, &bad),
+                    findings_name(&mut filled.volume, &shared),
                     "{name}: loss not reported"
                 );
                 filled.reopen(checkpoint);
@@ -437,53 +496,58 @@ fn a_finding_ends_when_its_page_can_be_read_and_comes_again_when_it_cannot() {
     }
 }
 
+fn read_any(volume: &mut Volume, lpn: u32) -> bool {
+    volume.read(lpn, &mut [0; PAGE_BYTES]).is_ok()
+}
+
 /// A page that shares a value beside the lost one on the same unit holds nothing that was lost.
 #[test]
 fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     let id = Identity {
-        index_entries: 100,
-        history: Some(HistoryIdentity {
-            entries: 100,
-            least_window: 0,
-            protected: false,
-        }),
+        index_entries: 1000,
         encoding: Encoding {
             differences: false,
             compression: true,
         },
-        ..SHAPE.identity(Policy::Dedup)
+        ..TIGHT.identity(Policy::Dedup)
     };
     let compressible = |value: u32| -> PageBytes {
         let mut bytes = [7; PAGE_BYTES];
         bytes[..600].copy_from_slice(&page(value)[..600]);
         bytes
     };
-    let medium = Arc::new(MemoryMedium::from_bytes(fresh(&id)));
-    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-    for lpn in 0..20 {
-        volume.write(1, lpn, &compressible(lpn)).unwrap();
-    }
-    volume.flush().unwrap();
-    let spoilt = volume.location(1).unwrap();
-    for lpn in (0..20).step_by(2) {
-        volume.write(2, lpn, &compressible(100 + lpn)).unwrap();
-    }
-    volume.flush().unwrap();
-    let at = Areas::new(&id).unwrap().unit(spoilt) + 200;
-    medium.flip(at, 1).unwrap();
-    volume.purge_and_erase(3, 0..id.exported).unwrap();
-    let findings = volume.scrub(0, u32::MAX).unreadable;
-    let beside = |lost: &Finding, volume: &Volume| {
-        let here = |lpn: &u32| volume.location(*lpn) == Some(Ppn(lost.unit));
-        (0..20).step_by(2).find(here)
+    let of = |value: u32| match value {
+        0..=20 => compressible(value),
+        _ => page(value),
     };
-    let found = findings.iter().find_map(|lost| {
-        let page = *lost.addresses.first()?;
-        Some((lost, page, beside(lost, &volume)?))
+    let mut filled = Filled::with(Identity { exported: 94, ..id }, 94, of);
+    filled.volume.checkpoint().unwrap();
+    let unit = filled.volume.location(1).unwrap();
+    filled.rot(&[unit]);
+    // Of each packed page a value or two stay, so that it is packed anew with others.
+    let mut spared = filled.corner(unit);
+    spared.retain(|lpn| *lpn > 20);
+    spared.extend([1, 3, 13, 15]);
+    let found = (0..100).find_map(|seed| {
+        filled.overwrite(&spared, seed);
+        let findings = filled.volume.scrub(0, u32::MAX).unreadable;
+        let lost = findings.into_iter().find_map(|lost| {
+            lost.addresses.first()?;
+            let unit = Some(Ppn(lost.unit));
+            let beside = |&lpn: &u32| {
+                filled.volume.location(lpn) == unit && read_any(&mut filled.volume, lpn)
+            };
+            let good = [13, 15].into_iter().find(beside)?;
+            Some((lost, good))
+        });
+        lost
     });
-    let (lost, page, good) = found.expect("a lost value beside a good one");
+    let (lost, good) = found.expect("a lost value beside a good one");
+    let lost = &lost;
+    let page = lost.addresses[0];
+    let mut volume = filled.volume;
     assert_eq!(volume.still_found(lost).as_ref(), Some(lost));
-    volume.write(4, page, &compressible(100 + good)).unwrap();
+    volume.write(4, page, &compressible(good + 1)).unwrap();
     assert_eq!(volume.location(page), Some(Ppn(lost.unit)));
     let still = volume
         .still_found(lost)
@@ -491,13 +555,21 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     assert!(!still.contains(&page), "{page}: {still:?}");
 }
 
-/// A recovery reads pages it has to: one that cannot be read costs its own addresses only.
+/// A recovery reads pages it has to: it ends with one that cannot be read, and one that has rotted costs its own
+/// addresses only.
 #[test]
-fn a_range_that_cannot_be_read_while_recovering_costs_its_addresses_alone() {
+fn a_page_that_rotted_before_a_recovery_costs_its_addresses_alone() {
     for policy in POLICIES {
         let mut filled = Filled::new(policy, SHAPE, 20);
         let bad = filled.sharers(5);
         filled.spoil(filled.volume.location(5).unwrap());
+        filled.volume.flush().unwrap();
+        let opened = Volume::open(Arc::clone(&filled.medium));
+        let Err(VolumeError::Medium(error)) = opened else {
+            panic!("{policy:?}: opened although a read failed");
+        };
+        assert_eq!(error.operation, Operation::Read, "{policy:?}");
+        filled.heal();
         filled.reopen(false);
         filled.expect_bad(&bad, &format!("{policy:?}"));
     }
@@ -535,7 +607,7 @@ fn content_that_rotted_is_not_shared_and_is_repaired_by_the_next_equal_write() {
                 filled.expect_bad(&[], &name);
                 filled.reopen(checkpoint);
                 filled.expect_bad(&[], &format!("{name}, reopened"));
-                filled.collect_all(&[9], filled.volume.location(9).unwrap(), &name);
+                filled.collect_all(&[9], 9, filled.volume.location(9).unwrap(), &name);
                 filled.expect_bad(&[], &format!("{name}, copied"));
             }
         }
@@ -573,15 +645,15 @@ fn lost_content_is_not_shared_after_an_opening() {
     for policy in [Policy::Dedup, Policy::DedupTrusted] {
         for checkpoint in [false, true] {
             let name = format!("{policy:?}, checkpoint {checkpoint}");
-            let mut filled = Filled::new(policy, SHAPE, 20);
+            let mut filled = Filled::new(policy, TIGHT, 100);
             let unit = filled.volume.location(5).unwrap();
-            let bad = filled.sharers(5);
             let value = filled.expected[5];
             filled.spoil(unit);
-            filled.collect_all(&bad, unit, &name);
+            let bad = filled.corner(unit);
+            filled.collect_all(&bad, 5, unit, &name);
             filled.heal();
             filled.reopen(checkpoint);
-            let good = (0..SHAPE.exported).find(|l| !bad.contains(l)).unwrap();
+            let good = (0..TIGHT.exported).find(|l| !bad.contains(l)).unwrap();
             filled.volume.write(9, good, &page(value)).unwrap();
             filled.expected[good as usize] = value;
             filled.expect_bad(&bad, &name);
@@ -595,19 +667,19 @@ fn lost_content_is_not_shared_after_an_opening() {
 #[test]
 fn a_page_that_was_never_written_is_not_taken_for_what_lay_there_before() {
     for policy in POLICIES {
-        let mut filled = Filled::new(policy, SHAPE, 100);
+        let mut filled = Filled::new(policy, TIGHT, 200);
         let old = image(&filled.medium);
         let mut draw = Draw::new(3);
-        for n in 0..400 {
-            let lpn = draw.below(SHAPE.exported);
+        for n in 0..1500 {
+            let lpn = draw.below(TIGHT.exported);
             filled.volume.write(2, lpn, &page(500 + n)).unwrap();
             filled.expected[lpn as usize] = 500 + n;
         }
         filled.volume.checkpoint().unwrap();
         let stride = filled.areas.page_stride as usize;
-        for victim in 0..SHAPE.exported {
+        for victim in 0..TIGHT.exported {
             let unit = filled.volume.location(victim).unwrap();
-            let page_number = flashlore_flash::PageId(unit.0 / SHAPE.units_per_page);
+            let page_number = flashlore_flash::PageId(unit.0 / TIGHT.units_per_page);
             let at = filled.areas.page(page_number);
             let mut now = vec![0; stride];
             filled.medium.read(at, &mut now).unwrap();
@@ -623,11 +695,13 @@ fn a_page_that_was_never_written_is_not_taken_for_what_lay_there_before() {
             if victim % 7 == 0 {
                 let on_page = |l: &u32| {
                     let there = filled.volume.location(*l).unwrap();
-                    there.0 / SHAPE.units_per_page == page_number.0
+                    there.0 / TIGHT.units_per_page == page_number.0
                 };
-                let bad: Vec<u32> = (0..SHAPE.exported).filter(on_page).collect();
+                let bad: Vec<u32> = (0..TIGHT.exported).filter(on_page).collect();
                 let name = format!("{policy:?}, dropped page of {victim}");
-                filled.collect_all(&bad, filled.volume.location(bad[0]).unwrap(), &name);
+                for seed in 0..10 {
+                    filled.overwrite(&bad, seed);
+                }
                 filled.expect_bad(&bad, &name);
                 for &lpn in &bad {
                     filled.volume.write(2, lpn, &page(900 + lpn)).unwrap();

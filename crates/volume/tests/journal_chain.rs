@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_medium::{MemoryMedium, SECTOR};
-use flashlore_volume::format::{Areas, Batch, Entry};
-use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::format::{Areas, Batch};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create, load};
 
 fn identity() -> Identity {
     Identity {
-        policy: Policy::Plain,
+        policy: Policy::Dedup,
         history: None,
         encoding: Encoding::default(),
         uuid: [1; 16],
@@ -21,72 +21,82 @@ fn identity() -> Identity {
         pages_per_block: 4,
         units_per_page: 2,
         alignment: SECTOR as u32,
-        index_entries: 0,
+        index_entries: 8,
         journal_bytes: 64 << 10,
     }
 }
 
-/// Opens the volume in an image, writes one page and flushes for each value, and stops.
-fn live(image: Vec<u8>, lpns: std::ops::Range<u32>) -> Vec<u8> {
+/// Opens the volume in an image, gives some of these pages one of two contents again and again, so many times, and
+/// stops without a flush. The journal is written when enough entries have gathered.
+fn shares(image: Vec<u8>, lpns: std::ops::Range<u32>, count: u32) -> Vec<u8> {
     let medium = Arc::new(MemoryMedium::from_bytes(image));
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-    for lpn in lpns {
-        volume.write(0, lpn, &[lpn as u8 + 1; PAGE_BYTES]).unwrap();
-        volume.flush().unwrap();
+    let pages = lpns.end - lpns.start;
+    for n in 0..count {
+        let (lpn, value) = (lpns.start + n % pages, n / pages % 2);
+        volume
+            .write(0, lpn, &[value as u8 + 1; PAGE_BYTES])
+            .unwrap();
     }
     drop(volume);
     Arc::into_inner(medium).unwrap().into_bytes()
 }
 
-/// Where the batches of a journal segment begin in an image, with what they say.
-fn batches(image: &[u8], id: &Identity) -> Vec<(usize, Batch)> {
-    let base = Areas::new(id).unwrap().journal(1) as usize;
-    let segment = &image[base..base + id.journal_bytes as usize];
-    let at = |offset: usize| {
-        let found = Batch::decode(&segment[offset..], &id.key, offset as u64);
-        found.map(|(batch, _)| (base + offset, batch))
-    };
-    (0..segment.len()).step_by(SECTOR).filter_map(at).collect()
+/// The batches of the journal as a recovery reads it, with the places behind them.
+fn batches(image: &[u8]) -> Vec<(usize, Batch)> {
+    let medium = MemoryMedium::from_bytes(image.to_vec());
+    let superblock = load::superblock(&medium).unwrap();
+    let id = &superblock.identity;
+    let areas = Areas::new(id).unwrap();
+    let root = load::root(&medium, &areas, &id.key).unwrap();
+    let tail = load::journal(&medium, id, &areas, &root).unwrap();
+    let mut end = areas.journal(root.checkpoint) as usize;
+    let behind = tail.batches.into_iter().map(|batch| {
+        end += Batch::bytes(batch.entries.len(), batch.value_bytes(), SECTOR);
+        (end, batch)
+    });
+    behind.collect()
 }
 
 #[test]
 fn a_batch_of_an_earlier_life_does_not_continue_a_later_one() {
     let id = identity();
-    let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
-    create(&medium, &id).unwrap();
-    let empty = medium.into_bytes();
-    // Four flushes fill a block; the fifth opens the next one and says so in its batch.
-    let four = live(empty.clone(), 0..4);
-    let five = live(empty, 0..5);
-    let mark = batches(&four, &id).last().unwrap().0;
-    let (late, batch) = batches(&five, &id)
-        .into_iter()
-        .find(|(at, _)| *at > mark)
-        .unwrap();
-    assert!(
-        matches!(batch.entries[..], [Entry::Open { .. }]),
-        "{batch:?}"
-    );
-    let left_behind = five[late..late + SECTOR].to_vec();
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&*medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    for value in 0..2 {
+        volume
+            .write(0, value, &[value as u8 + 1; PAGE_BYTES])
+            .unwrap();
+    }
+    volume.flush().unwrap();
+    drop(volume);
+    let flushed = Arc::into_inner(medium).unwrap().into_bytes();
+    let before = batches(&flushed).len();
 
-    // The power goes during the fifth flush: the mark of the fourth and the page are lost, the batch
-    // is not. The next life writes a batch of the same length where the mark was.
-    let mut cut = four;
-    cut[mark..mark + SECTOR].fill(0);
-    cut[late..late + SECTOR].copy_from_slice(&left_behind);
-    let mut later = live(cut, 10..11);
-    let last = batches(&later, &id);
-    assert!(
-        last.iter().any(|(at, b)| *at == mark && b.epoch == 2),
-        "{last:?}"
-    );
+    // The power goes after two more batches, of which the second reached the medium.
+    let whole = shares(flushed.clone(), 20..28, 700);
+    let all = batches(&whole);
+    let [(first, _), (second, batch), ..] = &all[before..] else {
+        panic!("{} batches after {before}", all.len());
+    };
+    assert!(batch.entries.len() > 100, "{batch:?}");
+    let start = batches(&flushed).last().map_or(0, |&(end, _)| end);
+    let mut cut = whole.clone();
+    cut[start..*first].fill(0);
+    assert_eq!(batches(&cut).len(), before);
 
-    // Its flush was acknowledged; its mark is lost, so that what was left behind is next again.
-    later[late..late + SECTOR].copy_from_slice(&left_behind);
+    // The next life writes a batch that ends where the one left behind begins.
+    let later = shares(cut, 10..18, 300);
+    let found = batches(&later);
+    assert_eq!(found[before].0, *first);
+    assert!(*second > *first);
+    assert_eq!(found.len(), before + 1, "what was left behind is taken");
+    assert_eq!(found[before].1.epoch, 3);
     let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(later)).unwrap();
-    for lpn in [0, 1, 2, 3, 10] {
-        let mut page = [0; PAGE_BYTES];
+    for lpn in 20..28 {
+        let mut page = [1; PAGE_BYTES];
         volume.read(lpn, &mut page).unwrap();
-        assert!(page == [lpn as u8 + 1; PAGE_BYTES], "page {lpn}");
+        assert!(page == [0; PAGE_BYTES], "page {lpn}");
     }
 }

@@ -14,7 +14,7 @@
 //! Invariants: at most one collection a plane and one job of wear levelling a pool; the victim of a job
 //! is in state Collecting; the oldest collection of a pool can always be finished (`may_step`).
 
-use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Time};
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Time};
 
 use super::collect::Erase;
 use crate::alloc::Stream;
@@ -26,6 +26,8 @@ use crate::options::Mode;
 
 /// Flash pages that one write moves for collection at most.
 const MOST_OWED: u32 = 16;
+/// Flash pages of a victim that one step looks at before it is emptied.
+const PAGES_PROVEN: u32 = 16;
 
 /// The collection of one victim in the background.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +41,8 @@ pub struct Job {
     units: u32,
     /// The unit to go on from.
     from: u32,
+    /// Units before this one can be read.
+    proven: u32,
     /// Whether its units move as they are.
     as_is: bool,
     /// Units written for it so far.
@@ -94,6 +98,10 @@ where
             stream,
             units: u32::from(self.blocks.record(victim).valid),
             from: self.geometry.first_unit(victim).0,
+            proven: match self.options.collect.reads_victims_first {
+                true if self.blocks.record(victim).valid > 0 => self.geometry.first_unit(victim).0,
+                _ => u32::MAX,
+            },
             as_is: stream == Stream::Gc && self.moves_as_is,
             written: 0,
         });
@@ -295,6 +303,9 @@ where
             ..
         } = self.jobs[job];
         let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
+        if self.jobs[job].proven < end {
+            return self.prove_step(job, end);
+        }
         let next = if from < end {
             self.blocks.next_valid(from, end)
         } else {
@@ -320,6 +331,19 @@ where
                 self.finish_collection(map, at, victim, stream, erase)
             }
         }
+    }
+
+    /// Before a victim is emptied it is looked at, a few flash pages at a time: one that cannot be read is left alone.
+    fn prove_step(&mut self, job: usize, end: u32) -> Result<(), FtlError<F::Error>> {
+        let Job { victim, proven, .. } = self.jobs[job];
+        let to = (proven + PAGES_PROVEN * self.units_per_page).min(end);
+        if self.aside.gives_up(victim) || self.is_readable(Ppn(proven), to)? {
+            self.jobs[job].proven = to;
+            return Ok(());
+        }
+        self.jobs.remove(job);
+        self.leave_alone(victim);
+        Ok(())
     }
 
     /// An erase that is over lets other planes of its die begin.

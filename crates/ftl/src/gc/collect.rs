@@ -89,6 +89,10 @@ where
         victim: BlockId,
         stream: Stream,
     ) -> Result<bool, FtlError<F::Error>> {
+        if F::PROVES_COPIES && !self.prove_victim(victim)? {
+            self.aside.put(victim, self.counters.erases);
+            return Ok(false);
+        }
         self.begin_collection(victim, stream);
         let before = self.counters.programs_by_collection();
         match self.empty(map, at, victim, stream) {
@@ -105,6 +109,13 @@ where
         self.note_gain(stream, self.counters.programs_by_collection() - before);
         self.finish_collection(map, at, victim, stream, Erase::Now)?;
         Ok(true)
+    }
+
+    /// Whether everything valid in a block can be read, or is to be given up: what is half emptied frees nothing.
+    fn prove_victim(&mut self, victim: BlockId) -> Result<bool, FtlError<F::Error>> {
+        let first = self.geometry.first_unit(victim);
+        let end = first.0 + self.blocks.data_units();
+        Ok(self.aside.gives_up(victim) || self.is_readable(first, end)?)
     }
 
     /// A victim cannot be read: it keeps what is valid in it, and others are collected meanwhile.
@@ -225,12 +236,13 @@ where
 
     /// Whether the valid units from one on can be copied.
     #[inline(always)]
-    fn is_readable(&mut self, first: Ppn, end: u32) -> Result<bool, FtlError<F::Error>> {
-        for unit in first.0..end {
-            let ppn = Ppn(unit);
-            if unit != first.0 && !self.blocks.is_valid(ppn) {
-                continue;
-            }
+    pub(crate) fn is_readable(&mut self, first: Ppn, end: u32) -> Result<bool, FtlError<F::Error>> {
+        let mut from = first.0;
+        while F::PROVES_COPIES
+            && from < end
+            && let Some(ppn) = self.blocks.next_valid(from, end)
+        {
+            from = ppn.0 + 1;
             match self.flash.prove_copy(ppn, self.owners[ppn.index()]) {
                 Ok(()) => {}
                 Err(error) if F::is_loss(&error) => return Ok(false),

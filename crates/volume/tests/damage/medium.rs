@@ -25,9 +25,6 @@ fn campaign(system: &str, volumes: u64, flips: u32, replacements: u32) -> Outcom
             };
             let (at, len) = (strike.at, strike.bytes.len());
             let what = format!("{}, strike {n}: {} at {at}+{len}", killed.name, strike.how);
-            if system == "bvssd" {
-                eprintln!("{what}");
-            }
             judge(&killed, damaged, &what, &mut outcomes);
         }
     }

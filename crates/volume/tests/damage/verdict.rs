@@ -111,6 +111,7 @@ fn use_on(mut volume: Volume, medium: &Arc<MemoryMedium>, killed: &Killed, what:
         let value = 1000 + draw.below(300);
         match volume.write(1 << 40, lpn, &page(value)) {
             Ok(()) => contents[lpn as usize] = value,
+            Err(VolumeError::NoSpace { .. }) => break,
             Err(error) => panic!("{what}: write {n}: {error}"),
         }
         if n % 40 == 39 {
