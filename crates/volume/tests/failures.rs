@@ -13,9 +13,7 @@ use flashlore_medium::{
 };
 use flashlore_volume::format::Areas;
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{
-    Encoding, Finding, Identity, Policy, Volume, VolumeError, bytes_needed, create,
-};
+use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError, bytes_needed, create};
 use support::{
     Contents, Draw, Mix, POLICIES, Shape, Step, after, contents, history, page, read, step,
 };
@@ -531,7 +529,7 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     let found = (0..100).find_map(|seed| {
         filled.overwrite(&spared, seed);
         let findings = filled.volume.scrub(0, u32::MAX).unreadable;
-        let lost = findings.into_iter().find_map(|lost| {
+        findings.into_iter().find_map(|lost| {
             lost.addresses.first()?;
             let unit = Some(Ppn(lost.unit));
             let beside = |&lpn: &u32| {
@@ -539,8 +537,7 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
             };
             let good = [13, 15].into_iter().find(beside)?;
             Some((lost, good))
-        });
-        lost
+        })
     });
     let (lost, good) = found.expect("a lost value beside a good one");
     let lost = &lost;

@@ -153,7 +153,7 @@ impl Killed {
             }
         }
         let mut more = 0;
-        while !has_reopened_blocks(&*medium) {
+        while !has_reopened_blocks(&medium) {
             more += 1;
             assert!(more < 100, "{system}: nothing is collected");
             life.steps(&mut draw, 40);
