@@ -1,20 +1,24 @@
 //! A medium in a file or on a block device, through the page cache or past it (direct I/O).
 //!
-//! An advisory lock (`flock`) keeps a second opener out; those who only look share it. The kernel releases it when the
+//! An advisory lock ([`lock`]) keeps a second opener out; those who only look share it. The kernel releases it when the
 //! process ends, however it ends.
+//!
+//! [`lock`]: crate::lock
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::buffer::{AlignedBuf, PAGE};
 use crate::error::{Cause, MediumError, Operation};
+use crate::lock::{Locked, patiently};
 use crate::medium::{Medium, SECTOR, check};
 
 /// Most bytes copied at once for a caller whose buffer is not aligned.
@@ -41,7 +45,7 @@ pub enum Access {
 /// A file or block device, open and locked.
 #[derive(Debug)]
 pub struct FileMedium {
-    file: File,
+    file: Locked,
     path: PathBuf,
     access: Access,
     len: u64,
@@ -84,11 +88,12 @@ impl FileMedium {
             .map_err(|cause| MediumError::at(Operation::Create, 0, len, cause).with_path(path))
     }
 
-    /// Opens a file or block device with all the bytes it has. A block device that is mounted is
-    /// refused.
+    /// Opens a file or block device with all the bytes it has. A block device that is mounted is refused. One that is in
+    /// use is tried again for about a second: a child that its last user was starting when it died may hold it until
+    /// it runs its own program.
     ///
     /// # Errors
-    /// It does not exist, is in use, is neither file nor block device, cannot be accessed in this
+    /// It does not exist, stays in use, is neither file nor block device, cannot be accessed in this
     /// mode, or its size is not aligned as the mode asks.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, MediumError> {
         Self::open_for(path, mode, Access::Change)
@@ -133,7 +138,8 @@ impl FileMedium {
         let prepared = file
             .set_len(len)
             .map_err(Cause::Io)
-            .and_then(|()| Self::prepare(file, path, mode, Access::Change))
+            .and_then(|()| Locked::new(file, Access::Change))
+            .and_then(|file| Self::prepare(file, path, mode, Access::Change))
             .and_then(|medium| {
                 medium.file.sync_all().map_err(Cause::Io)?;
                 sync_directory_of(path).map_err(Cause::Io)?;
@@ -166,12 +172,15 @@ impl FileMedium {
             FileType::RegularFile => {}
             _ => return Err(Cause::NotAMedium),
         }
-        let opened = rustix::fs::openat(directory, name, flags, rustix::fs::Mode::empty());
-        let file = opened.map_err(|errno| match errno {
-            Errno::BUSY => Cause::InUse,
-            _ => system(errno),
-        })?;
-        let medium = Self::prepare(file.into(), path, mode, access)?;
+        let open = || {
+            let opened = rustix::fs::openat(directory, name, flags, rustix::fs::Mode::empty());
+            let file = opened.map_err(|errno| match errno {
+                Errno::BUSY => Cause::InUse,
+                _ => system(errno),
+            })?;
+            Locked::new(file.into(), access)
+        };
+        let medium = Self::prepare(patiently(thread::sleep, open)?, path, mode, access)?;
         medium.forget_the_cache().map_err(Cause::Io)?;
         Ok(medium)
     }
@@ -188,21 +197,13 @@ impl FileMedium {
             synced => synced?,
         }
         // Where the file system knows no such advice, nothing better can be done.
-        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+        let _ = rustix::fs::fadvise(&*self.file, 0, None, rustix::fs::Advice::DontNeed);
         Ok(())
     }
 
-    /// Locks an open file, finds out its size, and switches to direct I/O if wanted.
-    fn prepare(mut file: File, path: &Path, mode: Mode, access: Access) -> Result<Self, Cause> {
-        let locked = match access {
-            Access::Change => file.try_lock(),
-            Access::Look => file.try_lock_shared(),
-        };
-        locked.map_err(|error| match error {
-            TryLockError::WouldBlock => Cause::InUse,
-            TryLockError::Error(error) => Cause::Io(error),
-        })?;
-        let len = file.seek(SeekFrom::End(0)).map_err(Cause::Io)?;
+    /// Finds out the size of a file, and switches to direct I/O if wanted.
+    fn prepare(file: Locked, path: &Path, mode: Mode, access: Access) -> Result<Self, Cause> {
+        let len = (&*file).seek(SeekFrom::End(0)).map_err(Cause::Io)?;
         let (alignment, memory_alignment) = match mode {
             Mode::Buffered => (buffered_alignment(&file)?, 1),
             Mode::Direct => enter_direct_mode(&file)?,
@@ -259,7 +260,7 @@ impl FileMedium {
     pub fn take_room(&self, len: u64) -> Result<(), MediumError> {
         self.run(Operation::Extend, 0, len, || {
             loop {
-                return match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len) {
+                return match rustix::fs::fallocate(&*self.file, FallocateFlags::KEEP_SIZE, 0, len) {
                     Err(Errno::INTR) => continue,
                     Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
                     Err(error) => Err(error.into()),
@@ -308,7 +309,7 @@ impl FileMedium {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         loop {
-            return match rustix::fs::fallocate(&self.file, flags, offset, len) {
+            return match rustix::fs::fallocate(&*self.file, flags, offset, len) {
                 Err(Errno::INTR) => continue,
                 // The space stays taken; the content is undefined after a discard anyway.
                 Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),

@@ -9,6 +9,7 @@
 //! | `buffer.rs` | bytes aligned for direct I/O |
 //! | `memory.rs` | a medium in memory |
 //! | `file.rs` | a file or block device (Linux) |
+//! | `lock.rs` | the lock that keeps a second opener out, and how long it is waited for (Linux) |
 //! | `crash.rs` | a medium whose power can be cut, and what it may hold afterwards |
 //! | `survivors.rs` | which pending calls survive a power cut |
 //! | `faulty.rs` | a wrapper whose calls fail as told |
@@ -20,6 +21,8 @@ mod error;
 mod faulty;
 #[cfg(target_os = "linux")]
 mod file;
+#[cfg(target_os = "linux")]
+mod lock;
 mod medium;
 mod memory;
 mod overlay;

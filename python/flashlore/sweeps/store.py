@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -36,6 +37,8 @@ from flashlore.sweeps.cell import Cell, grid_hash
 FORMAT = 1
 #: So many rows of single cells become a batch.
 BATCH = 512
+#: Pauses between attempts to lock a directory that is in use: 1023 ms together.
+PAUSES_S = tuple(2**doubled / 1000 for doubled in range(10))
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Unlock the directory."""
+        """Unlock the directory, which a child that is being started may have open."""
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
         os.close(self._lock)
 
     def finished(self) -> set[str]:
@@ -209,18 +213,33 @@ def _refuse_other(directory: Path) -> None:
 
 
 def _locked(directory: Path) -> int:
-    """Lock the directory; the system unlocks it when the process ends, however it ends."""
+    """Lock the directory; the system unlocks it when the process ends, however it ends.
+
+    A child that a killed client was starting has the lock until it runs its own program, so a locked directory is
+    tried again for about a second.
+    """
     path = directory / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(lock, 200).decode(errors="replace").strip() or "another process"
-        os.close(lock)
-        raise UsageError(f"{directory} is in use by {holder}; a directory takes one sweep at a time") from None
+    for pause in PAUSES_S:
+        if _taken(lock):
+            break
+        time.sleep(pause)
+    else:
+        if not _taken(lock):
+            holder = os.read(lock, 200).decode(errors="replace").strip() or "another process"
+            os.close(lock)
+            raise UsageError(f"{directory} is in use by {holder}; a directory takes one sweep at a time")
     os.truncate(lock, 0)
     os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return lock
+
+
+def _taken(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _manifest(directory: Path) -> dict[str, Any]:
