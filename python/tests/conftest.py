@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, Protocol
 
+import hypothesis
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 # A desk, and a telephone held upright.
 WIDE = (1280, 900)
 NARROW = (400, 800)
+
+# No property test depends on how busy the machine is, and each draws the same examples each time, but for those of
+# `make search`: --hypothesis-profile=search --hypothesis-seed=N.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("search", deadline=None, database=None)
+hypothesis.settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session")

@@ -409,7 +409,7 @@ def functions(browser: Browser) -> Iterator[Page]:
 ENDS = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(times=st.lists(st.floats(4e-6, 9e-3), min_size=1, max_size=40), share=st.sampled_from([0.5, 0.9, 0.99, 1]))
 def test_an_estimated_percentile_lies_in_the_band_of_the_true_one(
     functions: Page, times: list[float], share: float
@@ -422,7 +422,7 @@ def test_an_estimated_percentile_lies_in_the_band_of_the_true_one(
     assert begin * 0.999999 <= estimate <= ENDS[band] * 1.000001
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(label=st.text(max_size=12), value=st.floats(0, 1e15))
 def test_what_is_written_in_the_text_format_is_read_from_it(functions: Page, label: str, value: float) -> None:
     escaped = label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -431,7 +431,7 @@ def test_what_is_written_in_the_text_format_is_read_from_it(functions: Page, lab
     assert [[labels, float(number)] for labels, number in read] == [[{"x": label, "y": "1"}, value]]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(most=st.floats(1, 1e15), ticks=st.sampled_from(["tensTo", "powersTo", "timesTo"]))
 def test_scales_hold_what_they_show_in_few_steps(functions: Page, most: float, ticks: str) -> None:
     found = functions.evaluate(f"most => {ticks}(most)", most)

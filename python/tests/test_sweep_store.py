@@ -96,7 +96,7 @@ def undisturbed(count: int) -> bytes:
         return (Path(folder) / "results.parquet").read_bytes()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     count=st.integers(1, 9),
     order=st.randoms(use_true_random=False),

@@ -195,7 +195,7 @@ def test_words_in_arrays_and_times_of_all_kinds() -> None:
         assert trace.to_table().to_polars()["time"].to_list() == [0, 5000]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(

@@ -490,8 +490,16 @@ impl Serialize for Watermark {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
 
     use super::*;
+
+    /// Those of all crates do: cargo tells the seed (`.cargo/config.toml`).
+    #[test]
+    fn property_tests_draw_from_a_seed() {
+        let drawn_from = ProptestConfig::default().rng_seed;
+        assert!(matches!(drawn_from, RngSeed::Fixed(_)), "{drawn_from}");
+    }
 
     fn fails<T: FromStr<Err = ParseUnitError> + fmt::Debug>(texts: &[&str]) {
         for text in texts {
