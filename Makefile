@@ -6,10 +6,14 @@ PYTHON ?= python3
 VENV ?= .venv
 # How long `make fuzz` looks for a finding.
 FUZZ_SECONDS ?= 300
+# How long `make search` searches.
+SEARCH_SECONDS ?= 3600
+# How often `make test-repeated` runs the tests.
+N ?= 10
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo test test-rust test-python snippets notebooks papers-quick bench fuzz paper-check planted
+.PHONY: install demo test test-rust test-python test-repeated search snippets notebooks papers-quick bench fuzz paper-check planted
 
 # The command and the Python package, into .venv.
 install: $(VENV)/bin/python
@@ -23,7 +27,7 @@ $(VENV)/bin/python:
 demo: install
 	$(VENV)/bin/flashlore demo --out demo --report demo.html
 
-# Everything a change must pass.
+# Everything a change must pass. What is drawn at random is drawn from fixed seeds: it passes again if it passed once.
 test: test-rust test-python
 
 test-rust:
@@ -41,6 +45,16 @@ test-python: $(VENV)/bin/python
 	$(VENV)/bin/mypy
 	$(VENV)/bin/pytest --quiet --numprocesses auto --dist loadfile
 	$(VENV)/bin/python tools/python-doc.py target/python-doc
+
+# The tests of Rust and of Python N times from one build, beside a process that never rests.
+test-repeated: $(VENV)/bin/python
+	$(PIP) install --editable '.[dev]'
+	CARGO="$(CARGO)" VENV="$(VENV)" tools/test-repeated.sh $(N)
+
+# Property tests, model tests and crash searches with seeds never used before, for SEARCH_SECONDS. Each seed is printed,
+# and each failure with the command that repeats it.
+search:
+	CARGO="$(CARGO)" VENV="$(VENV)" SEARCH_SECONDS=$(SEARCH_SECONDS) tools/search.sh
 
 # The blocks of all documents, those included that take minutes.
 snippets: $(VENV)/bin/python

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import hypothesis
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 # A desk, and a telephone held upright.
 WIDE = (1280, 900)
@@ -19,6 +19,10 @@ NARROW = (400, 800)
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None, database=None)
 hypothesis.settings.load_profile("fixed")
+
+# Milliseconds within which a page shows what it is going to show, however busy the machine is.
+SOON = 60_000
+expect.set_options(timeout=SOON)
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +81,7 @@ def visit(browser: Browser) -> Open:
             viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, offline=offline
         )
         try:
+            context.set_default_timeout(SOON)
             visited = Visit(context.new_page())
             visited.page.goto(address)
             yield visited

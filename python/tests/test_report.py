@@ -69,7 +69,7 @@ def all_drawn(visited: Visit, colours: str) -> int:
     """Wait until every figure is drawn in these colours, and count them."""
     places = visited.page.locator(".canvas")
     count = places.count()
-    expect(visited.page.locator(f".canvas[data-drawn={colours}]")).to_have_count(count, timeout=60_000)
+    expect(visited.page.locator(f".canvas[data-drawn={colours}]")).to_have_count(count)
     return count
 
 

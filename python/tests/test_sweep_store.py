@@ -1,6 +1,9 @@
 """The directory of a sweep loses nothing and has nothing twice, wherever a kill comes."""
 
 import errno
+import fcntl
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -221,6 +224,46 @@ def test_two_clients_cannot_have_one_directory(tmp_path: Path) -> None:
         Store(tmp_path, quiet)
     with Store(tmp_path, quiet):
         pass
+
+
+@contextmanager
+def child_with(lock: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A child that has the lock open, as any has until it runs its own program."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock]) as child:
+        yield child
+
+
+def test_a_directory_that_is_given_up_is_not_held_by_a_child_that_starts(tmp_path: Path) -> None:
+    store = Store(tmp_path, quiet)
+    never = AssertionError("there is no reason to wait")
+    with child_with(store._lock), patch("time.sleep", side_effect=never):  # noqa: SLF001 (what every child inherits)
+        store.__exit__(None, None, None)
+        with Store(tmp_path, quiet):
+            pass
+
+
+def test_a_directory_left_to_a_child_that_starts_is_waited_for(tmp_path: Path) -> None:
+    # A client that is killed closes its files and gives nothing up.
+    killed = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(killed, fcntl.LOCK_EX)
+    pauses: list[float] = []
+    with child_with(killed) as child:
+        os.close(killed)
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 3:
+                child.communicate()
+
+        with patch("time.sleep", pause), Store(tmp_path, quiet):
+            assert len(pauses) == 3
+
+
+def test_a_directory_in_use_is_waited_for_about_a_second(tmp_path: Path) -> None:
+    pauses: list[float] = []
+    with Store(tmp_path, quiet), patch("time.sleep", pauses.append), pytest.raises(UsageError, match="is in use by"):
+        Store(tmp_path, quiet)
+    assert sum(pauses) == pytest.approx(1.023)
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:

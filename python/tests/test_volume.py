@@ -145,9 +145,7 @@ STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, system=st.sampled_from(["combined", "combined", "bvssd", "ca-ssd", "delta-ftl"]))
 def test_it_holds_what_a_model_holds(
     steps: list[tuple[Any, ...]], system: str, tmp_path_factory: pytest.TempPathFactory

@@ -2,19 +2,21 @@
 
 use crate::served;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashlore_nbd::client::Goal;
 use flashlore_nbd::server::{Address, Config, Server, ServerError};
 use flashlore_nbd::transmission::Command;
 use flashlore_nbd::wire::command_flags::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
 use flashlore_nbd::{Errno, Limits};
-use served::{MemoryDisk, Shelf, connect, eventually, negotiate, negotiate_for, serve};
+use served::{
+    Client, MemoryDisk, PATIENCE, Shelf, connect, eventually, negotiate, negotiate_for, serve,
+};
 
 const MIB: usize = 1 << 20;
 
@@ -124,7 +126,12 @@ fn requests_without_waiting_are_all_answered() {
 
 #[test]
 fn a_thousand_half_open_connections_keep_nobody_out() {
-    let served = serve(MIB, Config::default());
+    // Nobody gets a place because those before run out of time.
+    let config = Config {
+        negotiation: Duration::from_secs(3600),
+        ..Config::default()
+    };
+    let served = serve(MIB, config);
     let mut established = connect(&served.socket, "disk").unwrap();
     let mut half_open = Vec::new();
     for n in 0..1000u32 {
@@ -138,20 +145,20 @@ fn a_thousand_half_open_connections_keep_nobody_out() {
             established.read(0, 512).unwrap();
         }
     }
-    let start = Instant::now();
     let mut newcomer = connect(&served.socket, "disk").unwrap();
     assert_eq!(newcomer.read(0, 512).unwrap(), [0; 512]);
-    assert!(
-        start.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        start.elapsed()
-    );
     let (serving, negotiating) = served.server.connections();
     assert_eq!(serving, 2);
     assert!(
         negotiating <= Config::default().negotiating,
         "{negotiating}"
     );
+}
+
+/// Whether the server ends the connection instead of sending a reply.
+fn is_ended(client: &mut Client<UnixStream>) -> bool {
+    let ended = client.reply().expect_err("nothing was asked");
+    ended.kind() != ErrorKind::WouldBlock
 }
 
 #[test]
@@ -162,11 +169,10 @@ fn a_negotiation_that_drags_on_is_ended() {
     };
     let served = serve(MIB, config);
     let mut stream = UnixStream::connect(&served.socket).unwrap();
-    let start = Instant::now();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut greeting = Vec::new();
     stream.read_to_end(&mut greeting).unwrap();
     assert_eq!(greeting.len(), 18);
-    assert!(start.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
@@ -189,9 +195,7 @@ fn a_message_that_stops_in_the_middle_ends_the_connection_and_silence_does_not()
         } else {
             client.stream.write_all(part).unwrap();
         }
-        let start = Instant::now();
-        assert!(client.reply().is_err());
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(is_ended(&mut client));
     }
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(quiet.read(0, 1).unwrap(), [0]);
@@ -205,7 +209,7 @@ fn a_silent_connection_is_ended_where_that_is_wanted() {
     };
     let served = serve(MIB, config);
     let mut client = connect(&served.socket, "disk").unwrap();
-    assert!(client.reply().is_err());
+    assert!(is_ended(&mut client));
     eventually("it is gone", || served.server.connections() == (0, 0));
 }
 
@@ -373,7 +377,7 @@ fn draining_answers_what_was_asked_and_lets_nobody_in() {
         served.disk.at_gate.load(Ordering::SeqCst) == 1
     });
     let (server, socket, disk) = (served.server, served.socket.clone(), served.disk.clone());
-    let draining = std::thread::spawn(move || server.drain(Duration::from_secs(20)));
+    let draining = std::thread::spawn(move || server.drain(PATIENCE));
     assert!(idle.reply().is_err(), "the idle one is closed");
     eventually("nobody is let in", || UnixStream::connect(&socket).is_err());
     disk.set_gate(true);
@@ -450,7 +454,7 @@ fn tcp_on_this_machine_is_served_and_beyond_it_needs_tls() {
     let mut client = negotiate(TcpStream::connect(address).unwrap(), "disk").unwrap();
     assert_eq!(client.write(3, b"tcp").unwrap(), None);
     assert_eq!(client.read(3, 3).unwrap(), b"tcp");
-    assert!(server.drain(Duration::from_secs(10)));
+    assert!(server.drain(PATIENCE));
 
     let refused = start("0.0.0.0:0", false).unwrap_err();
     assert!(matches!(refused, ServerError::Exposed(_)), "{refused}");

@@ -15,7 +15,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use served::{Client, MemoryDisk, Shelf, goal};
+use served::{Client, MemoryDisk, PATIENCE, Shelf, goal};
 
 const MIB: usize = 1 << 20;
 
@@ -85,7 +85,7 @@ fn connect(
         builder.with_no_client_auth()
     };
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     let mut machine = ClientHandshake::new(goal("disk"), true);
     let mut out = Vec::new();
     loop {
@@ -128,7 +128,7 @@ fn an_encrypted_connection_reads_and_writes() {
     for n in 0..200u64 {
         assert_eq!(client.write(n * 512, &[n as u8; 512]).unwrap(), None);
     }
-    assert!(server.drain(Duration::from_secs(10)));
+    assert!(server.drain(PATIENCE));
     assert!(client.reply().is_err());
 }
 
@@ -175,9 +175,7 @@ fn noise_instead_of_tls_ends_the_connection_and_no_other() {
         let mut hello = b"\0\0\0\x03IHAVEOPT\0\0\0\x05\0\0\0\0".to_vec();
         hello.extend((0..200).map(|m| n.wrapping_mul(m)));
         stream.write_all(&hello).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
         assert_eq!(good.read(0, 1).unwrap(), [0]);

@@ -400,7 +400,7 @@ mod tests {
         // The turn of the second one comes after the end, and never, when the load is stopped.
         let rare = Load {
             rate: Some(1e-6),
-            until: Until::Time(Duration::from_millis(20)),
+            until: Until::Time(Duration::from_secs(3600)),
             ..paced
         };
         assert!(rare.run(&device, &AtomicBool::new(false)).is_ok());

@@ -15,6 +15,9 @@ use flashlore_nbd::server::{Address, Config, Export, Server};
 use flashlore_nbd::transmission::{Command, Extents};
 use flashlore_nbd::{Directory, Errno, ExportInfo, Refusal};
 
+/// How long something is waited for that comes about, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 const BLOCK: usize = 4096;
 
 /// A disk that knows which of its blocks are stored. Writes to the last block wait while the gate is
@@ -206,7 +209,7 @@ pub fn goal(name: &str) -> Goal {
 
 pub fn connect(socket: &Path, name: &str) -> io::Result<Client<UnixStream>> {
     let stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
     negotiate(stream, name)
 }
 
