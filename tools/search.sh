@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Property tests, model tests and crash searches with seeds never used before, round after round for SEARCH_SECONDS;
-# a command that has begun is finished. Each failure is printed with the command that repeats it, and the exit status
+# Property tests, model tests and crash searches with seeds never used before, round after round for SEARCH_SECONDS:
+# one whole round at least, and a command that has begun is finished. Each failure is printed with the command that repeats it, and the exit status
 # is 1 if there was any. SEARCH_SEED is the seed of the first round, which repeats a search.
 #
 # `cargo test` and pytest draw from fixed seeds instead (.cargo/config.toml, python/tests/conftest.py).
@@ -13,8 +13,8 @@ python=${VENV:-.venv}/bin/python
 log=target/search
 mkdir -p "$log"
 for number in "$seconds" "${SEARCH_SEED:-0}"; do
-    if ! [[ $number =~ ^[0-9]{1,9}$ ]]; then
-        echo "SEARCH_SECONDS and SEARCH_SEED are whole numbers of at most nine digits, not \"$number\"" >&2
+    if ! [[ $number =~ ^[0-9]{1,15}$ ]]; then
+        echo "SEARCH_SECONDS and SEARCH_SEED are whole numbers of at most 15 digits, found \"$number\"" >&2
         exit 2
     fi
 done

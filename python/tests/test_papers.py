@@ -275,7 +275,7 @@ def test_the_command_line_writes_it(document: Any, tmp_path: Path) -> None:
 def test_a_page_without_a_place_is_refused_before_anything_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "flashlore", "reproduce", "all", "--report"]
     for place, why in (("no/papers.html", "No such file or directory"), (".", "is a directory")):
-        done = subprocess.run([*command, place], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run([*command, place], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
         assert (done.returncode, done.stdout) == (1, "")
         assert f"error: cannot write a page as {place}: {why}" in done.stderr
 

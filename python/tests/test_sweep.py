@@ -27,7 +27,7 @@ from flashlore.sweeps.work import answer
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 COUNT = 12
-LONG_S = 60.0
+LONG_S = 600.0
 
 
 @pytest.fixture(scope="module")

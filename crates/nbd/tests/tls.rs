@@ -7,7 +7,6 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flashlore_nbd::client::{ClientEvent, ClientHandshake};
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};

@@ -22,7 +22,7 @@ from snippets.documents import Block
 from snippets.interpreter import Interpreter
 
 # How long a block may take, in seconds, and how long what it stopped may take to end.
-LIMIT = 120
+LIMIT = 600
 LONG_LIMIT = 3600
 GRACE = 20
 
