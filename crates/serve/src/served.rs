@@ -17,6 +17,7 @@ use crate::clients::Clients;
 use crate::error::ServeError;
 use crate::home::Home;
 use crate::metrics::text::Page;
+use crate::moment::Time;
 use crate::request::{Answer, MOST_READ, Request};
 use crate::service::Service;
 use crate::troubles::Noted;
@@ -156,10 +157,14 @@ pub(crate) fn read_bytes(
 
 /// What an opening of a volume recovered, as a sentence.
 pub fn recovery_told(recovery: &flashlore_volume::Recovery) -> Option<String> {
-    (recovery.events > 0).then(|| {
+    (!recovery.closed).then(|| {
         format!(
-            "recovered {} events from {} units in {} blocks",
-            recovery.events, recovery.units, recovery.blocks
+            "it was not closed, or is a copy that was made while it was open: it shows the instant {}; recovered {} \
+             events from {} units in {} blocks",
+            Time(recovery.instant),
+            recovery.events,
+            recovery.units,
+            recovery.blocks
         )
     })
 }

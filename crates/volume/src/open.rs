@@ -38,6 +38,11 @@ pub struct Recovery {
     pub journal_bytes: u64,
     /// The epoch that was opened.
     pub epoch: u32,
+    /// Whether nothing was written after the last checkpoint of its last session, as when it was closed. If not, its user
+    /// ended without closing it, or this is a copy that was made while it was open.
+    pub closed: bool,
+    /// The instant that it shows: that of its last change, in nanoseconds since 1970.
+    pub instant: u64,
 }
 
 /// Bytes a medium needs for a volume.
@@ -173,6 +178,10 @@ pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
         units: found.len() as u64,
         journal_bytes: tail.position.offset,
         epoch: superblock.epoch + 1,
+        closed: root.epoch == superblock.epoch
+            && state.events == 0
+            && found.iter().all(|unit| unit.record.birth <= root.sequence),
+        instant: state.stamp,
     };
     Ok(Image {
         areas,

@@ -6,6 +6,7 @@ mod support;
 mod ahead;
 mod arbitrary;
 mod bit_flips;
+mod copies;
 mod damage;
 mod differential;
 mod disk;
