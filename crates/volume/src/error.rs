@@ -74,6 +74,18 @@ pub enum VolumeError {
     /// What was durable once is missing or broken.
     #[error("the volume is damaged: {0}")]
     Damaged(String),
+    /// Both copies of the superblock are older than what else is there.
+    #[error(
+        "both superblocks are older than the rest: they know session {found}, and session {newest} wrote to the volume. \
+         A part of the medium was put back to an earlier state. Nothing has been changed; put all of it back, or \
+         derive the superblocks from the rest: flashlore check --rebuild-superblocks"
+    )]
+    OldSuperblocks {
+        /// The newest epoch they know.
+        found: u32,
+        /// The newest epoch that wrote anything.
+        newest: u32,
+    },
     /// The volume was created without a history.
     #[error("the volume keeps no history: it was created without one")]
     NoHistory,

@@ -47,6 +47,8 @@ pub(crate) struct Journal {
     value_bytes: usize,
     buffer: AlignedBuf,
     key: VolumeKey,
+    /// The last event before the present epoch.
+    after: u64,
     alignment: usize,
     capacity: u64,
     /// Entries that fill a batch.
@@ -62,7 +64,7 @@ pub(crate) enum JournalError {
 }
 
 impl Journal {
-    pub fn new(id: &Identity, position: Position) -> Self {
+    pub fn new(id: &Identity, position: Position, after: u64) -> Self {
         Journal {
             position,
             entries: Vec::new(),
@@ -70,6 +72,7 @@ impl Journal {
             value_bytes: 0,
             buffer: AlignedBuf::new(),
             key: id.key,
+            after,
             alignment: id.alignment as usize,
             capacity: id.journal_bytes - MARK_BYTES,
             full: MOST_ENTRIES.min((id.journal_bytes / BATCH_SHARE) as usize / ENTRY_BYTES),
@@ -157,6 +160,7 @@ impl Journal {
             durable,
             chain: self.position.chain,
             epoch,
+            after: self.after,
             entries: std::mem::take(&mut self.entries),
             values: std::mem::take(&mut self.values),
         };

@@ -80,6 +80,8 @@ pub struct JournalTail {
     pub(crate) position: Position,
     /// Everything up to this event was durable once.
     pub durable: u64,
+    /// The newest epoch that wrote any of it.
+    pub epoch: u32,
 }
 
 /// Reads the superblock with the highest valid write number.
@@ -499,6 +501,7 @@ pub fn journal(
         batches: Vec::new(),
         position: Position::start(root.checkpoint),
         durable: root.sequence,
+        epoch: root.epoch,
     };
     let base = areas.journal(root.checkpoint);
     let mut window = Window::new(medium, base, id);
@@ -520,6 +523,7 @@ pub fn journal(
             }
         }
         tail.durable = tail.durable.max(batch.durable);
+        tail.epoch = tail.epoch.max(batch.epoch);
         let length = Batch::bytes(
             batch.entries.len(),
             batch.value_bytes(),
@@ -531,6 +535,7 @@ pub fn journal(
     }
     if let Some(mark) = mark(medium, id, areas, root)? {
         tail.durable = tail.durable.max(mark.durable);
+        tail.epoch = tail.epoch.max(mark.epoch);
     }
     // What follows a broken batch cannot be replayed, but may tell that the batch was durable once.
     let mut offset = tail.position.offset;
@@ -539,6 +544,7 @@ pub fn journal(
             && batch.segment == root.checkpoint
         {
             tail.durable = tail.durable.max(batch.durable);
+            tail.epoch = tail.epoch.max(batch.epoch);
         }
         offset += u64::from(id.alignment);
     }

@@ -263,7 +263,7 @@ impl Nand {
         let blank = StoredUnit::lost(0, 0);
         let young_count = found.young.values().map(|v| v.len() as u64).sum();
         Nand {
-            journal: Journal::new(&id, found.position),
+            journal: Journal::new(&id, found.position, found.sequence),
             medium,
             areas,
             id,

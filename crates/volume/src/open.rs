@@ -142,7 +142,11 @@ pub(crate) struct Image {
 
 /// Loads, scans and replays; writes nothing.
 pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
-    let superblock = load::superblock(medium)?;
+    read_with(medium, load::superblock(medium)?)
+}
+
+/// The same with a superblock that is known.
+fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<Image, VolumeError> {
     let id = &superblock.identity;
     let areas = Areas::at(id, superblock.metadata)?;
     check_alignment(medium, id)?;
@@ -157,7 +161,14 @@ pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
     let tables = load::tables(medium, id, &areas, &root)?;
     let tail = load::journal(medium, id, &areas, &root)?;
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
-    let mut found = scan(medium, id, &areas, &geometry, &mut active)?;
+    let (mut found, scanned) = scan(medium, id, &areas, &geometry, &mut active)?;
+    let newest = tail.epoch.max(scanned);
+    if newest > superblock.epoch {
+        return Err(VolumeError::OldSuperblocks {
+            found: superblock.epoch,
+            newest,
+        });
+    }
     found.extend(journal_values(&tail));
     let slots = (tables.slots.clone(), tables.checks.clone());
     let blocks = tables.blocks.clone();
@@ -243,6 +254,43 @@ impl Volume {
         }
         Ok((volume, recovery))
     }
+}
+
+/// Derives both superblocks from the rest of a volume, which is newer ([`VolumeError::OldSuperblocks`]): the journal
+/// says after which event each epoch goes on. Answers the newest epoch.
+///
+/// # Errors
+/// They are not older, or the rest does not make a volume; then nothing is written.
+pub fn rebuild_superblocks(medium: &dyn Medium) -> Result<u32, VolumeError> {
+    let mut superblock = load::superblock(medium)?;
+    let newest = match read_with(medium, superblock.clone()) {
+        Err(VolumeError::OldSuperblocks { newest, .. }) => newest,
+        Err(other) => return Err(other),
+        Ok(_) => {
+            return Err(VolumeError::Damaged(
+                "its superblocks are as new as the rest, there is nothing to derive".to_string(),
+            ));
+        }
+    };
+    let id = &superblock.identity;
+    let areas = Areas::at(id, superblock.metadata)?;
+    let root = load::root(medium, &areas, &id.key)?;
+    let tail = load::journal(medium, id, &areas, &root)?;
+    for batch in &tail.batches {
+        let known = superblock.epochs.iter().any(|e| e.epoch == batch.epoch);
+        if batch.epoch > superblock.epoch && !known && batch.after >= root.sequence {
+            // Of epochs that go on after one event the newest counts.
+            superblock.epochs.retain(|e| e.after != batch.after);
+            superblock.epochs.push(EpochStart {
+                epoch: batch.epoch,
+                after: batch.after,
+            });
+        }
+    }
+    superblock.epoch = newest;
+    read_with(medium, superblock.clone())?;
+    write_superblock(medium, &areas, superblock)?;
+    Ok(newest)
 }
 
 /// Makes it durable that events go on after the last one that counts, in a new epoch.

@@ -156,7 +156,7 @@ pub(crate) fn active_blocks(
 }
 
 /// Reads the pages of the active blocks that the checkpoint does not know, and notes how far each
-/// block is taken.
+/// block is taken. Answers the newest epoch in which one was programmed, too.
 ///
 /// # Errors
 /// The medium failed. What it would have read is not known, so nothing may be concluded from it.
@@ -166,23 +166,25 @@ pub(crate) fn scan(
     areas: &Areas,
     geometry: &Geometry,
     active: &mut BTreeMap<u32, ActiveBlock>,
-) -> Result<Vec<FoundUnit>, VolumeError> {
-    let mut found = Vec::new();
+) -> Result<(Vec<FoundUnit>, u32), VolumeError> {
+    let (mut found, mut epoch) = (Vec::new(), 0);
     let mut bytes = AlignedBuf::zeroed(areas.page_stride as usize);
     for (&number, block) in active {
         let first = geometry.first_page(BlockId(number)).0;
         for index in block.known..geometry.pages_per_block() {
             let page = PageId(first + index);
             medium.read(areas.page(page), &mut bytes)?;
-            if scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found) {
+            let last = scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found);
+            if let Some(last) = last {
                 block.taken = index + 1;
+                epoch = epoch.max(last);
             }
         }
     }
-    Ok(found)
+    Ok((found, epoch))
 }
 
-/// Notes what a page holds; whether it has a record that holds.
+/// Notes what a page holds; the epoch it was programmed in, if it has a record that holds.
 fn scan_page(
     bytes: &[u8],
     id: &Identity,
@@ -191,8 +193,8 @@ fn scan_page(
     page: PageId,
     opening: u64,
     found: &mut Vec<FoundUnit>,
-) -> bool {
-    let mut is_taken = false;
+) -> Option<u32> {
+    let mut epoch = None;
     let first = geometry.first_unit_of_page(page).0;
     for slot in 0..geometry.units_per_page() {
         let ppn = Ppn(first + slot);
@@ -202,7 +204,7 @@ fn scan_page(
         if placed.opening != opening {
             continue;
         }
-        is_taken = true;
+        epoch = epoch.max(Some(placed.epoch));
         let data = &bytes[slot as usize * PAGE_BYTES..];
         let intact = data
             .first_chunk::<PAGE_BYTES>()
@@ -245,5 +247,5 @@ fn scan_page(
             });
         }
     }
-    is_taken
+    epoch
 }

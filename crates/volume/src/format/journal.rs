@@ -13,7 +13,8 @@
 //! | 24 | 8 | chain: checksum of the batch before, 0 in the first |
 //! | 32 | 4 | epoch |
 //! | 36 | 4 | bytes of the values |
-//! | 40 | 16 | zero |
+//! | 40 | 8 | the last event before the epoch that counts; 0 if it was not noted |
+//! | 48 | 8 | zero |
 //! | 56 | 8 | keyed checksum of the batch's offset in its segment, bytes 0 to 55 and the records |
 //!
 //! | offset | bytes | field of a record |
@@ -225,6 +226,8 @@ pub struct Batch {
     pub chain: u64,
     /// Epoch it was written in.
     pub epoch: u32,
+    /// The last event before that epoch that counts, as the superblock has it too; 0 if it was not noted.
+    pub after: u64,
     /// Its records.
     pub entries: Vec<Entry>,
     /// Encoded values that waited in RAM.
@@ -280,7 +283,8 @@ impl Batch {
             .u64(self.durable)
             .u64(self.chain)
             .u32(self.epoch)
-            .u32(self.value_bytes() as u32);
+            .u32(self.value_bytes() as u32)
+            .u64(self.after);
         let mut writer = Writer::new(records);
         for &entry in &self.entries {
             entry.encode(&mut writer);
@@ -306,8 +310,8 @@ impl Batch {
         let count = fields.u32() as usize;
         let (segment, durable, chain, epoch) =
             (fields.u64(), fields.u64(), fields.u64(), fields.u32());
-        let values = fields.u32() as usize;
-        fields.take::<16>();
+        let (values, after) = (fields.u32() as usize, fields.u64());
+        fields.take::<8>();
         let length = count.checked_mul(ENTRY_BYTES)?;
         let end = HEADER_BYTES.checked_add(length)?.checked_add(values)?;
         let records = bytes.get(HEADER_BYTES..end)?;
@@ -325,6 +329,7 @@ impl Batch {
             durable,
             chain,
             epoch,
+            after,
             entries: entries?,
             values: JournalValue::decode_all(values)?,
         };

@@ -126,6 +126,7 @@ fn batch() -> impl Strategy<Value = Batch> {
     let values = prop::collection::vec(value(), 0..6);
     (head, entries, values).prop_map(
         |((segment, durable, chain, epoch), entries, values)| Batch {
+            after: durable ^ chain,
             values,
             segment,
             durable,

@@ -7,10 +7,12 @@
 //! | `strike.rs` | one place of such a volume, damaged in one way |
 //! | `verdict.rs` | the volume opened, read, used on and opened again |
 //! | `medium.rs` | damage of the medium before the opening |
+//! | `superblocks.rs` | superblocks that are older than the rest |
 //! | `reads.rs` | reads that fail for a while |
 
 mod killed;
 mod medium;
 mod reads;
 mod strike;
+mod superblocks;
 mod verdict;

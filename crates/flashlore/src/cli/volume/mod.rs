@@ -120,6 +120,9 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// First derive the superblocks of a volume from the rest, where both are older than that; this writes to the volume
+    #[arg(long)]
+    pub rebuild_superblocks: bool,
 }
 
 /// Flags of `scrub`.

@@ -20,6 +20,9 @@ use crate::progress::Progress;
 /// Checks a volume or an array that is not open.
 pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
+    if args.rebuild_superblocks {
+        rebuild_superblocks(&args.volume)?;
+    }
     let checked = checked(&args.volume, args.quick)?;
     print(&if args.json {
         format!("{}\n", checked.json())
@@ -36,6 +39,28 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
             checked.what()
         ))),
     }
+}
+
+/// Derives the superblocks of a volume from the rest.
+fn rebuild_superblocks(args: &VolumeArgs) -> Result<(), CliError> {
+    let failed = |source| CliError::serve(&args.directory, source);
+    let home = home(args);
+    if home.is_array() {
+        return Err(CliError::Usage(format!(
+            "{}: an array has no superblocks to derive, --rebuild-superblocks is for volumes",
+            args.directory.display()
+        )));
+    }
+    let medium = home
+        .open_medium(mode(args), Access::Change)
+        .map_err(failed)?;
+    let epoch = flashlore_volume::open::rebuild_superblocks(&medium);
+    let epoch = epoch.map_err(|error| failed(error.into()))?;
+    eprintln!(
+        "{}: superblocks of session {epoch} written",
+        args.directory.display()
+    );
+    Ok(())
 }
 
 /// What a check found.
