@@ -51,9 +51,7 @@ fn rebuild_superblocks(args: &VolumeArgs) -> Result<(), CliError> {
             args.directory.display()
         )));
     }
-    let medium = home
-        .open_medium(mode(args), Access::Change)
-        .map_err(failed)?;
+    let medium = home.medium(mode(args), Access::Change).map_err(failed)?;
     let epoch = flashlore_volume::open::rebuild_superblocks(&medium);
     let epoch = epoch.map_err(|error| failed(error.into()))?;
     eprintln!(
