@@ -65,6 +65,36 @@ fn an_image_goes_in_and_comes_out() {
 }
 
 #[test]
+fn superblocks_that_were_put_back_are_refused_and_derived_from_the_rest() {
+    let place = filled("ca-ssd");
+    let path = place.path("disk/volume.flashlore");
+    let before = fs::read(&path).unwrap()[..8192].to_vec();
+    quiet(place.run(&["import", "disk", "image.raw"]));
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&before, 0).unwrap();
+    drop(file);
+    let put_back = fs::read(&path).unwrap();
+    for command in [&["check", "disk"][..], &["export", "disk", "out.raw"]] {
+        let message = place.run(command).fails(1);
+        assert!(message.contains("both superblocks are older"), "{message}");
+    }
+    assert!(fs::read(&path).unwrap() == put_back, "nothing is written");
+    let told = place.run(&["check", "disk", "--rebuild-superblocks"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    assert!(
+        told.stderr.contains("superblocks of session"),
+        "{}",
+        told.stderr
+    );
+    quiet(place.run(&["export", "disk", "out.raw"]));
+    assert_eq!(fs::read(place.path("out.raw")).unwrap(), image());
+    let message = place
+        .run(&["check", "disk", "--rebuild-superblocks"])
+        .fails(1);
+    assert!(message.contains("nothing to derive"), "{message}");
+}
+
+#[test]
 fn rot_is_found_and_named() {
     let place = filled("ca-ssd");
     let path = place.path("disk/volume.flashlore");
@@ -137,7 +167,7 @@ fn rot_of_an_old_version_is_found() {
 
 /// Collection copies packed values that cannot be read any more as lost ones: each address is named still.
 #[test]
-fn packed_values_that_were_lost_are_found() {
+fn packed_values_that_cannot_be_read_are_named_and_stay_where_they_are() {
     let place = Place::new();
     quiet(place.run(&["create", "disk", "--size", "1MiB"]));
     let image = |first: u8| -> Vec<u8> {
@@ -178,12 +208,12 @@ fn packed_values_that_were_lost_are_found() {
     quiet(place.run(&["purge", "disk", "--all", "--erase"]));
     let again = place.run(&["check", "disk", "--affected"]);
     assert_eq!((again.code, &again.stdout), (1, &affected.stdout));
+    // What cannot be read is left where it is: it may be readable later.
     let scrubbed = place.run(&["scrub", "disk"]);
     assert_eq!(scrubbed.code, 1);
-    for lpn in affected.stdout.lines() {
-        let named = format!("lost before it was copied here; affects logical page {lpn}\n");
-        assert!(scrubbed.stdout.contains(&named), "{}", scrubbed.stdout);
-    }
+    let lpns: Vec<&str> = affected.stdout.lines().collect();
+    let named = format!("does not hold; affects logical pages {}\n", lpns.join(", "));
+    assert!(scrubbed.stdout.contains(&named), "{}", scrubbed.stdout);
 }
 
 #[test]
