@@ -107,6 +107,7 @@ pub(crate) fn place(
         ..Placed::default()
     };
     let chosen = placed.assign(copies, &needed)?;
+    let needed = needed.names;
     placed.locate(copies, &chosen)?;
     placed.lost.sort_unstable();
     placed.restore_packs(copies, &needed, &chosen, page_of)?;
@@ -181,33 +182,50 @@ impl Copies<'_> {
     }
 }
 
-/// What is named and the bases of it, each once, in order.
+/// What must be placed.
+struct Needed {
+    /// What is named and the bases of it, each once, in order.
+    names: Vec<Name>,
+    /// Those of them, in order, whose base is found as a delta alone: it was materialized before it became a base, and
+    /// that copy cannot be read. Without it they cannot be decoded.
+    undecodable: Vec<Name>,
+}
+
 fn with_bases(
     copies: &Copies<'_>,
     named: impl Iterator<Item = Name>,
-) -> Result<Vec<Name>, VolumeError> {
-    let mut needed: Vec<Name> = named.collect();
-    needed.sort_unstable();
-    needed.dedup();
-    let bases: Result<Vec<Option<Name>>, _> = needed.iter().map(|&n| copies.base(n)).collect();
-    needed.extend(bases?.into_iter().flatten());
-    needed.sort_unstable();
-    needed.dedup();
-    Ok(needed)
+) -> Result<Needed, VolumeError> {
+    let mut names: Vec<Name> = named.collect();
+    names.sort_unstable();
+    names.dedup();
+    let (mut bases, mut undecodable) = (Vec::new(), Vec::new());
+    for &name in &names {
+        let Some(base) = copies.base(name)? else {
+            continue;
+        };
+        match copies.base(base) {
+            Ok(None) => bases.push(base),
+            _ => undecodable.push(name),
+        }
+    }
+    names.extend(bases);
+    names.sort_unstable();
+    names.dedup();
+    Ok(Needed { names, undecodable })
 }
 
 impl Placed {
     /// Gives births rows; answers the copies that count.
-    fn assign(&mut self, copies: &Copies<'_>, needed: &[Name]) -> Result<Vec<Chosen>, VolumeError> {
+    fn assign(&mut self, copies: &Copies<'_>, needed: &Needed) -> Result<Vec<Chosen>, VolumeError> {
         let mut used = vec![false; self.objects.len()];
-        for name in needed {
+        for name in &needed.names {
             if let Name::Old(handle) = name {
                 used[*handle as usize] = true;
             }
         }
         let mut free = (0..self.objects.len() as u32).filter(|&h| !used[h as usize]);
         let mut chosen = Vec::new();
-        for &name in needed {
+        for &name in &needed.names {
             let handle = match name {
                 Name::Old(handle) => handle,
                 Name::New(birth) => {
@@ -224,6 +242,9 @@ impl Placed {
                 }
             };
             match copies.find(name) {
+                _ if needed.undecodable.binary_search(&name).is_ok() => {
+                    self.lose(copies, name, handle);
+                }
                 Located::Copy(copy) => {
                     let base = copies.base(name)?;
                     chosen.push(Chosen { handle, copy, base });

@@ -37,6 +37,8 @@ pub(crate) struct FoundUnit {
     pub quality: Quality,
     /// The opening of its block.
     pub opening: u64,
+    /// Whether collection fills its block.
+    pub collected: bool,
     /// Of a value in a packed unit, which it is.
     pub slot: Option<FoundSlot>,
 }
@@ -56,13 +58,16 @@ pub(crate) struct FoundSlot {
 
 impl FoundUnit {
     /// Which of two copies of a birth counts: the better one; a whole one, which needs no base and so was made
-    /// last; one in a unit; then the one that was made later. So blocks that had been collected stay empty.
-    pub fn rank(&self) -> (Quality, bool, bool, u64, Ppn) {
+    /// last; one in a unit; then the one that was made later. So blocks that had been collected stay empty. A block
+    /// that collection fills may have been opened long before its victim; among such blocks copies are made in the
+    /// order in which the blocks were opened, as a victim is full and only one of them is filled at a time.
+    pub fn rank(&self) -> (Quality, bool, bool, bool, u64, Ppn) {
         let in_journal = self.slot.is_some_and(|slot| slot.in_journal);
         (
             self.quality,
             self.slot.is_none(),
             !in_journal,
+            self.collected,
             self.opening,
             self.ppn,
         )
@@ -83,6 +88,7 @@ pub(crate) fn journal_values(tail: &JournalTail) -> Vec<FoundUnit> {
                 Quality::Good
             },
             opening: 0,
+            collected: false,
             slot: Some(FoundSlot {
                 index: index as u32,
                 length: head.slot_length(),
@@ -174,7 +180,7 @@ pub(crate) fn scan(
         for index in block.known..geometry.pages_per_block() {
             let page = PageId(first + index);
             medium.read(areas.page(page), &mut bytes)?;
-            let last = scan_page(&bytes, id, areas, geometry, page, block.opening, &mut found);
+            let last = scan_page(&bytes, id, areas, geometry, page, block, &mut found);
             if let Some(last) = last {
                 block.taken = index + 1;
                 epoch = epoch.max(last);
@@ -191,9 +197,11 @@ fn scan_page(
     areas: &Areas,
     geometry: &Geometry,
     page: PageId,
-    opening: u64,
+    block: &ActiveBlock,
     found: &mut Vec<FoundUnit>,
 ) -> Option<u32> {
+    let opening = block.opening;
+    let collected = matches!(block.stream, Stream::Gc | Stream::LogGc);
     let mut epoch = None;
     let first = geometry.first_unit_of_page(page).0;
     for slot in 0..geometry.units_per_page() {
@@ -220,6 +228,7 @@ fn scan_page(
                 record: placed.record,
                 quality,
                 opening,
+                collected,
                 slot: None,
             });
             continue;
@@ -238,6 +247,7 @@ fn scan_page(
                 record: record_of(head),
                 quality: quality.min(lost),
                 opening,
+                collected,
                 slot: Some(FoundSlot {
                     index: index as u32,
                     length: head.slot_length(),

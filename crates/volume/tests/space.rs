@@ -347,6 +347,16 @@ fn no_overwrite_fails_for_space_at_the_default_capacity() {
     }
 }
 
+/// A recovery brought blocks back that had been collected: the copies in a block that collection had opened before its
+/// victim counted as older than those in the victim, and values that collection had moved to RAM were found in the
+/// victim alone. Then no block was free, and none could be freed.
+#[test]
+fn blocks_that_were_collected_stay_free_through_power_cuts() {
+    drawn(COMBINED, 1012, 10_000);
+    let dedup_and_differences = SYSTEMS[7];
+    drawn(dedup_and_differences, 1020, 6_000);
+}
+
 /// Nothing of a volume of 64 MiB is damaged or protected; three quarters of it hold something. Edits of sixty bytes
 /// with one trim in ten once ended it after 7,166 operations.
 #[test]

@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Dedup, Encoder, Ledger};
-use flashlore_flash::{Flash, Ppn};
+use flashlore_flash::{BlockId, Flash, Ppn, Time};
 
 use super::delta::Delta;
 use super::delta::packs::Removed;
@@ -544,5 +544,18 @@ where
             return Ok(false);
         }
         self.give_other_form(core, unit)
+    }
+
+    #[inline(always)]
+    fn settle_victim(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+        victim: BlockId,
+    ) -> Result<(), FtlError<F::Error>> {
+        if !E::ON || self.delta.is_none() || !core.options().barriers {
+            return Ok(());
+        }
+        self.program_moved(core, at, victim)
     }
 }

@@ -326,8 +326,11 @@ where
                 Ok(())
             }
             None => {
+                let before = self.counters.programs_by_collection();
+                map.settle_victim(self, at, victim)?;
+                let written = self.counters.programs_by_collection() - before;
                 let job = self.jobs.remove(job);
-                self.note_gain(stream, job.written);
+                self.note_gain(stream, job.written + written);
                 self.finish_collection(map, at, victim, stream, erase)
             }
         }

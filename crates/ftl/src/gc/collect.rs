@@ -93,6 +93,7 @@ where
             self.aside.put(victim, self.counters.erases);
             return Ok(false);
         }
+        let held = self.blocks.record(victim).valid > 0;
         self.begin_collection(victim, stream);
         let before = self.counters.programs_by_collection();
         match self.empty(map, at, victim, stream) {
@@ -105,6 +106,9 @@ where
                 self.blocks.abandon_collection(victim);
                 return Err(error);
             }
+        }
+        if held {
+            map.settle_victim(self, at, victim)?;
         }
         self.note_gain(stream, self.counters.programs_by_collection() - before);
         self.finish_collection(map, at, victim, stream, Erase::Now)?;

@@ -10,7 +10,7 @@ mod counts;
 pub mod direct;
 pub mod objects;
 
-use flashlore_flash::{Flash, Ppn};
+use flashlore_flash::{BlockId, Flash, Ppn, Time};
 
 use crate::core::Core;
 use crate::error::FtlError;
@@ -51,5 +51,20 @@ pub trait Relocate<F: Flash, K>: Mapping {
         _unit: Relocation,
     ) -> Result<bool, FtlError<F::Error>> {
         Ok(false)
+    }
+
+    /// A victim is empty and about to be erased: programs what left it in another form and waits in RAM. Otherwise a
+    /// power loss, which takes the RAM away, would find it in the victim alone and bring that back.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    #[inline(always)]
+    fn settle_victim(
+        &mut self,
+        _core: &mut Core<F, K>,
+        _at: Time,
+        _victim: BlockId,
+    ) -> Result<(), FtlError<F::Error>> {
+        Ok(())
     }
 }

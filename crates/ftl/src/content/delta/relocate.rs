@@ -9,7 +9,7 @@
 
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{
-    Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
 };
 
 use super::packs::{Filler, Slot};
@@ -255,6 +255,25 @@ where
         self.objects.repack(slot.object, pack);
         core.keeper.waits(slot.object);
         note_removed(core, removed);
+    }
+
+    /// Programs the page that collection fills, if it holds anything: a victim is erased next. Without room it waits
+    /// on: then a power loss may bring the victim back.
+    pub fn program_moved<F, K>(
+        &mut self,
+        core: &mut Core<F, K>,
+        at: Time,
+        victim: BlockId,
+    ) -> Result<(), FtlError<F::Error>>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let own = core.geometry.plane_of(victim);
+        match self.program_repacked(core, own, When::now(at)) {
+            Err(FtlError::Full { .. }) => Ok(()),
+            programmed => programmed,
+        }
     }
 
     /// Programs the page that collection fills, which holds something, in the pool of a plane.
