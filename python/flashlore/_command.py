@@ -25,11 +25,11 @@ def main() -> None:
     sys.exit(_core.command(["flashlore", *sys.argv[1:]]))
 
 
-def report(results: str, output: str, title: str | None = None) -> None:
+def report(results: str, output: str, *, force: bool, title: str | None = None) -> None:
     """Write the page of a results directory: `flashlore report RESULTS -o FILE`."""
     from flashlore.report import write  # noqa: PLC0415 - other commands need neither figures nor frames
 
-    write(results, output, title)
+    write(results, output, title, force=force)
 
 
 def sweep(**flags: Any) -> None:
@@ -49,7 +49,7 @@ def sweep(**flags: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def papers(*, document: Document, asked: str, output: str, quick: bool, captures: str | None) -> None:
+def papers(*, document: Document, asked: str, output: str, quick: bool, force: bool, captures: str | None) -> None:
     """Write the page of `flashlore reproduce --report`.
 
     Args:
@@ -57,12 +57,14 @@ def papers(*, document: Document, asked: str, output: str, quick: bool, captures
         asked: what was asked for: `all`, the name of an experiment, or its file.
         output: where the page goes.
         quick: whether it was a quick look.
+        force: whether a page that is there is replaced.
         captures: the directory of the captures, if there was one.
 
     Raises:
+        UsageError: a page is there already.
         FileError: the page could not be written.
 
     """
     from flashlore.papers import make  # noqa: PLC0415 - figures are heavy, and few commands draw any
 
-    make(document, asked=asked, quick=quick, captures=captures).write(output)
+    make(document, asked=asked, quick=quick, captures=captures).write(output, force=force)

@@ -36,12 +36,13 @@ def compare(
     timeline: str | None,
     recovery_check: int | None,
     request_log: str | PathLike[str] | None,
+    force: bool,
     jobs: int | None,
     progress: _Progress | None,
 ) -> list[Output]:
     """Replay every trace on every system with every seed, in this order."""
 
-def save(outputs: Sequence[Output], directory: str | PathLike[str]) -> None:
+def save(outputs: Sequence[Output], directory: str | PathLike[str], force: bool) -> None:  # noqa: FBT001
     """Write what `--out` writes."""
 
 def load(path: str | PathLike[str]) -> list[Output]:
@@ -71,7 +72,7 @@ class Characterization:
         """Return everything as JSON, as in `summary.json`."""
     def tables(self) -> list[tuple[str, Table]]:
         """Return the tables by name, those without rows too."""
-    def save(self, directory: str | PathLike[str]) -> None:
+    def save(self, directory: str | PathLike[str], force: bool) -> None:  # noqa: FBT001
         """Write what `--out` writes."""
     @staticmethod
     def load(path: str | PathLike[str]) -> Characterization:

@@ -38,9 +38,9 @@ class Characterization(Mapping[str, Table]):
         """Read a directory that `save` or `trace characterize --out` wrote, or its `summary.json`."""
         return cls(_core.Characterization.load(path))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the files of `trace characterize --out` into a directory, which is made if needed."""
-        self.core.save(path)
+        self.core.save(path, force=force)
 
     @cached_property
     def record(self) -> Characteristics:

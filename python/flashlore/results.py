@@ -83,10 +83,16 @@ class Results(Sequence[Run]):
         """Read a directory that `save` or `--out` wrote, a `results.json`, or the output of `--json`."""
         return cls([Run.of(output) for output in _core.load(path)])
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the files that `--out` writes into a directory, which is made if needed."""
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the files that `--out` writes into a directory, which is made if needed: all of them or none.
+
+        Raises:
+            UsageError: the directory holds results already, and they are not to be replaced (`force`).
+            FileError: it cannot be written.
+
+        """
         self._demand_responses()
-        _core.save(self._outputs(), path)
+        _core.save(self._outputs(), path, force=force)
 
     def runs(self) -> Table:
         """Return a row for each run, and a column for each number and text of its record, named by its path.
@@ -131,16 +137,17 @@ class Results(Sequence[Run]):
                 place.write_text(self.to_json(), encoding="utf-8")
             return replace(Tables.load(place), path=None)
 
-    def report(self, path: str | PathLike[str], title: str | None = None) -> None:
+    def report(self, path: str | PathLike[str], title: str | None = None, *, force: bool = False) -> None:
         """Write the page of these results, which opens without a network: `flashlore report`.
 
         Raises:
+            UsageError: a page is there already, and it is not to be replaced (`force`).
             FileError: it cannot be written.
 
         """
         from flashlore import report  # noqa: PLC0415 (as above)
 
-        report.write(self.tables(), path, title)
+        report.write(self.tables(), path, title, force=force)
 
     def _repr_html_(self) -> str:
         """Set the systems side by side, in a notebook."""

@@ -29,6 +29,7 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
     timeline: Duration | None = None,
     recovery_check: int | None = None,
     request_log: str | PathLike[str] | None = None,
+    force: bool = False,
     progress: Progress = None,
 ) -> Run:
     """Replay a trace on one system.
@@ -42,7 +43,8 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
         timeline: Width of the stretches of a time line: seconds of simulated time, or a text such as `"1s"`.
         recovery_check: Return to so many random instants of the window of old versions after the run, and compare
             every page with what had been written by then; for systems with history.
-        request_log: A file for a line of CSV for every request; what it held is lost.
+        request_log: A file for a line of CSV for every request.
+        force: Replace a log that is there already.
         progress: `None` shows a bar where somebody sees it, true always, false never; a function is called many times
             a second with the requests done and those to be done.
 
@@ -66,6 +68,7 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
         timeline=timeline,
         recovery_check=recovery_check,
         request_log=request_log,
+        force=force,
         progress=progress,
     )
     return outputs[0]
@@ -133,6 +136,7 @@ def _run(  # noqa: PLR0913
     timeline: Duration | None = None,
     recovery_check: int | None = None,
     request_log: str | PathLike[str] | None = None,
+    force: bool = False,
     jobs: int | None = None,
     progress: Progress = None,
     different_devices: bool = False,
@@ -151,6 +155,7 @@ def _run(  # noqa: PLR0913
             timeline=duration("timeline", timeline),
             recovery_check=recovery_check if recovery_check is None else count("recovery_check", recovery_check, 0, 32),
             request_log=request_log,
+            force=force,
             jobs=jobs if jobs is None else count("jobs", jobs, 1, 32),
             progress=report,
         )

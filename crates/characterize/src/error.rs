@@ -1,8 +1,6 @@
 //! Why a trace cannot be characterised.
 
-use flashlore_sim::results::ResultsError;
-
-/// Why a trace cannot be characterised, or the result not be written.
+/// Why a trace cannot be characterised.
 #[derive(Debug, thiserror::Error)]
 pub enum CharacterizeError {
     /// An option that means nothing.
@@ -26,7 +24,4 @@ pub enum CharacterizeError {
         /// How many can be followed.
         limit: u32,
     },
-    /// A file or directory that cannot be written.
-    #[error(transparent)]
-    Results(#[from] ResultsError),
 }

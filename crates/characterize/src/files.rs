@@ -1,4 +1,4 @@
-//! Characteristics as files in a directory, each written under another name first.
+//! Characteristics as files in a directory.
 //!
 //! Every row of the Parquet files names its slice; in those of the whole it is absent. The columns
 //! are listed in `docs/workloads.md`.
@@ -6,12 +6,12 @@
 use std::io::Write;
 use std::path::Path;
 
-use flashlore_sim::results::{Frame, ResultsError, write_file};
+use flashlore_sim::results::Frame;
+use flashlore_trace::{Existing, OutputError, OutputSet};
 use serde_json::{Value, json};
 
 use crate::characterizer::Characteristics;
 use crate::collector::Statistics;
-use crate::error::CharacterizeError;
 use crate::measures::share;
 use crate::statistics::locality::LocalityCurve;
 
@@ -31,24 +31,37 @@ const TABLES: [(&str, Rows); 6] = [
     ("arrivals", arrivals),
 ];
 
-/// Writes `summary.json`, with everything, and tables as Parquet into `dir`, which is made if needed.
-/// A table without rows is not written.
+/// The files of characteristics in a directory, the head first.
+pub const CHARACTERISTICS_FILES: &[&str] = &[
+    "summary.json",
+    "popularity.parquet",
+    "stack_distance.parquet",
+    "miss_ratio.parquet",
+    "sizes.parquet",
+    "overwrite.parquet",
+    "arrivals.parquet",
+];
+
+/// Writes `summary.json`, with everything, and tables as Parquet into `dir`, which is made if needed: all files or
+/// none. A table without rows is not written.
 ///
 /// # Errors
-/// A directory or file that cannot be written. Files written before stay.
-pub fn write_dir(dir: &Path, found: &Characteristics) -> Result<(), CharacterizeError> {
-    std::fs::create_dir_all(dir).map_err(|source| ResultsError::Write {
-        path: dir.to_path_buf(),
-        source: source.into(),
-    })?;
+/// A directory that holds characteristics that are to stay, and what cannot be written.
+pub fn write_dir(
+    dir: &Path,
+    found: &Characteristics,
+    existing: Existing,
+) -> Result<(), OutputError> {
+    let mut set = OutputSet::create(dir, CHARACTERISTICS_FILES, existing)?;
     for (name, frame) in tables(found).filter(|(_, frame)| !frame.is_empty()) {
-        let path = dir.join(format!("{name}.parquet"));
-        write_file(&path, |out| frame.write_parquet(out))?;
+        set.write(&format!("{name}.parquet"), |out| {
+            Ok(frame.write_parquet(out)?)
+        })?;
     }
     let mut json = serde_json::to_vec_pretty(found).expect("plain data");
     json.push(b'\n');
-    write_file(&dir.join("summary.json"), |out| Ok(out.write_all(&json)?))?;
-    Ok(())
+    set.write("summary.json", |out| out.write_all(&json))?;
+    set.complete()
 }
 
 /// The tables by name, those without rows too.

@@ -33,7 +33,7 @@ mod structures;
 pub use characterizer::{Characteristics, Characterizer, Slice, Source};
 pub use collector::Statistics;
 pub use error::CharacterizeError;
-pub use files::{tables, write_dir};
+pub use files::{CHARACTERISTICS_FILES, tables, write_dir};
 pub use flashlore_delta::Codec;
 pub use flashlore_trace::pages::{PAGE_BYTES, PageSource};
 pub use options::Options;

@@ -5,7 +5,7 @@ use std::fs::File;
 use flashlore_characterize::{
     Characteristics, Characterizer, Options, PAGE_BYTES, PageSource, write_dir,
 };
-use flashlore_trace::{Access, Op};
+use flashlore_trace::{Access, Existing, Op};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 
@@ -88,7 +88,7 @@ fn an_empty_trace_prints_and_writes() {
     let empty = Characterizer::new(Options::default()).unwrap().finish();
     assert!(empty.to_string().contains("footprint        0 pages"));
     let dir = tempfile::tempdir().unwrap();
-    write_dir(dir.path(), &empty).unwrap();
+    write_dir(dir.path(), &empty, Existing::Refuse).unwrap();
     assert_eq!(names(dir.path()), ["summary.json"]);
 }
 
@@ -106,7 +106,9 @@ fn files_hold_the_curves() {
     let found = characteristics();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("made/for/it");
-    write_dir(&out, &found).unwrap();
+    write_dir(&out, &found, Existing::Refuse).unwrap();
+    assert!(write_dir(&out, &found, Existing::Refuse).is_err());
+    write_dir(&out, &found, Existing::Replace).unwrap();
     let expected = [
         "arrivals.parquet",
         "miss_ratio.parquet",

@@ -10,6 +10,7 @@ use flashlore_sim::config::ConfigError;
 use flashlore_sim::engine::RunError;
 use flashlore_sim::results::ResultsError;
 use flashlore_synth::ProfileError;
+use flashlore_trace::OutputError;
 
 /// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +27,7 @@ pub enum CliError {
     /// A trace that cannot be read, laid out or written.
     #[error(transparent)]
     Trace(#[from] flashlore_trace::Error),
-    /// A trace that cannot be characterised, or its characteristics not be written.
+    /// A trace that cannot be characterised.
     #[error(transparent)]
     Characterize(#[from] CharacterizeError),
     /// A profile that cannot be used.
@@ -42,7 +43,7 @@ pub enum CliError {
         /// Why.
         source: Box<RunError>,
     },
-    /// Results that cannot be written or read.
+    /// Results that cannot be read.
     #[error(transparent)]
     Results(#[from] ResultsError),
     /// A file or directory that cannot be used.
@@ -69,6 +70,9 @@ pub enum CliError {
     /// A volume that cannot be mounted or unmounted.
     #[error(transparent)]
     Mount(#[from] flashlore_fuse::MountError),
+    /// A file or directory that holds something already, or cannot be written.
+    #[error(transparent)]
+    Place(#[from] OutputError),
     /// Standard output that cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -117,7 +121,11 @@ impl CliError {
                 | PaperError::Scale { .. },
             ) => 2,
             Self::Trace(flashlore_trace::Error::Layout(_)) => 2,
-            Self::Characterize(CharacterizeError::Results(_)) => 1,
+            Self::Place(error) | Self::Trace(flashlore_trace::Error::Output(error))
+                if error.is_usage() =>
+            {
+                2
+            }
             Self::Characterize(_) => 2,
             Self::Run { source, .. } => match **source {
                 RunError::Config(_)
@@ -158,6 +166,7 @@ impl CliError {
             | Self::Volume { .. }
             | Self::Recording(_)
             | Self::Mount(_)
+            | Self::Place(_)
             | Self::Output(_)
             | Self::Python(_)
             | Self::Failed(_)

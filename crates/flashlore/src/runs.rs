@@ -1,6 +1,5 @@
 //! Runs on all cores, their results in the order in which they were asked for.
 
-use std::fs::File;
 use std::io::BufWriter;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use std::thread;
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{MeasureOptions, RunError, RunOptions, Ticker, check, simulate};
 use flashlore_sim::results::RunOutput;
-use flashlore_trace::Stop;
+use flashlore_trace::{Existing, OutputFile, Stop};
 
 use crate::error::CliError;
 use crate::input::Input;
@@ -27,16 +26,29 @@ pub struct Job<'a> {
 }
 
 /// What runs record besides their results.
-#[derive(Default)]
 pub struct Recording {
     /// Width of the buckets of a time line, in nanoseconds.
     pub timeline_ns: Option<u64>,
     /// The file for a line for every request; of a single run.
     pub request_log: Option<PathBuf>,
+    /// What becomes of a file of its name.
+    pub existing: Existing,
     /// Instants of the window of old versions that are compared with what was written.
     pub recovery_check: Option<u32>,
     /// Ends the reading of traces; a ticker ends the runs.
     pub stop: Stop,
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Recording {
+            timeline_ns: None,
+            request_log: None,
+            existing: Existing::Refuse,
+            recovery_check: None,
+            stop: Stop::default(),
+        }
+    }
 }
 
 /// Does all runs. Whatever can be refused is refused before the first begins.
@@ -71,6 +83,9 @@ pub fn run_told<T: Ticker + Clone + Sync>(
             jobs.len()
         )));
     }
+    if let Some(path) = &recording.request_log {
+        recording.existing.check_file(path)?;
+    }
     let requests = jobs.iter().map(Job::requests).sum();
     let ticker = ticker(requests, jobs.len());
     in_parallel(jobs, threads, |job| job.run(recording, ticker.clone()))
@@ -97,13 +112,11 @@ impl Job<'_> {
             timeline_ns: recording.timeline_ns,
             request_log: None,
         };
-        if let Some(path) = &recording.request_log {
-            let file = File::create(path).map_err(|source| CliError::File {
-                action: "write",
-                path: path.clone(),
-                source,
-            })?;
-            measure.request_log = Some(Box::new(BufWriter::new(file)));
+        let log = recording.request_log.as_ref();
+        let log = log.map(|path| OutputFile::create(path, recording.existing));
+        let log = log.transpose()?;
+        if let Some(log) = &log {
+            measure.request_log = Some(Box::new(BufWriter::new(log.handle()?)));
         }
         let options = RunOptions {
             measure,
@@ -112,7 +125,13 @@ impl Job<'_> {
             pages: self.input.pages(),
         };
         let mut source = self.input.source(&recording.stop)?;
-        simulate(&self.config, source.as_mut(), options).map_err(|source| self.failed(source))
+        let output = simulate(&self.config, source.as_mut(), options);
+        let output = output.map_err(|source| match (source, &log) {
+            (RunError::Log { source }, Some(log)) => log.failed(source).into(),
+            (source, _) => self.failed(source),
+        })?;
+        log.map(OutputFile::complete).transpose()?;
+        Ok(output)
     }
 
     fn requests(&self) -> u64 {

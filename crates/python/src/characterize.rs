@@ -9,7 +9,7 @@ use flashlore_command::characterizing::characterized;
 use flashlore_command::error::CliError;
 use flashlore_sim::config::{Nanos, Size};
 use flashlore_sim::results::ResultsError;
-use flashlore_trace::{ContentModel, DeltaModel, WorkloadOptions};
+use flashlore_trace::{ContentModel, DeltaModel, Existing, WorkloadOptions};
 use pyo3::prelude::*;
 
 use crate::errors::{raised, usage};
@@ -41,8 +41,8 @@ impl Characterization {
     }
 
     /// Writes what `--out` writes.
-    fn save(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| write_dir(&directory, &self.0))
+    fn save(&self, py: Python<'_>, directory: PathBuf, force: bool) -> PyResult<()> {
+        py.detach(|| write_dir(&directory, &self.0, Existing::from(force)))
             .map_err(|error| raised(error.into()))
     }
 

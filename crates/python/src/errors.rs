@@ -1,6 +1,5 @@
 //! The core's errors as exceptions. Their classes are Python's (`flashlore.errors`); what they say is the core's.
 
-use flashlore_characterize::CharacterizeError;
 use flashlore_command::error::CliError;
 use flashlore_sim::engine::RunError;
 use pyo3::prelude::*;
@@ -42,11 +41,10 @@ fn class_of(error: &CliError) -> &'static str {
             (_, false) => "RunError",
         },
         CliError::Trace(error) => trace_class(error),
-        CliError::Characterize(CharacterizeError::Results(_)) | CliError::Results(_) => {
-            "ResultsError"
-        }
+        CliError::Results(_) => "ResultsError",
+        CliError::Place(_) if usage => "UsageError",
         CliError::Profile(_) if usage => "ProfileError",
-        CliError::Profile(_) | CliError::File { .. } => "FileError",
+        CliError::Profile(_) | CliError::File { .. } | CliError::Place(_) => "FileError",
         CliError::Volume { .. } | CliError::Recording(_) if usage => "VolumeUsageError",
         CliError::Volume { .. } | CliError::Recording(_) | CliError::Mount(_) => "VolumeError",
         CliError::Usage(_) | CliError::Characterize(_) => "UsageError",
@@ -62,6 +60,8 @@ fn class_of(error: &CliError) -> &'static str {
 fn trace_class(error: &flashlore_trace::Error) -> &'static str {
     match error {
         flashlore_trace::Error::Layout(_) => "TraceUsageError",
+        flashlore_trace::Error::Output(error) if error.is_usage() => "UsageError",
+        flashlore_trace::Error::Output(_) => "FileError",
         _ => "TraceError",
     }
 }

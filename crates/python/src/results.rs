@@ -11,6 +11,7 @@ use flashlore_sim::results::{
     Column, Frame, LABELS, ResultsFile, ResultsTable, RunOutput, RunResult, TableStyle, Tabled,
     compare_table, write_directory,
 };
+use flashlore_trace::Existing;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::Value;
@@ -173,9 +174,14 @@ impl Rows {
 
 /// Writes what `--out` writes.
 #[pyfunction]
-pub fn save(py: Python<'_>, outputs: Vec<Py<Output>>, directory: PathBuf) -> PyResult<()> {
+pub fn save(
+    py: Python<'_>,
+    outputs: Vec<Py<Output>>,
+    directory: PathBuf,
+    force: bool,
+) -> PyResult<()> {
     let outputs = of_python(&outputs);
-    py.detach(|| write_directory(&directory, &outputs))
+    py.detach(|| write_directory(&directory, &outputs, Existing::from(force)))
         .map_err(|error| raised(error.into()))
 }
 

@@ -12,6 +12,7 @@ use flashlore_sim::config::{
     Nanos, Preset, Settings, device_presets, load_device, load_system, system_presets,
 };
 use flashlore_sim::results::RunOutput;
+use flashlore_trace::Existing;
 use pyo3::prelude::*;
 
 use crate::errors::{raised, usage};
@@ -59,7 +60,7 @@ fn described(presets: &'static [Preset]) -> Vec<(&'static str, &'static str)> {
 
 /// Replays every trace on every system with every seed, in this order.
 #[pyfunction]
-#[pyo3(signature = (traces, columns, *, settings, seeds, different_devices, timeline, recovery_check, request_log, jobs, progress))]
+#[pyo3(signature = (traces, columns, *, settings, seeds, different_devices, timeline, recovery_check, request_log, force, jobs, progress))]
 #[expect(
     clippy::too_many_arguments,
     reason = "the names of the arguments are Python's"
@@ -74,6 +75,7 @@ pub fn compare(
     timeline: Option<&str>,
     recovery_check: Option<u32>,
     request_log: Option<PathBuf>,
+    force: bool,
     jobs: Option<NonZeroUsize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Output>> {
@@ -98,6 +100,7 @@ pub fn compare(
     let recording = Recording {
         timeline_ns: timeline.map(width).transpose()?,
         request_log,
+        existing: Existing::from(force),
         recovery_check,
         stop: watch.stop().clone(),
     };

@@ -12,7 +12,7 @@ use flashlore_sim::results::{
     RunOutput, RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table,
     differences, write_directory,
 };
-use flashlore_trace::{ContentModel, Format, WorkloadOptions};
+use flashlore_trace::{ContentModel, Existing, Format, WorkloadOptions};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
 
@@ -255,8 +255,10 @@ fn the_directory_holds_everything_and_no_temporary_file() {
         run("plain", "ca-ssd-4g", 1, 2),
         run("ca-ssd", "ca-ssd-4g", 1, 1),
     ];
-    write_directory(&out, &outputs).unwrap();
-    write_directory(&out, &outputs).unwrap();
+    write_directory(&out, &outputs, Existing::Refuse).unwrap();
+    let refused = write_directory(&out, &outputs, Existing::Refuse).unwrap_err();
+    assert!(refused.is_usage(), "{refused}");
+    write_directory(&out, &outputs, Existing::Replace).unwrap();
     let mut names: Vec<String> = fs::read_dir(&out)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -328,11 +330,23 @@ fn the_directory_holds_everything_and_no_temporary_file() {
 }
 
 #[test]
+fn results_of_another_run_leave_nothing_of_the_older_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut output = run("plain", "ca-ssd-4g", 1, 2);
+    write_directory(dir.path(), &[output.clone()], Existing::Refuse).unwrap();
+    assert!(dir.path().join("timeline.csv").exists());
+    output.timeline = None;
+    write_directory(dir.path(), &[output], Existing::Replace).unwrap();
+    assert!(!dir.path().join("timeline.csv").exists());
+    assert!(!dir.path().join("timeline.parquet").exists());
+}
+
+#[test]
 fn a_directory_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = write_directory::<RunOutput>(&file.join("out"), &[])
+    let error = write_directory::<RunOutput>(&file.join("out"), &[], Existing::Refuse)
         .unwrap_err()
         .to_string();
     assert!(
@@ -341,12 +355,8 @@ fn a_directory_that_cannot_be_written_is_named() {
     );
     let taken = dir.path().join("taken");
     fs::create_dir_all(taken.join("results.json/x")).unwrap();
-    assert!(
-        write_directory::<RunOutput>(&taken, &[])
-            .unwrap_err()
-            .to_string()
-            .contains("results.json")
-    );
+    let error = write_directory::<RunOutput>(&taken, &[], Existing::Refuse).unwrap_err();
+    assert!(error.to_string().contains("results.json"), "{error}");
     assert_eq!(
         fs::read_dir(&taken).unwrap().count(),
         1,

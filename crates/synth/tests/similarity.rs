@@ -6,7 +6,7 @@ use flashlore_synth::{
     Generator, PRESETS, Profile, Recipes, SynthOptions, load, load_profile, recipes, write_pages,
 };
 use flashlore_trace::pages::PAGE_BYTES;
-use flashlore_trace::{Batch, Op, PageSource, Pages};
+use flashlore_trace::{Batch, Existing, Op, PageSource, Pages};
 use proptest::prelude::*;
 
 type Page = [u8; PAGE_BYTES];
@@ -389,7 +389,10 @@ fn a_file_of_pages_has_the_page_of_every_value() {
     });
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("loadsim.pages.zst");
-    assert_eq!(write_pages(&recipes, &path).unwrap(), values.len() as u64);
+    assert_eq!(
+        write_pages(&recipes, &path, Existing::Refuse).unwrap(),
+        values.len() as u64
+    );
     let pages = Pages::open(&path, u64::MAX).unwrap();
     assert_eq!((pages.len(), recipes.len()), (values.len(), values.len()));
     let mut distinct = std::collections::HashSet::new();

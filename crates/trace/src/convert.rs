@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::formats::blkparse::{self, Action};
 use crate::formats::native::NativeWriter;
 use crate::formats::{Format, disksim, fio, fiu, msr, spc, ssdsim};
-use crate::output;
+use crate::output::{Existing, OutputFile};
 use crate::reader::{ReadOptions, ReadStats, TraceReader};
 use crate::record::{Batch, Op, Record};
 
@@ -31,6 +31,8 @@ pub struct ConvertOptions {
     pub to: Format,
     /// Leave out the content and difference ratios where the output format has no place for them.
     pub drop_content: bool,
+    /// What becomes of a file that has the output's name.
+    pub existing: Existing,
 }
 
 /// What a conversion did.
@@ -62,7 +64,7 @@ pub trait RateWrites {
     fn rate(&mut self, record: &Record<'_>, out: &mut Vec<u16>) -> std::result::Result<(), String>;
 }
 
-/// Converts the trace at `input` to the file `output`, which is replaced if it exists.
+/// Converts the trace at `input` to the file `output`.
 ///
 /// # Errors
 /// When the format is only read, the input cannot be read, a record cannot be expressed, or the
@@ -102,9 +104,9 @@ pub fn convert_rated(
         return Err(Error::Unwritable { format: options.to });
     }
     let path = output.as_ref();
-    let failed = |source| output::failed(path, source);
-    let mut temporary = output::beside(path).map_err(failed)?;
-    let mut writer = Writer::new(options, temporary.as_file_mut()).map_err(failed)?;
+    let out = OutputFile::create(path, options.existing)?;
+    let failed = |source: io::Error| out.failed(source);
+    let mut writer = Writer::new(options, out.handle()?).map_err(failed)?;
     let mut batch = Batch::default();
     let (mut ratios, mut records) = (Vec::new(), 0);
     let mut report = ConvertReport {
@@ -136,21 +138,21 @@ pub fn convert_rated(
     }
     writer.finish(&reader).map_err(failed)?;
     report.read = reader.stats().clone();
-    output::complete(temporary, path).map_err(failed)?;
+    out.complete()?;
     Ok(report)
 }
 
 /// Writes records in one format.
-enum Writer<'f> {
-    Text(TextWriter<'f>),
-    Native(Box<NativeWriter<BufWriter<&'f mut File>>>),
+enum Writer {
+    Text(TextWriter),
+    Native(Box<NativeWriter<BufWriter<File>>>),
 }
 
-struct TextWriter<'f> {
+struct TextWriter {
     format: Format,
     write_line: WriteLine,
     drop_content: bool,
-    file: BufWriter<&'f mut File>,
+    file: BufWriter<File>,
     line: String,
     records: u64,
 }
@@ -205,8 +207,8 @@ fn tick_ns(format: Format) -> u64 {
     }
 }
 
-impl<'f> Writer<'f> {
-    fn new(options: &ConvertOptions, file: &'f mut File) -> io::Result<Self> {
+impl Writer {
+    fn new(options: &ConvertOptions, file: File) -> io::Result<Self> {
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let Some(write_line) = line_writer(options.to) else {
             return Ok(Writer::Native(Box::new(NativeWriter::new(file)?)));
@@ -249,7 +251,7 @@ impl<'f> Writer<'f> {
     }
 }
 
-impl TextWriter<'_> {
+impl TextWriter {
     fn push(
         &mut self,
         record: &Record<'_>,

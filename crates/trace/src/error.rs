@@ -6,6 +6,7 @@ use std::io;
 
 use crate::formats::Format;
 use crate::input::Compression;
+use crate::output::OutputError;
 
 /// The result of every fallible operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -136,13 +137,8 @@ pub enum Error {
         why: String,
     },
     /// The output cannot be written.
-    #[error("{path}: cannot write the file: {source}")]
-    Write {
-        /// Name of the output.
-        path: String,
-        /// What the operating system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
 /// Where in an input a record stands.

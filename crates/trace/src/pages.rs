@@ -10,13 +10,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use md5::{Digest as _, Md5};
-use tempfile::NamedTempFile;
 use zstd::zstd_safe::CParameter;
 
 use crate::digests::Digest;
 use crate::error::{Error, Result};
 use crate::input::{Compression, Input, hex};
-use crate::output;
+use crate::output::{Existing, OutputError, OutputFile};
 use crate::record::UNIT_BYTES;
 
 /// Bytes of one page.
@@ -206,31 +205,32 @@ fn unusable(path: &str, what: String) -> Error {
 /// Writes a file of pages, as zstd. The file appears under its name when it is complete.
 pub struct PagesWriter {
     path: PathBuf,
-    encoder: zstd::Encoder<'static, BufWriter<NamedTempFile>>,
+    encoder: zstd::Encoder<'static, BufWriter<OutputFile>>,
     pages: u64,
 }
 
 impl PagesWriter {
-    /// Begins a file, which replaces one that exists.
+    /// Begins a file.
     ///
     /// # Errors
-    /// When nothing can be written there.
-    pub fn create(path: impl AsRef<Path>) -> Result<PagesWriter> {
-        Self::with_level(path, LEVEL)
+    /// When a file is there that is to stay, and when nothing can be written there.
+    pub fn create(path: impl AsRef<Path>, existing: Existing) -> Result<PagesWriter> {
+        Self::with_level(path, existing, LEVEL)
     }
 
-    /// As [`PagesWriter::create`], for pages that must be taken as they come: quicker and less small.
+    /// As [`PagesWriter::create`] of a file that must not exist, for pages that must be taken as they come: quicker
+    /// and less small.
     ///
     /// # Errors
     /// As [`PagesWriter::create`].
     pub fn create_quick(path: impl AsRef<Path>) -> Result<PagesWriter> {
-        Self::with_level(path, QUICK_LEVEL)
+        Self::with_level(path, Existing::Refuse, QUICK_LEVEL)
     }
 
-    fn with_level(path: impl AsRef<Path>, level: i32) -> Result<PagesWriter> {
+    fn with_level(path: impl AsRef<Path>, existing: Existing, level: i32) -> Result<PagesWriter> {
         let path = path.as_ref().to_path_buf();
+        let file = BufWriter::new(OutputFile::create(&path, existing)?);
         let begin = || {
-            let file = BufWriter::new(output::beside(&path)?);
             let mut encoder = zstd::Encoder::new(file, level)?;
             encoder.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX))?;
             encoder.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
@@ -243,7 +243,7 @@ impl PagesWriter {
                 encoder,
                 pages: 0,
             }),
-            Err(source) => Err(output::failed(&path, source)),
+            Err(source) => Err(OutputError::Write { path, source }.into()),
         }
     }
 
@@ -253,9 +253,10 @@ impl PagesWriter {
     /// When it cannot be written.
     pub fn push(&mut self, page: &[u8; PAGE_BYTES]) -> Result<()> {
         self.pages += 1;
-        self.encoder
-            .write_all(page)
-            .map_err(|source| output::failed(&self.path, source))
+        self.encoder.write_all(page).map_err(|source| {
+            let path = self.path.clone();
+            OutputError::Write { path, source }.into()
+        })
     }
 
     /// Completes the file; its number of pages.
@@ -268,11 +269,9 @@ impl PagesWriter {
             encoder,
             pages,
         } = self;
-        let complete = || {
-            let file = encoder.finish()?.into_inner().map_err(|e| e.into_error())?;
-            output::complete(file, &path)
-        };
-        complete().map_err(|source| output::failed(&path, source))?;
+        let written = || encoder.finish()?.into_inner().map_err(|e| e.into_error());
+        let file = written().map_err(|source| OutputError::Write { path, source })?;
+        file.complete()?;
         Ok(pages)
     }
 }

@@ -5,7 +5,9 @@ use crate::common;
 use std::path::Path;
 
 use common::*;
-use flashlore_trace::{ConvertOptions, ConvertReport, Format, Op, Result, TraceReader, convert};
+use flashlore_trace::{
+    ConvertOptions, ConvertReport, Existing, Format, Op, Result, TraceReader, convert,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -14,6 +16,7 @@ fn to(format: Format) -> ConvertOptions {
         read: strict(),
         to: format,
         drop_content: false,
+        existing: Existing::Replace,
     }
 }
 

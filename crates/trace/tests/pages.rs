@@ -6,7 +6,7 @@ use std::io::Write;
 
 use common::*;
 use flashlore_trace::pages::PAGE_BYTES;
-use flashlore_trace::{Batch, Pages, PagesWriter, TraceReader};
+use flashlore_trace::{Batch, Existing, Pages, PagesWriter, TraceReader};
 use md5::{Digest, Md5};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ fn pages_survive_writing_and_reading() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("pages.zst");
     let wanted = made(3000);
-    let mut writer = PagesWriter::create(&path).unwrap();
+    let mut writer = PagesWriter::create(&path, Existing::Refuse).unwrap();
     for page in &wanted {
         writer.push(page).unwrap();
         assert!(!path.exists(), "the file appears when it is complete");
@@ -65,11 +65,13 @@ fn pages_survive_writing_and_reading() {
     assert_eq!(bare.page(2999), pages.page(2999));
     // A writer that is given up leaves nothing.
     let other = directory.path().join("other");
-    let mut writer = PagesWriter::create(&other).unwrap();
+    let mut writer = PagesWriter::create(&other, Existing::Refuse).unwrap();
     writer.push(&wanted[0]).unwrap();
     drop(writer);
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
-    let nowhere = PagesWriter::create("/no/such/directory/p").err().unwrap();
+    let nowhere = PagesWriter::create("/no/such/directory/p", Existing::Refuse)
+        .err()
+        .unwrap();
     assert!(
         nowhere.to_string().contains("cannot write the file"),
         "{nowhere}"

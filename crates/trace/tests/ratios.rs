@@ -8,8 +8,9 @@ use std::sync::Arc;
 use common::*;
 use flashlore_trace::convert::{convert_rated, convert_reader};
 use flashlore_trace::{
-    ContentModel, ConvertOptions, DeltaModel, FULL_RATIO, Format, Info, Join, Op, RateWrites,
-    Record, RequestBlock, RequestSource, TraceReader, Workload, WorkloadOptions, for_each_access,
+    ContentModel, ConvertOptions, DeltaModel, Existing, FULL_RATIO, Format, Info, Join, Op,
+    RateWrites, Record, RequestBlock, RequestSource, TraceReader, Workload, WorkloadOptions,
+    for_each_access,
 };
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::metadata::KeyValue;
@@ -23,6 +24,7 @@ fn to(format: Format) -> ConvertOptions {
         read: strict(),
         to: format,
         drop_content: false,
+        existing: Existing::Replace,
     }
 }
 

@@ -13,10 +13,11 @@ from flashlore.errors import FileError, ResultsError
 from flashlore.figures import timeline
 from flashlore.figures.programs import changes
 from flashlore.figures.tables import Tables, flat
+from flashlore.output import refuse_existing
 from flashlore.report import measures, summary
 from flashlore.report.groups import Group, groups
 from flashlore.report.markup import Html, element
-from flashlore.report.page import Page, Section, write_whole
+from flashlore.report.page import Page, Section, write_text
 from flashlore.report.table import Cell, Column, Table, Value, duration, number
 
 if TYPE_CHECKING:
@@ -31,15 +32,23 @@ _DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, 
 _SEEDS = 5
 
 
-def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[str], title: str | None = None) -> None:
+def write(
+    results: Tables | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    title: str | None = None,
+    *,
+    force: bool = False,
+) -> None:
     """Write the report of results: one page that opens without a network, complete or not at all.
 
     Args:
         results: a directory of `--out`, a file of `--json`, or what `Tables.load` made of one.
         output: the file of the page.
         title: its title.
+        force: replace a page that is there already.
 
     Raises:
+        UsageError: a page is there already, and it is not to be replaced.
         ResultsError: the results cannot be read.
         FileError: the page cannot be written.
 
@@ -47,6 +56,7 @@ def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[st
     folder = Path(output).parent
     if not folder.is_dir():
         raise FileError(f"{output}: the page cannot be written there: there is no directory {folder}")
+    refuse_existing(Path(output), force=force)
     try:
         tables = results if isinstance(results, Tables) else Tables.load(results)
         page = build(tables, title).render()
@@ -54,7 +64,7 @@ def write(results: Tables | str | os.PathLike[str], output: str | os.PathLike[st
         source = "the results" if isinstance(results, Tables) else results
         what = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
         raise ResultsError(f"{source}: not all is there, or not as Flashlore writes it: {what}") from error
-    write_whole(Path(output), page)
+    write_text(Path(output), page, force=force)
 
 
 def build(tables: Tables, title: str | None = None) -> Page:

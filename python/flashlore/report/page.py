@@ -20,14 +20,13 @@ import json
 import math
 import os
 import re
-import tempfile
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import altair as alt
 
-from flashlore.errors import FileError
+from flashlore import output
 from flashlore.figures import theme
 from flashlore.report.markup import Child, Html, element
 from flashlore.report.table import Column, Table
@@ -280,14 +279,15 @@ class Page:
         document = element("html", element("head", head), element("body", body), lang="en")
         return f"<!doctype html>\n{document}\n"
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the page: complete, or not at all.
 
         Raises:
+            UsageError: a page is there already, and it is not to be replaced (`force`).
             FileError: the file could not be written.
 
         """
-        write_whole(Path(path), self.render())
+        write_text(Path(path), self.render(), force=force)
 
     def _scripts(self) -> list[Html]:
         """Embed the data, then the programs that draw them; Vega only where there is something to draw."""
@@ -344,37 +344,10 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: [_short(row.get(name)) for row in rows] for name in names}
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, then move it there; what is no file, such as /dev/stdout, is written as it is.
-
-    Raises:
-        FileError: it could not be written; the message names it.
-
-    """
-    if path.exists() and not path.is_file():
-        try:
-            path.write_text(text, **_TEXT)
-        except OSError as error:
-            raise FileError(f"{path}: the page cannot be written there: {error.strerror}") from error
-        return
-    # Behind a link lies what is meant.
-    path = path.resolve()
-    try:
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
-    except OSError as error:
-        raise FileError(f"{path}: the page cannot be written there: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "w", **_TEXT) as file:
-            file.write(text)
-        # A file of this kind is for its owner alone; pages are as readable as any other file.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(beside).chmod(0o666 & ~mask)
-        Path(beside).replace(path)
-    except OSError as error:
-        raise FileError(f"{path}: the page cannot be written: {error.strerror}") from error
-    finally:
-        Path(beside).unlink(missing_ok=True)
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write the text of a page; see `output.whole`."""
+    with output.whole(path, force=force) as place:
+        place.write_text(text, **_TEXT)
 
 
 def _short(value: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flashlore.errors import FlashloreError
+from flashlore.errors import FileError, FlashloreError
+from flashlore.output import reason
 from flashlore.sweeps.cluster import DaskExecutor
 from flashlore.sweeps.frames import NAMES
 from flashlore.sweeps.local import LocalExecutor
@@ -34,6 +35,7 @@ def run(  # noqa: PLR0913 (the flags of the command)
     *,
     send_traces: bool,
     retry_failed: bool,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Run the sweep of a file and print its results.
@@ -45,7 +47,7 @@ def run(  # noqa: PLR0913 (the flags of the command)
     executor: Executor = (
         LocalExecutor(jobs, memory) if scheduler is None else DaskExecutor(scheduler, send_traces=send_traces)
     )
-    done = sweep(file, executor, out=output, retry_failed=retry_failed, tell=_tell)
+    done = sweep(file, executor, out=output, retry_failed=retry_failed, force=force, tell=_tell)
     _print(_json(done) if as_json else _table(done))
     for failure in done.failures[:_MOST_FAILURES]:
         _tell(f"failed: {failure.name}: {failure.error}")
@@ -61,11 +63,13 @@ def _print(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # What is left must not be written at the end of the process either.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            raise FileError(f"cannot write the output: {reason(error)}") from error
 
 
 def _tell(text: str) -> None:

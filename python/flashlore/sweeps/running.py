@@ -82,6 +82,7 @@ def sweep(  # noqa: PLR0913 (each is a question of its own)
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,
+    force: bool = False,
     progress: bool | None = None,
     tell: Tell = warnings.warn,
 ) -> Sweep:
@@ -97,11 +98,13 @@ def sweep(  # noqa: PLR0913 (each is a question of its own)
         out: directory of the results; by default that of a file's name without `.toml`, here.
         jobs: cells at a time on this machine; by default as many as there are cores.
         retry_failed: whether cells that failed before are tried again.
+        force: whether results of another grid in the directory are replaced; its finished cells are kept.
         progress: whether a bar is shown; by default where somebody sees it.
         tell: gets sentences about what was found in the directory.
 
     Raises:
-        UsageError: a grid that cannot be expanded, a directory in use, or one of something else.
+        UsageError: a grid that cannot be expanded, a directory in use, one of something else, or one with results of
+            another grid that are to stay.
         FlashloreError: a directory that cannot be written, a cluster that does not answer.
         KeyboardInterrupt: after everything has stopped; it says how many cells are finished.
 
@@ -116,7 +119,7 @@ def sweep(  # noqa: PLR0913 (each is a question of its own)
         except UsageError as error:
             raise error if isinstance(grid, Grid) else UsageError(f"{os.fspath(grid)}: {error}") from error
         store = stack.enter_context(Store(where, tell))
-        if store.begin(cells, {"flashlore": _core.__version__}):
+        if store.begin(cells, {"flashlore": _core.__version__}, force=force):
             tell(f"{where} was of another grid; the cells that are there already are not run again")
         done = store.finished()
         retried = done if retry_failed else done | store.failures.keys()

@@ -21,7 +21,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +28,7 @@ from typing import Any, Self
 
 import polars as pl
 
+from flashlore import output
 from flashlore.errors import FlashloreError, UsageError
 from flashlore.sweeps import frames
 from flashlore.sweeps.cell import Cell, grid_hash
@@ -75,12 +75,12 @@ class Store:
                 os.close(self._lock)
                 raise
         except OSError as error:
-            why = f"{error.strerror}: {error.filename}" if error.strerror else error
-            raise FlashloreError(f"cannot use {directory}: {why}") from error
+            raise FlashloreError(f"cannot use {directory}: {output.reason(error)}") from error
 
     def _look(self) -> None:
         self._manifest = _manifest(self.directory)
-        for left in self.directory.glob("**/*.new"):
+        self._begun = self._manifest
+        for left in self.directory.glob("**/.flashlore-*.new"):
             left.unlink()
         self._single = self._singles()
         self._batched = self._batches()
@@ -101,16 +101,26 @@ class Store:
         """Keys of the cells whose rows are here."""
         return set(self._single) | set(self._batched)
 
-    def begin(self, cells: Sequence[Cell], description: Mapping[str, Any]) -> bool:
-        """Say what is swept from now on, and whether the directory was of another grid."""
+    def begin(self, cells: Sequence[Cell], description: Mapping[str, Any], *, force: bool) -> bool:
+        """Say what is swept from now on, and whether the directory was of another grid.
+
+        Results of another grid stay, and `sweep.json` describes them, until those of this one are complete.
+
+        Raises:
+            UsageError: there are results of another grid, and they are not to be replaced.
+
+        """
         grid = grid_hash(cells)
         other: bool = self._manifest.get("grid", grid) != grid
-        if other:
-            # They would be taken for results of this grid.
-            for name in ("results.parquet", "timings.parquet"):
-                (self.directory / name).unlink(missing_ok=True)
-        if self._manifest.get("grid") != grid:
-            self._write_manifest({"format": FORMAT, **description, "grid": grid, "cells": len(cells)})
+        has_results = (self.directory / "results.parquet").exists()
+        if other and has_results and not force:
+            raise UsageError(
+                f"{self.directory} holds the results of another grid: name another directory, or replace them with "
+                "--force (force=True in Python), which keeps the finished cells"
+            )
+        self._begun = {"format": FORMAT, **description, "grid": grid, "cells": len(cells)}
+        if self._manifest.get("grid") != grid and not has_results:
+            self._write_manifest(self._begun)
         return other
 
     def add(self, key: str, record: Mapping[str, Any], circumstances: Mapping[str, Any]) -> None:
@@ -146,7 +156,7 @@ class Store:
         _write_frame(self.directory / "timings.parquet", timings)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._write_manifest({**self._manifest, "finished": len(results), "sha256": digest})
+        self._write_manifest({**self._begun, "finished": len(results), "sha256": digest})
         return digest
 
     def _write_manifest(self, manifest: dict[str, Any]) -> None:
@@ -205,10 +215,10 @@ class Store:
 
 def _refuse_other(directory: Path) -> None:
     """Refuse a directory of something else, whose files would be overwritten."""
-    ours = {"sweep.json", "sweep.json.new", "lock", "cells", "batches", "failures"}
+    ours = {"sweep.json", "lock", "cells", "batches", "failures"}
     if directory.is_dir() and not (directory / "sweep.json").exists():
         for path in sorted(directory.iterdir()):
-            if path.name not in ours:
+            if path.name not in ours and not path.name.startswith(".flashlore-"):
                 raise UsageError(f"{directory} is no directory of a sweep: it holds {path.name}; name another one")
 
 
@@ -220,17 +230,20 @@ def _locked(directory: Path) -> int:
     """
     path = directory / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    for pause in PAUSES_S:
-        if _taken(lock):
-            break
-        time.sleep(pause)
-    else:
-        if not _taken(lock):
-            holder = os.read(lock, 200).decode(errors="replace").strip() or "another process"
-            os.close(lock)
-            raise UsageError(f"{directory} is in use by {holder}; a directory takes one sweep at a time")
-    os.truncate(lock, 0)
-    os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
+    try:
+        for pause in PAUSES_S:
+            if _taken(lock):
+                break
+            time.sleep(pause)
+        else:
+            if not _taken(lock):
+                holder = os.read(lock, 200).decode(errors="replace").strip() or "another process"
+                raise UsageError(f"{directory} is in use by {holder}; a directory takes one sweep at a time")
+        os.truncate(lock, 0)
+        os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
+    except BaseException:
+        os.close(lock)
+        raise
     return lock
 
 
@@ -257,50 +270,10 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 
 def _write_frame(path: Path, frame: pl.DataFrame) -> None:
-    with _Replacing(path) as beside:
+    with output.whole(path, force=True) as beside:
         frame.write_parquet(beside, compression="zstd")
 
 
 def _write(path: Path, content: bytes) -> None:
-    with _Replacing(path) as beside:
+    with output.whole(path, force=True) as beside:
         beside.write_bytes(content)
-
-
-class _Replacing:
-    """A file written beside its place, made durable, and renamed at the end of the block.
-
-    Raises:
-        FlashloreError: there is no room, or the system refuses; what was in its place is still there.
-
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._beside = path.with_name(f"{path.name}.new")
-
-    def __enter__(self) -> Path:
-        return self._beside
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if error is None:
-                _sync(self._beside)
-                self._beside.replace(self._path)
-                _sync(self._path.parent)
-                return
-        except OSError as late:
-            error = late
-        with suppress(OSError):
-            self._beside.unlink(missing_ok=True)
-        if isinstance(error, OSError | pl.exceptions.PolarsError):
-            raise FlashloreError(f"cannot write {self._path}: {str(error).splitlines()[0]}") from error
-
-
-def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

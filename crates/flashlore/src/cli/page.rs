@@ -21,6 +21,9 @@ pub struct ReportArgs {
     /// Its title
     #[arg(long)]
     pub title: Option<String>,
+    /// Replace a page that is there already
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Flags of `sweep`.
@@ -48,6 +51,9 @@ pub struct SweepArgs {
     /// Try cells again that failed before
     #[arg(long)]
     pub retry_failed: bool,
+    /// Replace the results of another grid in the directory; its finished cells are kept
+    #[arg(long)]
+    pub force: bool,
     /// Print the results as JSON instead of a table
     #[arg(long)]
     pub json: bool,

@@ -35,6 +35,9 @@ pub struct ReproduceArgs {
     /// Write a page with figures, published beside measured, that opens without a network
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Replace a page that is there already
+    #[arg(long)]
+    pub force: bool,
     /// Fail when a check differs
     #[arg(long)]
     pub strict: bool,

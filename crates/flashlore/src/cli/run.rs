@@ -26,6 +26,9 @@ pub struct DemoArgs {
     /// Make a page of what is in --out, which opens without a network
     #[arg(long, value_name = "FILE", requires = "out")]
     pub report: Option<PathBuf>,
+    /// Replace results and page that are there already
+    #[arg(long)]
+    pub force: bool,
     /// Runs at a time [default: the cores there are]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
@@ -187,6 +190,9 @@ pub struct ResultArgs {
     /// Write a line of CSV for every request of the one run there is
     #[arg(long, value_name = "FILE")]
     pub request_log: Option<PathBuf>,
+    /// Replace results and log that are there already
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// How several traces become one workload.

@@ -49,9 +49,12 @@ pub struct ConvertArgs {
     /// The trace
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// The file to write, which is replaced if it exists
+    /// The file to write
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
     /// How it is read
     #[command(flatten)]
     pub read: ReadArgs,
@@ -93,9 +96,12 @@ fn rating(text: &str) -> Result<Rating, String> {
 pub struct FitArgs {
     /// The trace
     pub trace: PathBuf,
-    /// The profile to write, which is replaced if it exists
+    /// The profile to write
     #[arg(short, long, value_name = "PROFILE")]
     pub output: PathBuf,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
     /// Name of the profile [default: the trace's, up to its first dot]
     #[arg(long)]
     pub name: Option<String>,
@@ -135,9 +141,12 @@ pub struct SynthArgs {
     /// The profile: a preset or a TOML file
     #[arg(value_name = "NAME|FILE")]
     pub profile: String,
-    /// The file to write, which is replaced if it exists
+    /// The file to write
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
+    /// Replace files that are there already
+    #[arg(long)]
+    pub force: bool,
     #[arg(long, value_name = "FORMAT", help = writable())]
     pub to: Option<Format>,
     /// Factor on requests, footprint, duration and gaps
@@ -237,6 +246,9 @@ pub struct CharacterizeArgs {
     /// Write summary.json and tables as Parquet into this directory
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace characteristics that are there already
+    #[arg(long)]
+    pub force: bool,
     /// Look only at requests to this device of the trace; may be repeated
     #[arg(long, value_name = "NAME")]
     pub device: Vec<String>,

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use flashlore_characterize::{Characteristics, Options, PageSource, write_dir};
-use flashlore_trace::{ContentModel, DeltaModel, Join, Pages, WorkloadOptions};
+use flashlore_characterize::{
+    CHARACTERISTICS_FILES, Characteristics, Options, PageSource, write_dir,
+};
+use flashlore_trace::{ContentModel, DeltaModel, Existing, Join, Pages, WorkloadOptions};
 
 use crate::bytes::pages_of;
 use crate::characterizing::characterized;
@@ -22,6 +24,10 @@ pub fn characterize(args: &CharacterizeArgs) -> Result<(), CliError> {
         None => args.traces.chunks(1).collect(),
     };
     refuse_contradictions(args, groups.len())?;
+    let existing = Existing::from(args.force);
+    if let Some(dir) = &args.out {
+        existing.check_set(dir, CHARACTERISTICS_FILES)?;
+    }
     let workload = workload_options(args);
     let progress = Progress::phase("reading the trace");
     let found = groups
@@ -30,7 +36,7 @@ pub fn characterize(args: &CharacterizeArgs) -> Result<(), CliError> {
         .collect::<Result<Vec<_>, CliError>>()?;
     drop(progress);
     if let (Some(dir), [found]) = (&args.out, &found[..]) {
-        write_dir(dir, found)?;
+        write_dir(dir, found, existing)?;
     }
     if args.json {
         let json = serde_json::to_string_pretty(&found).expect("plain data");

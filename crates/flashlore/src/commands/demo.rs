@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use flashlore_sim::results::{RunResult, overview_table, write_directory};
-use flashlore_trace::{ContentModel, WorkloadOptions};
+use flashlore_sim::results::{RESULT_FILES, RunResult, overview_table, write_directory};
+use flashlore_trace::{ContentModel, Existing, WorkloadOptions};
 use serde_json::json;
 
-use super::replay::{make_directory, print_results};
+use super::page::demand_place;
+use super::replay::print_results;
 use crate::bundled::CAPTURES;
 use crate::cli::DemoArgs;
 use crate::error::CliError;
@@ -29,14 +30,14 @@ const STRETCH: u64 = 100_000_000;
 
 /// Replays every capture on both systems.
 pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
-    if args.report.is_some() {
+    let existing = Existing::from(args.force);
+    if let Some(page) = &args.report {
         python.demand("demo --report")?;
-        for path in args.out.iter().chain(&args.report) {
-            as_text(path)?;
-        }
+        demand_place(page, existing)?;
+        args.out.as_deref().map(as_text).transpose()?;
     }
     if let Some(dir) = &args.out {
-        make_directory(dir)?;
+        existing.check_set(dir, RESULT_FILES)?;
     }
     let systems = ["plain", "ca-ssd"].map(String::from);
     let plan = Plan::new(&PlanOptions {
@@ -68,7 +69,7 @@ pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
     };
     let outputs = run_all(&jobs, threads, &recording)?;
     if let Some(dir) = &args.out {
-        write_directory(dir, &outputs)?;
+        write_directory(dir, &outputs, existing)?;
     }
     print_results(outputs, args.json, text)?;
     let (Some(dir), Some(page)) = (&args.out, &args.report) else {
@@ -76,7 +77,7 @@ pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
     };
     python.call(
         "report",
-        json!({ "results": as_text(dir)?, "output": as_text(page)?, "title": TITLE }),
+        json!({ "results": as_text(dir)?, "output": as_text(page)?, "title": TITLE, "force": args.force }),
     )?;
     tell(&format!(
         "{} shows these results, and opens without a network",

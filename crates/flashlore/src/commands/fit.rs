@@ -1,12 +1,11 @@
 //! `flashlore trace fit`.
 
-use std::io::Write;
 use std::path::Path;
 
-use flashlore_sim::results::write_file;
 use flashlore_synth::fit::Estimator;
 use flashlore_synth::profile_hash;
-use flashlore_trace::{ContentModel, WorkloadOptions, for_each_access};
+use flashlore_trace::output::write_whole;
+use flashlore_trace::{ContentModel, Existing, WorkloadOptions, for_each_access};
 use serde_json::json;
 
 use crate::cli::FitArgs;
@@ -24,6 +23,8 @@ const MOST_SEEDS: u64 = 1000;
 /// Makes a profile that is like a trace, and says how well it does.
 pub fn fit(args: &FitArgs) -> Result<(), CliError> {
     refuse_contradictions(args)?;
+    let existing = Existing::from(args.force);
+    existing.check_file(&args.output)?;
     let options = WorkloadOptions {
         read: args.read.options(),
         compact: true,
@@ -61,7 +62,7 @@ pub fn fit(args: &FitArgs) -> Result<(), CliError> {
     let paths = [args.trace.clone()];
     let chosen = search(&estimator, (&name, &source), &paths, &options, &target)?;
     let text = chosen.fit.to_text();
-    write_file(&args.output, |out| Ok(out.write_all(text.as_bytes())?))?;
+    write_whole(&args.output, existing, |out| out.write_all(text.as_bytes()))?;
     let hash = profile_hash(&text);
     match args.json {
         true => print(&to_json(&chosen, &hash)),

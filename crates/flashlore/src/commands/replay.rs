@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, compare_table, write_directory};
-use flashlore_trace::Join;
+use flashlore_sim::results::{
+    RESULT_FILES, ResultsFile, RunOutput, RunResult, compare_table, write_directory,
+};
+use flashlore_trace::{Existing, Join};
 
 use crate::cli::{CompareArgs, RunArgs, SimulateArgs};
 use crate::error::CliError;
@@ -61,15 +62,17 @@ fn replay(
         delta: args.trace.delta,
     };
     let options = reading.options(plan, traces.iter().any(|path| profile(path).is_some()))?;
+    let existing = Existing::from(args.results.force);
     let recording = Recording {
         timeline_ns: timeline_width(args)?,
         request_log: args.results.request_log.clone(),
+        existing,
         recovery_check,
         ..Recording::default()
     };
     // Before hours of work, not after them.
     if let Some(dir) = &args.results.out {
-        make_directory(dir)?;
+        existing.check_set(dir, RESULT_FILES)?;
     }
     let threads = threads(args.jobs);
     if recovery_check.is_some() && !plan.all_have_history() {
@@ -107,7 +110,7 @@ fn replay(
         }
     }
     if let Some(dir) = &args.results.out {
-        write_directory(dir, &outputs)?;
+        write_directory(dir, &outputs, existing)?;
         let file = dir.join("results.json");
         tell(&format!(
             "results are in {}; `flashlore rerun {}` repeats them",
@@ -193,13 +196,4 @@ fn timeline_width(args: &RunArgs) -> Result<Option<u64>, CliError> {
         )),
         width => Ok(width.map(|width| width.0)),
     }
-}
-
-/// Makes a directory for results.
-pub fn make_directory(dir: &Path) -> Result<(), CliError> {
-    fs::create_dir_all(dir).map_err(|source| CliError::File {
-        action: "make the directory",
-        path: dir.to_path_buf(),
-        source,
-    })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashlore_synth::presets::PRESETS;
 use flashlore_synth::{Definition, Source, SynthOptions, profile_hash, write_pages};
 use flashlore_trace::convert::convert_reader;
-use flashlore_trace::{ConvertOptions, ConvertReport, Format, ReadOptions};
+use flashlore_trace::{ConvertOptions, ConvertReport, Existing, Format, ReadOptions};
 use serde_json::json;
 
 use super::trace::{notes, output_format};
@@ -33,10 +33,15 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
     if let Some(pages) = &args.pages {
         check_pages(args, pages, &source, to)?;
     }
+    let existing = Existing::from(args.force);
+    for path in std::iter::once(&args.output).chain(&args.pages) {
+        existing.check_file(path)?;
+    }
     let convert = ConvertOptions {
         read: ReadOptions::default(),
         to,
         drop_content: args.drop_content,
+        existing,
     };
     let progress = Progress::phase("writing the workload");
     let report = convert_reader(source.open(), &args.output, &convert)?;
@@ -45,7 +50,7 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
         &args.pages,
         args.pages.as_ref().and_then(|_| source.recipes()),
     ) {
-        let pages = write_pages(&recipes, path)?;
+        let pages = write_pages(&recipes, path, existing)?;
         text.push_str(&format!("{pages} pages in {}\n", path.display()));
     }
     drop(progress);

@@ -5,7 +5,7 @@ use std::path::Path;
 use flashlore_characterize::{ByteRater, Codec};
 use flashlore_trace::convert::convert_rated;
 use flashlore_trace::{
-    ContentModel, ConvertOptions, ConvertReport, DeltaModel, Format, Info, RateWrites,
+    ContentModel, ConvertOptions, ConvertReport, DeltaModel, Existing, Format, Info, RateWrites,
     WorkloadOptions,
 };
 
@@ -41,6 +41,7 @@ pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
         read: args.read.options(),
         to,
         drop_content: args.drop_content,
+        existing: Existing::from(args.force),
     };
     let is_rated = !matches!(args.delta, Rating::Model(DeltaModel::FromTrace));
     if is_rated && to != Format::Native {
@@ -48,6 +49,7 @@ pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
             "--delta gives page writes an R_c, which {to} has no place for; expected native output"
         )));
     }
+    options.existing.check_file(&args.output)?;
     let progress = Progress::phase("converting the trace");
     let report = match args.delta {
         Rating::Model(model) => {

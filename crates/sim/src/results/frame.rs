@@ -42,6 +42,22 @@ pub enum FrameError {
     Parquet(#[from] ParquetError),
 }
 
+impl From<FrameError> for io::Error {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Io(source) => source,
+            // What the operating system said is what a reader can do something about.
+            FrameError::Parquet(ParquetError::External(source)) => {
+                match source.downcast::<io::Error>() {
+                    Ok(source) => *source,
+                    Err(source) => io::Error::other(source),
+                }
+            }
+            FrameError::Parquet(source) => io::Error::other(source),
+        }
+    }
+}
+
 impl Frame {
     /// A frame of one row for each object: nested objects become columns named by their path, with
     /// dots; lists are left out. The columns `leading` come first, the others follow by name. A

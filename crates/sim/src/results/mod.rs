@@ -21,7 +21,8 @@ pub use frame::{Column, Frame, FrameError};
 pub use interval::{Estimate, SeedSummary, estimate, seed_summaries, summarize};
 pub use latency::{Latency, LatencyByKind, LatencyStats};
 pub use output::{
-    LABELS, ResultsError, ResultsFile, ResultsTable, RunOutput, Tabled, write_directory, write_file,
+    LABELS, RESULT_FILES, ResultsError, ResultsFile, ResultsTable, RunOutput, Tabled,
+    write_directory,
 };
 pub use overview::overview_table;
 pub use process::peak_rss_bytes;

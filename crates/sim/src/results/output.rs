@@ -1,11 +1,9 @@
 //! `results.json` and the directory that `--out` names.
-//!
-//! A file appears complete or not at all: it is written under another name and then renamed.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flashlore_trace::{Existing, OutputError, OutputSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -129,17 +127,9 @@ pub struct ResultsFile {
     pub seeds: Vec<SeedSummary>,
 }
 
-/// Results that cannot be written or read.
+/// Results that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// A file or directory that cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// The reason.
-        source: FrameError,
-    },
     /// A table that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -188,7 +178,21 @@ impl ResultsFile {
     }
 }
 
-/// Writes into `dir`, which is made if needed:
+/// The files of runs in a results directory, the head first.
+pub const RESULT_FILES: &[&str] = &[
+    "results.json",
+    "results.parquet",
+    "response_cdf.parquet",
+    "response_cdf.csv",
+    "victim_cdf.parquet",
+    "victim_cdf.csv",
+    "erase_cdf.parquet",
+    "erase_cdf.csv",
+    "timeline.parquet",
+    "timeline.csv",
+];
+
+/// Writes into `dir`, which is made if needed, all files or none:
 ///
 /// * `results.json`, and `results.parquet` with a row for each run and a column for each number and
 ///   text of its record (configuration and lists left out);
@@ -197,24 +201,35 @@ impl ResultsFile {
 ///   not above) and, where runs have one, `timeline`: each as `.parquet` and `.csv`, rows labelled by system, device, trace and seed.
 ///
 /// # Errors
-/// A directory or file that cannot be written. Files written before stay.
-pub fn write_directory<R: Tabled>(dir: &Path, runs: &[R]) -> Result<(), ResultsError> {
-    fs::create_dir_all(dir).map_err(|source| ResultsError::Write {
-        path: dir.to_path_buf(),
-        source: source.into(),
-    })?;
+/// A directory that holds results that are to stay, and what cannot be written.
+pub fn write_directory<R: Tabled>(
+    dir: &Path,
+    runs: &[R],
+    existing: Existing,
+) -> Result<(), OutputError> {
+    let mut set = OutputSet::create(dir, RESULT_FILES, existing)?;
     let results = ResultsFile::new(runs.iter().map(|run| run.result().clone()).collect());
-    write_file(&dir.join("results.json"), |out| {
-        Ok(out.write_all(results.to_json().as_bytes())?)
+    set.write("results.json", |out| {
+        out.write_all(results.to_json().as_bytes())
     })?;
     let records = ResultsTable::Runs.of(runs);
-    write_file(&dir.join("results.parquet"), |out| {
-        records.write_parquet(out)
-    })?;
-    write_frame(dir, "response_cdf", &ResultsTable::ResponseCdf.of(runs))?;
-    write_frame(dir, "victim_cdf", &ResultsTable::VictimCdf.of(runs))?;
-    write_frame(dir, "erase_cdf", &ResultsTable::EraseCdf.of(runs))?;
-    write_frame(dir, "timeline", &ResultsTable::Timeline.of(runs))
+    set.write("results.parquet", |out| Ok(records.write_parquet(out)?))?;
+    for (name, table) in [
+        ("response_cdf", ResultsTable::ResponseCdf),
+        ("victim_cdf", ResultsTable::VictimCdf),
+        ("erase_cdf", ResultsTable::EraseCdf),
+        ("timeline", ResultsTable::Timeline),
+    ] {
+        let frame = table.of(runs);
+        // Without rows there are no files.
+        if !frame.is_empty() {
+            set.write(&format!("{name}.parquet"), |out| {
+                Ok(frame.write_parquet(out)?)
+            })?;
+            set.write(&format!("{name}.csv"), |out| frame.write_csv(out))?;
+        }
+    }
+    set.complete()
 }
 
 fn record_row(result: &RunResult) -> Value {
@@ -248,59 +263,4 @@ fn distribution_rows(pairs: &[(u64, u64)], [value_name, count_name]: [&str; 2]) 
         json!({value_name: value, count_name: count, "share": below as f64 / all as f64})
     };
     pairs.iter().map(row).collect()
-}
-
-/// Writes a frame as `NAME.parquet` and `NAME.csv`; without rows there are no files.
-fn write_frame(dir: &Path, name: &str, frame: &Frame) -> Result<(), ResultsError> {
-    if frame.is_empty() {
-        return Ok(());
-    }
-    write_file(&dir.join(format!("{name}.parquet")), |out| {
-        frame.write_parquet(out)
-    })?;
-    write_file(&dir.join(format!("{name}.csv")), |out| {
-        Ok(frame.write_csv(out)?)
-    })
-}
-
-/// Writes a file beside `path` and renames it to `path`; removes it if that fails.
-///
-/// # Errors
-/// What `write` says, and a file that cannot be made, written or renamed.
-pub fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), FrameError>,
-) -> Result<(), ResultsError> {
-    // A link stays one; what is no file is not replaced by one.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if path.exists() && !path.is_file() {
-        return Err(ResultsError::Write {
-            path: path.clone(),
-            source: io::Error::other("found no regular file, expected one or nothing").into(),
-        });
-    }
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = write_through(&temporary, write).and_then(|()| Ok(fs::rename(&temporary, path)?));
-    written.map_err(|source| {
-        // What is left of it is worthless, and there may be nothing.
-        let _ = fs::remove_file(&temporary);
-        ResultsError::Write {
-            path: path.to_path_buf(),
-            source,
-        }
-    })
-}
-
-fn write_through(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), FrameError>,
-) -> Result<(), FrameError> {
-    let mut out = BufWriter::new(File::create(path)?);
-    write(&mut out)?;
-    out.into_inner()
-        .map_err(io::IntoInnerError::into_error)?
-        .sync_all()?;
-    Ok(())
 }

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use flashlore_trace::pages::PAGE_BYTES;
-use flashlore_trace::{Batch, Op, PageSource, PagesWriter};
+use flashlore_trace::{Batch, Existing, Op, PageSource, PagesWriter};
 
 use super::changes;
 use super::hash::{self, Purpose};
@@ -250,9 +250,13 @@ pub fn image_pages(profile: &Profile, options: &SynthOptions) -> Option<u32> {
 /// Writes the pages of all values as a file of pages; their number.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub fn write_pages(recipes: &Recipes, path: impl AsRef<Path>) -> flashlore_trace::Result<u64> {
-    let mut writer = PagesWriter::create(path)?;
+/// When a file is there that is to stay, or cannot be written.
+pub fn write_pages(
+    recipes: &Recipes,
+    path: impl AsRef<Path>,
+    existing: Existing,
+) -> flashlore_trace::Result<u64> {
+    let mut writer = PagesWriter::create(path, existing)?;
     let mut page = [0; PAGE_BYTES];
     for entry in &recipes.entries {
         materialise(&recipes.model, recipes.seed, &entry.recipe(), &mut page);

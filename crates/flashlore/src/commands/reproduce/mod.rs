@@ -4,6 +4,7 @@ mod pool;
 
 use flashlore_papers::experiment::{Captures, Experiment, ReproduceOptions};
 use flashlore_papers::{PAPERS, Paper, PaperError, Report, Verdict, load, table};
+use flashlore_trace::Existing;
 use serde_json::json;
 
 use super::page;
@@ -26,7 +27,7 @@ struct Done<'a> {
 pub fn reproduce(args: &ReproduceArgs, python: &dyn Python) -> Result<(), CliError> {
     if let Some(page) = &args.report {
         python.demand("reproduce --report")?;
-        page::demand_place(page)?;
+        page::demand_place(page, Existing::from(args.force))?;
         args.captures.as_deref().map(as_text).transpose()?;
     }
     let papers = papers(args)?;
@@ -186,6 +187,7 @@ fn write_page(
         "asked": args.paper,
         "output": as_text(output)?,
         "quick": args.quick,
+        "force": args.force,
         "captures": args.captures.as_deref().map(as_text).transpose()?,
     });
     python.call("papers", arguments)

@@ -3,12 +3,10 @@
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
 use super::writer::NativeWriter;
 use crate::devices::{DeviceNames, NameStyle};
 use crate::error::Result;
-use crate::output;
+use crate::output::{Existing, OutputError, OutputFile};
 use crate::record::Record;
 
 /// Bytes written at once.
@@ -18,23 +16,20 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// `.flashlore-` and some letters in the same directory, which is removed when this is dropped.
 pub struct NativeFile {
     path: PathBuf,
-    writer: NativeWriter<BufWriter<NamedTempFile>>,
+    writer: NativeWriter<BufWriter<OutputFile>>,
 }
 
 impl NativeFile {
-    /// Begins a file, which replaces one that exists when it is complete.
+    /// Begins a file, which must not exist.
     ///
     /// # Errors
     /// When nothing can be written there.
     pub fn create(path: impl AsRef<Path>) -> Result<NativeFile> {
         let path = path.as_ref().to_path_buf();
-        let begin = || {
-            let file = BufWriter::with_capacity(BUFFER_BYTES, output::beside(&path)?);
-            NativeWriter::new(file)
-        };
-        match begin() {
+        let file = OutputFile::create(&path, Existing::Refuse)?;
+        match NativeWriter::new(BufWriter::with_capacity(BUFFER_BYTES, file)) {
             Ok(writer) => Ok(NativeFile { path, writer }),
-            Err(source) => Err(output::failed(&path, source)),
+            Err(source) => Err(OutputError::Write { path, source }.into()),
         }
     }
 
@@ -46,9 +41,10 @@ impl NativeFile {
     /// # Panics
     /// As [`crate::Batch::push`].
     pub fn push(&mut self, record: &Record<'_>) -> Result<()> {
-        self.writer
-            .push(record)
-            .map_err(|source| output::failed(&self.path, source))
+        self.writer.push(record).map_err(|source| {
+            let path = self.path.clone();
+            OutputError::Write { path, source }.into()
+        })
     }
 
     /// Completes the file: device numbers mean themselves, and `origin_ns` is the first record's time
@@ -58,12 +54,12 @@ impl NativeFile {
     /// When it cannot be written. Nothing is left behind then.
     pub fn finish(self, origin_ns: u64) -> Result<()> {
         let NativeFile { path, writer } = self;
-        let complete = || {
+        let written = || {
             let mut file = writer.finish(&DeviceNames::new(NameStyle::Number), origin_ns)?;
             file.flush()?;
-            let file = file.into_inner().map_err(|e| e.into_error())?;
-            output::complete(file, &path)
+            file.into_inner().map_err(|e| e.into_error())
         };
-        complete().map_err(|source| output::failed(&path, source))
+        let file = written().map_err(|source| OutputError::Write { path, source })?;
+        Ok(file.complete()?)
     }
 }
