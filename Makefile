@@ -25,7 +25,7 @@ $(VENV)/bin/python:
 
 # The captures inside the program on a plain SSD and on CA-SSD: a table within seconds of the build, and a page.
 demo: install
-	$(VENV)/bin/flashlore demo --out demo --report demo.html
+	$(VENV)/bin/flashlore demo --out demo --report demo.html --force
 
 # Everything a change must pass. What is drawn at random is drawn from fixed seeds: it passes again if it passed once.
 test: test-rust test-python
@@ -68,7 +68,7 @@ notebooks: $(VENV)/bin/python
 
 # The evaluations of all papers at a small scale, as a page.
 papers-quick: install
-	$(VENV)/bin/flashlore reproduce all --quick --report papers.html
+	$(VENV)/bin/flashlore reproduce all --quick --report papers.html --force
 
 # Speed of parsing, of synthesis, of the translation layer and of whole replays.
 bench:
@@ -101,4 +101,4 @@ planted:
 # together, as a page.
 paper-check: install
 	$(CARGO) test --release --workspace -- --ignored
-	$(VENV)/bin/flashlore reproduce all --report papers.html
+	$(VENV)/bin/flashlore reproduce all --report papers.html --force

@@ -49,7 +49,9 @@ def sweep(**flags: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def papers(*, document: Document, asked: str, output: str, quick: bool, force: bool, captures: str | None) -> None:
+def papers(  # noqa: PLR0913 (the flags of the command)
+    *, document: Document, asked: str, output: str, quick: bool, force: bool, captures: str | None
+) -> None:
     """Write the page of `flashlore reproduce --report`.
 
     Args:

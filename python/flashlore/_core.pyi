@@ -42,7 +42,7 @@ def compare(
 ) -> list[Output]:
     """Replay every trace on every system with every seed, in this order."""
 
-def save(outputs: Sequence[Output], directory: str | PathLike[str], force: bool) -> None:  # noqa: FBT001
+def save(outputs: Sequence[Output], directory: str | PathLike[str], force: bool) -> None:
     """Write what `--out` writes."""
 
 def load(path: str | PathLike[str]) -> list[Output]:
@@ -53,6 +53,9 @@ def table(outputs: Sequence[Output], name: str) -> Table:
 
 def describe(outputs: Sequence[Output]) -> tuple[str, str]:
     """Return the results as the command line prints them: as a table, and as JSON."""
+
+def findings(outputs: Sequence[Output]) -> str:
+    """Return what to mind before numbers of these runs are trusted, as JSON."""
 
 def characterize(
     trace: Trace,
@@ -72,7 +75,7 @@ class Characterization:
         """Return everything as JSON, as in `summary.json`."""
     def tables(self) -> list[tuple[str, Table]]:
         """Return the tables by name, those without rows too."""
-    def save(self, directory: str | PathLike[str], force: bool) -> None:  # noqa: FBT001
+    def save(self, directory: str | PathLike[str], force: bool) -> None:
         """Write what `--out` writes."""
     @staticmethod
     def load(path: str | PathLike[str]) -> Characterization:

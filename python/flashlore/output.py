@@ -28,9 +28,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 
     """
     if not force and path.is_file() and path.stat().st_size:
-        raise UsageError(
-            f"{path} exists already: name another file, or replace it with --force (force=True in Python)"
-        )
+        raise UsageError(f"{path} exists already: name another file, or replace it with --force (force=True in Python)")
 
 
 @contextmanager

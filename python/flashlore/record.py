@@ -751,6 +751,46 @@ class RunSpeed:
 
 
 @dataclass(frozen=True)
+class Arrivals:
+    """When requests arrived while the run was measured."""
+
+    span_s: float
+    """Simulated seconds from the first to the last."""
+
+    backlog_s: float
+    """Simulated seconds from the last to the end of the run: what was outstanding then."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to mind before a number is trusted."""
+
+    id: str
+    """What it is; the names stand in docs/results.md and stay."""
+
+    trace: str
+    """The trace."""
+
+    systems: tuple[str, ...]
+    """The systems."""
+
+    devices: tuple[str, ...]
+    """The device of each of them."""
+
+    sentence: str
+    """What to know, and what to do about it."""
+
+    numbers: dict[str, float]
+    """The numbers behind it."""
+
+    metrics: tuple[str, ...]
+    """The metrics it concerns: paths in a record, each with all below it, and `units` for all units programmed."""
+
+    doubtful: bool
+    """Whether the metrics must not be judged by."""
+
+
+@dataclass(frozen=True)
 class Record:
     """The record of one run."""
 
@@ -848,3 +888,9 @@ class Record:
 
     configuration: Configuration
     """With `workload`, everything needed to repeat the run, besides the trace."""
+
+    arrivals: Arrivals | None = None
+    """When requests arrived; absent in results of versions that did not say it."""
+
+    drawn_from: str | None = None
+    """What the workload of the first seed is known by, where that of this seed was drawn anew."""

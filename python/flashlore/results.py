@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from flashlore import _core
 from flashlore.errors import ResultsError
-from flashlore.record import Record, from_tree
+from flashlore.record import Finding, Record, from_tree
 from flashlore.table import Table
 
 if TYPE_CHECKING:
@@ -93,6 +93,17 @@ class Results(Sequence[Run]):
         """
         self._demand_responses()
         _core.save(self._outputs(), path, force=force)
+
+    def findings(self) -> list[Finding]:
+        """Return what to mind before numbers are trusted, as tables and reports tell it.
+
+        >>> from flashlore import simulate
+        >>> run = simulate("demo:maildir", "plain", settings={"host.limit": 100}, progress=False)
+        >>> [finding.id for finding in Results([run]).findings()]
+        ['no-erase', 'few-requests']
+
+        """
+        return [from_tree(Finding, tree) for tree in json.loads(_core.findings(self._outputs()))]
 
     def runs(self) -> Table:
         """Return a row for each run, and a column for each number and text of its record, named by its path.

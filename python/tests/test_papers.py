@@ -277,7 +277,7 @@ def test_a_page_without_a_place_is_refused_before_anything_runs(tmp_path: Path) 
     for place, why in (("no/papers.html", "No such file or directory"), (".", "is a directory")):
         done = subprocess.run([*command, place], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
         assert (done.returncode, done.stdout) == (1, "")
-        assert f"error: cannot write a page as {place}: {why}" in done.stderr
+        assert f"error: cannot write {place}: {why}" in done.stderr
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")])

@@ -8,20 +8,22 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import flashlore
 import polars as pl
 import pytest
-from flashlore.errors import FileError, ResultsError
+from flashlore.errors import FileError, ResultsError, UsageError
 from flashlore.figures import Tables, theme
 from flashlore.report import build, summary, write
 from flashlore.report.groups import Group, groups
 from flashlore.report.markup import Html, element
 from flashlore.report.measures import comparison
 from flashlore.report.page import Page
-from flashlore.report.table import Cell, Column, Table, plain
+from flashlore.report.table import Cell, Column, Table
+from flashlore.report.table import plain as plain_text
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -197,6 +199,15 @@ def test_the_summary_is_computed(results: Path, report: Path) -> None:
             counts = [sum(record["programs"][cause] for cause in causes) for record in group.records]
             written[group.system] = sum(counts) / len(counts)
         best = min(written, key=lambda system: written[system])
+        first = next(group for group in of_trace if group.system == "plain")
+        best_group = next(group for group in of_trace if group.system == best)
+        doubted = any(group.doubts("units") for group in of_trace)
+        one, other = first.get("units"), best_group.get("units")
+        assert one is not None
+        assert other is not None
+        if doubted or not one.apart(other):
+            assert "none is" in text
+            continue
         said = f"{best} programmed least: {round(written[best]):,} units"
         assert said in text, trace
         if best != "plain":
@@ -213,14 +224,15 @@ def group(system: str, **numbers: Any) -> Group:
         else:
             record[part] = value
     causes = {"host": 10, **dict.fromkeys(("packed", "merge", "gc", "wear", "map", "padding"), 0)}
-    return Group(system, "t", [record | {"host": {"write_pages": 10}, "programs": causes}], None)
+    host = {"requests": 10, "read_pages": 0, "write_pages": 10, "trim_pages": 0}
+    return Group(system, "t", [record | {"host": host, "programs": causes, "trace_files": []}], None)
 
 
 def test_measures_have_their_units_and_say_what_is_better() -> None:
     first = group("plain", waf_total=2.0, energy_uj=2.5e6, dedup__hits=10, utilization__die_mean=0.25)
     other = group("ca-ssd", waf_total=3.0, energy_uj=5e6, dedup__hits=15, utilization__die_mean=0.5)
     table = comparison([first, other], "t")
-    shown = {plain(row[0]): row[1:] for row in table.rows if isinstance(row[0], Html)}
+    shown = {plain_text(row[0]): row[1:] for row in table.rows if isinstance(row[0], Html)}
     assert shown == {
         "Units programmed": [Cell("10", 10.0), Cell("10", 10.0, "0.0\u00a0%")],
         "Write amplification": [Cell("2", 2.0), Cell("3", 3.0, "+50.0\u00a0%", "worse")],
@@ -240,6 +252,83 @@ def test_tiles_name_the_winner_by_how_much_and_the_longest_window() -> None:
         ("Fewest erases", "ca-ssd", "\N{MINUS SIGN}25.0\u00a0% against plain"),
         ("Longest protection window", "90.50\u00a0s", "ca-ssd on t"),
     ]
+
+
+def doubtful(found: Group, *metrics: str) -> Group:
+    finding = {"id": "ratio-drawn", "doubtful": True, "metrics": metrics, "systems": [found.system], "sentence": "Why."}
+    return replace(found, findings=[finding])
+
+
+def test_nobody_is_crowned_by_a_number_that_is_not_to_be_judged_by() -> None:
+    plain, other = (
+        group(name, flash__retired_blocks=0, response_us__all={"mean": mean})
+        for name, mean in (("plain", 5.0), ("combined", 1.0))
+    )
+    assert [tile[1] for tile in summary.tiles({"t": [plain, other]})] == ["combined"]
+    of_trace = [plain, doubtful(other, "response_us")]
+    assert summary.tiles({"t": of_trace}) == []
+    (said,) = [sentence for sentence in summary.findings(of_trace) if "mean response" in sentence]
+    assert said == "By the mean response none is called the best: see below (ratio-drawn)."
+    assert "On t, combined (ratio-drawn): Why." in summary.caveats({"t": of_trace})
+    table = comparison(of_trace, "t")
+    (cell,) = [row[2] for row in table.rows if isinstance(row[0], Html) and plain_text(row[0]) == "Mean response"]
+    assert isinstance(cell, Cell)
+    assert (cell.note, cell.kind) == ("\N{MINUS SIGN}80.0\u00a0% ?", "")
+
+
+def seeded(system: str, mean: float, half: float, **numbers: Any) -> Group:
+    """Two seeds of a system, of which the first is far off the mean."""
+    one = group(system, dedup__hits=1, dedup__misses=9)
+    estimates = {"response_us": {"all": {"mean": {"mean": mean, "ci95": half}}}, **numbers}
+    return replace(one, records=[one.record, one.record], estimates=estimates)
+
+
+def test_tile_and_sentence_agree_within_intervals() -> None:
+    of_trace = [seeded("plain", 10.0, 2.0), seeded("ca-ssd", 7.0, 2.0)]
+    assert summary.tiles({"t": of_trace}) == []
+    assert any("are within their intervals: none is the best" in sentence for sentence in summary.findings(of_trace))
+    apart = [seeded("plain", 10.0, 1.0), seeded("ca-ssd", 7.0, 1.0)]
+    assert [tile[1] for tile in summary.tiles({"t": apart})] == ["ca-ssd"]
+
+
+def test_savings_are_means_over_seeds() -> None:
+    dedup = {"hits": {"mean": 5.0, "ci95": 1.0}, "misses": {"mean": 5.0, "ci95": 1.0}}
+    said = summary.findings([seeded("plain", 9.0, 1.0), seeded("ca-ssd", 9.0, 1.0, dedup=dedup)])
+    assert "ca-ssd found 50.0\u00a0% of the writes it hashed to be duplicates." in said
+
+
+def test_times_of_a_row_have_one_unit() -> None:
+    slow, quick = group("plain", response_us__all={"mean": 1813.0}), group("ca-ssd", response_us__all={"mean": 31.25})
+    table = comparison([slow, quick], "t")
+    (row,) = [row for row in table.rows if isinstance(row[0], Html) and plain_text(row[0]) == "Mean response"]
+    assert [cell.text for cell in row[1:] if isinstance(cell, Cell)] == ["1.813\u00a0ms", "0.03125\u00a0ms"]
+
+
+def test_a_page_that_is_there_stays(results: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    refused = command("report", str(results), "-o", str(page), where=tmp_path)
+    assert refused.returncode == 2
+    assert "page.html exists already" in refused.stderr
+    assert page.read_text() == "mine"
+    with pytest.raises(UsageError, match="exists already"):
+        write(results, page)
+    write(results, page, force=True)
+    assert page.read_text().startswith("<!")
+
+
+def test_a_page_for_which_there_is_no_room_leaves_the_old_one(results: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    script = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+        f"from flashlore.report import write; write({str(results)!r}, {str(page)!r}, force=True)"
+    )
+    failed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert f"cannot write {page}: File too large" in failed.stderr
+    assert page.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_to_answer_at_once_is_fastest() -> None:
@@ -286,7 +375,7 @@ def untouched(tmp_path: Path) -> Iterator[Path]:
     page.write_text("before")
     yield page
     assert page.read_text() == "before"
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".page")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".flashlore-")] == []
 
 
 def test_traces_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -300,7 +389,7 @@ def test_traces_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_bad_results_end_in_a_sentence(tmp_path: Path, untouched: Path) -> None:
     (tmp_path / "results.json").write_text('{"version": "99.0.0", "runs": []}')
-    failed = command("report", ".", "-o", str(untouched), where=tmp_path)
+    failed = command("report", ".", "-o", str(untouched), "--force", where=tmp_path)
     assert failed.returncode == 1
     assert "Flashlore 99.0.0 wrote it" in failed.stderr
     assert "Traceback" not in failed.stderr
@@ -331,7 +420,7 @@ def test_only_files_are_replaced(tmp_path: Path) -> None:
     Page("Words").write(link)
     assert link.is_symlink()
     assert page.read_text() == Page("Words").render()
-    with pytest.raises(FileError, match="/dev/full: the page cannot be written there: No space"):
+    with pytest.raises(FileError, match="cannot write /dev/full: No space"):
         Page("Words").write("/dev/full")
     assert Path("/dev/full").is_char_device()
 

@@ -223,11 +223,15 @@ def test_a_larger_grid_takes_over_what_is_there(grid: Grid, undisturbed: str, tm
     told: list[str] = []
     few = sweep(smaller, Inline(), out=tmp_path / "out", tell=told.append)
     runner = Inline()
-    done = sweep(grid, runner, out=tmp_path / "out", tell=told.append)
+    before = few.frame()
+    with pytest.raises(UsageError, match="holds the results of another grid"):
+        sweep(grid, runner, out=tmp_path / "out", tell=told.append)
+    assert few.frame().equals(before)
+    done = sweep(grid, runner, out=tmp_path / "out", force=True, tell=told.append)
     assert (done.sha256, done.reused, len(runner.ran)) == (undisturbed, 2, COUNT - 2)
     assert "was of another grid" in "".join(told)
     back = Inline()
-    assert sweep(smaller, back, out=tmp_path / "out", tell=told.append).sha256 == few.sha256
+    assert sweep(smaller, back, out=tmp_path / "out", force=True, tell=told.append).sha256 == few.sha256
     assert back.ran == []
 
 
@@ -248,7 +252,7 @@ def test_a_worker_that_outlives_a_sweep_reads_what_the_next_one_means(tmp_path: 
     programs = []
     for writes in (1, 2):
         trace.write_text("1,W,0,4096,0\n" * writes)
-        done = sweep(Grid([str(trace)], ["plain"]), Inline(), out=tmp_path / "out", tell=lambda _: None)
+        done = sweep(Grid([str(trace)], ["plain"]), Inline(), out=tmp_path / "out", force=True, tell=lambda _: None)
         assert done.failures == ()
         programs += done.frame()["programs.host"].to_list()
     assert programs == [1, 2]
@@ -308,7 +312,7 @@ def test_traces_in_memory_are_known_by_their_records(tmp_path: Path) -> None:
     assert done.frame().row(0, named=True)["programs.gc"] == expected.programs.gc
     assert done.frame()["trace"].to_list() == ["mine"]
     more = Grid([in_memory()], ["plain", "ca-ssd"])
-    assert sweep(more, LocalExecutor(1), out=tmp_path / "out", tell=lambda _: None).reused == 1
+    assert sweep(more, LocalExecutor(1), out=tmp_path / "out", force=True, tell=lambda _: None).reused == 1
 
 
 def test_opened_traces_are_shared_by_path(grid: Grid, trace: Path, tmp_path: Path) -> None:

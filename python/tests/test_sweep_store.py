@@ -92,7 +92,7 @@ def quiet(text: str) -> None:
 
 def undisturbed(count: int) -> bytes:
     with TemporaryDirectory() as folder, Store(Path(folder), quiet) as store:
-        store.begin(cells(count), {})
+        store.begin(cells(count), {}, force=True)
         for one in cells(count):
             store.add(one.key, record(one.seed), {"worker": "a"})
         store.finish(cells(count))
@@ -113,7 +113,7 @@ def test_kills_lose_nothing_and_double_nothing(count: int, order: Any, kills: li
         for kill in [*kills, 10**9]:
             try:
                 with Store(Path(folder), quiet, batch=batch) as store, killed_after(kill):
-                    store.begin(grid, {})
+                    store.begin(grid, {}, force=True)
                     assert durable <= store.finished()
                     todo = [one for one in grid if one.key not in store.finished()]
                     order.shuffle(todo)
@@ -133,7 +133,7 @@ def test_kills_lose_nothing_and_double_nothing(count: int, order: Any, kills: li
 
 def test_rows_have_the_columns_of_out_and_the_settings() -> None:
     with TemporaryDirectory() as folder, Store(Path(folder), quiet) as store:
-        store.begin(cells(3), {})
+        store.begin(cells(3), {}, force=True)
         for one in reversed(cells(3)):
             store.add(one.key, record(one.seed), {"worker": "a", "ended": "now"})
         store.finish(cells(3))
@@ -160,7 +160,7 @@ def test_rows_have_the_columns_of_out_and_the_settings() -> None:
 def test_a_setting_with_the_name_of_a_figure_has_its_long_name() -> None:
     one = Cell("k", "s", "d", "t", 1, {"gc.victims": "many"}, cell(0).task)
     with TemporaryDirectory() as folder, Store(Path(folder), quiet) as store:
-        store.begin([one], {})
+        store.begin([one], {}, force=True)
         store.add("k", record(5), {})
         store.finish([one])
         row = pl.read_parquet(Path(folder) / "results.parquet").row(0, named=True)
@@ -171,7 +171,7 @@ def test_a_setting_with_the_name_of_a_figure_has_its_long_name() -> None:
 def test_a_damaged_row_runs_again(damage: bytes, tmp_path: Path) -> None:
     told: list[str] = []
     with Store(tmp_path, quiet) as store:
-        store.begin(cells(2), {})
+        store.begin(cells(2), {}, force=True)
         for one in cells(2):
             store.add(one.key, record(one.seed), {})
     (tmp_path / "cells" / f"{cells(2)[1].key}.parquet").write_bytes(damage)

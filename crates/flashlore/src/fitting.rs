@@ -206,7 +206,11 @@ fn replays(inputs: &[Input], target: &Target<'_>) -> Result<Vec<Shown>, CliError
             .plan
             .configurations(input.summary(), input.machine_pages())?
         {
-            jobs.push(Job { input, config });
+            jobs.push(Job {
+                input,
+                config,
+                draw: 0,
+            });
         }
     }
     let outputs = run_all(&jobs, target.threads, &Recording::default())?;

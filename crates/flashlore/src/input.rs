@@ -14,6 +14,7 @@ use flashlore_trace::{
 
 use crate::bundled;
 use crate::bytes::Bytes;
+use crate::draws::redrawn;
 use crate::error::CliError;
 use crate::plan::Plan;
 
@@ -66,6 +67,14 @@ pub struct Input {
     bytes: Option<Bytes>,
     /// Pages of each virtual machine, if it has several.
     machine_pages: Option<u32>,
+    origin: Origin,
+}
+
+/// Where a workload is from, to draw it anew.
+enum Origin {
+    Paths(Vec<PathBuf>),
+    Records(Arc<Records>),
+    Made,
 }
 
 enum Requests {
@@ -177,7 +186,31 @@ impl Input {
             requests: Requests::load(paths, options, stop)?,
             bytes: needs_bytes.then(|| Bytes::of(paths, options)).transpose()?,
             machine_pages: machine_pages(paths, options)?,
+            origin: Origin::Paths(paths.to_vec()),
         })
+    }
+
+    /// The same workload with every seed it is drawn with `number` higher ([`crate::draws`]); nothing if none of it
+    /// is drawn.
+    ///
+    /// # Errors
+    /// As [`Input::load`], and when it is asked to stop.
+    pub fn redrawn(&self, number: u64, stop: &Stop) -> Result<Option<Self>, CliError> {
+        let options = &self.summary().options;
+        let paths: &[PathBuf] = match &self.origin {
+            _ if number == 0 => return Ok(None),
+            Origin::Made => return Ok(None),
+            Origin::Paths(paths) => paths,
+            Origin::Records(_) => &[],
+        };
+        let Some((paths, options)) = redrawn(paths, options, number)? else {
+            return Ok(None);
+        };
+        let again = match &self.origin {
+            Origin::Records(records) => Self::recorded(records, &options, stop)?,
+            _ => Self::load_until(&paths, &options, self.bytes.is_some(), stop)?,
+        };
+        Ok(Some(again))
     }
 
     /// The workload of records in memory, which it shares.
@@ -198,6 +231,7 @@ impl Input {
             },
             bytes: Some(Bytes::Unknown(why.to_string())),
             machine_pages: None,
+            origin: Origin::Records(records.clone()),
         })
     }
 
@@ -211,6 +245,7 @@ impl Input {
             requests: Requests::Memory(workload),
             bytes: None,
             machine_pages: None,
+            origin: Origin::Made,
         })
     }
 

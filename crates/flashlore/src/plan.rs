@@ -7,9 +7,11 @@ use flashlore_sim::config::{
     DeviceConfig, Entries, HostConfig, Loaded, RunConfig, Settings, SystemConfig, load_device,
     load_host, load_system,
 };
-use flashlore_trace::Summary;
+use flashlore_trace::{Stop, Summary};
 
 use crate::error::CliError;
+use crate::input::Input;
+use crate::runs::Job;
 
 /// The most seeds: every run and its result is held in memory.
 const MOST_SEEDS: u64 = 10_000;
@@ -19,6 +21,29 @@ pub struct Plan {
     columns: Vec<Column>,
     host: HostConfig,
     seeds: u64,
+}
+
+/// What a device that is sized from a trace must hold.
+#[derive(Clone, Copy)]
+struct Size {
+    footprint: u64,
+    pages: u64,
+}
+
+impl Size {
+    fn of(summary: &Summary) -> Self {
+        Size {
+            footprint: summary.footprint_units,
+            pages: summary.lpn_count,
+        }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Size {
+            footprint: self.footprint.max(other.footprint),
+            pages: self.pages.max(other.pages),
+        }
+    }
 }
 
 /// A system on a device, which may be a template.
@@ -184,6 +209,29 @@ impl Plan {
         self.columns.iter().any(must)
     }
 
+    /// The runs of a workload: for each system, for each seed. Every seed draws anew what is drawn; the device, where
+    /// it is sized from the trace, holds each of the workloads.
+    ///
+    /// # Errors
+    /// As [`Plan::configurations`], and a workload that cannot be drawn.
+    pub fn jobs<'a>(&self, input: &'a Input, stop: &Stop) -> Result<Vec<Job<'a>>, CliError> {
+        let mut largest = Size::of(input.summary());
+        for draw in 1..self.seeds {
+            match input.redrawn(draw, stop)? {
+                Some(other) => largest = largest.with(Size::of(other.summary())),
+                None => break,
+            }
+        }
+        let configurations = self.sized(largest, input.machine_pages())?;
+        let draws = (0..self.seeds).cycle();
+        let job = |(config, draw)| Job {
+            input,
+            config,
+            draw,
+        };
+        Ok(configurations.into_iter().zip(draws).map(job).collect())
+    }
+
     /// The configurations for a workload, whose machines have `machine_pages` each if it has several: for each
     /// system, for each seed.
     ///
@@ -194,6 +242,10 @@ impl Plan {
         summary: &Summary,
         machine_pages: Option<u32>,
     ) -> Result<Vec<RunConfig>, CliError> {
+        self.sized(Size::of(summary), machine_pages)
+    }
+
+    fn sized(&self, size: Size, machine_pages: Option<u32>) -> Result<Vec<RunConfig>, CliError> {
         let mut configurations = Vec::new();
         for column in &self.columns {
             let mut config = RunConfig {
@@ -201,7 +253,7 @@ impl Plan {
                 system: column.system.clone(),
                 host: self.host.clone(),
             };
-            config.fit(summary.footprint_units, summary.lpn_count, machine_pages)?;
+            config.fit(size.footprint, size.pages, machine_pages)?;
             for number in 0..self.seeds {
                 config.host.seed = self.host.seed + number;
                 configurations.push(config.clone());

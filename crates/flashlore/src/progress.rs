@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flashlore_sim::engine::Ticker;
-use indicatif::{HumanCount, ProgressBar, ProgressFinish, ProgressState, ProgressStyle};
+use indicatif::{
+    HumanCount, HumanDuration, ProgressBar, ProgressFinish, ProgressState, ProgressStyle,
+};
 
 /// Requests replayed of all runs together, with their rate and the time left.
 const RUNNING: &str = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} requests, \
-                       {rate}/s, {eta} left{prefix}{msg}";
+                       {rate}/s{left}{prefix}{msg}";
 
 /// A ticker of one phase; clones tick the same one. It disappears with the last of them.
 #[derive(Clone)]
@@ -36,7 +38,8 @@ impl Progress {
             // A fixed text, which a test reads.
             let style = ProgressStyle::with_template(RUNNING)
                 .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .with_key("rate", rate);
+                .with_key("rate", rate)
+                .with_key("left", left);
             let runs = match runs {
                 1 => String::new(),
                 _ => format!(" ({runs} runs)"),
@@ -84,6 +87,18 @@ fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
     let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
 }
 
+/// The time left, once there are requests to tell it from: while devices are prepared nobody knows.
+fn left(state: &ProgressState, out: &mut dyn fmt::Write) {
+    let _ = write!(out, "{}", time_left(state.pos(), state.eta()));
+}
+
+fn time_left(done: u64, eta: Duration) -> String {
+    match done {
+        0 => String::new(),
+        _ => format!(", {:#} left", HumanDuration(eta)),
+    }
+}
+
 impl Ticker for Progress {
     fn prepare(&mut self, pages: u64) -> ControlFlow<()> {
         let pages = self.prepared.fetch_add(pages, Ordering::Relaxed) + pages;
@@ -129,6 +144,12 @@ mod tests {
             (progress.bar.position(), progress.bar.length()),
             (80, Some(170))
         );
+    }
+
+    #[test]
+    fn no_time_is_left_while_nothing_is_replayed() {
+        assert_eq!(time_left(0, Duration::ZERO), "");
+        assert_eq!(time_left(9, Duration::from_secs(5)), ", 5s left");
     }
 
     #[test]

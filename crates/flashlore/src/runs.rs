@@ -23,6 +23,8 @@ pub struct Job<'a> {
     pub input: &'a Input,
     /// On what.
     pub config: RunConfig,
+    /// By how much the seeds of the workload are raised.
+    pub draw: u64,
 }
 
 /// What runs record besides their results.
@@ -112,6 +114,8 @@ impl Job<'_> {
             timeline_ns: recording.timeline_ns,
             request_log: None,
         };
+        let redrawn = self.input.redrawn(self.draw, &recording.stop)?;
+        let input = redrawn.as_ref().unwrap_or(self.input);
         let log = recording.request_log.as_ref();
         let log = log.map(|path| OutputFile::create(path, recording.existing));
         let log = log.transpose()?;
@@ -122,15 +126,19 @@ impl Job<'_> {
             measure,
             progress: Some(&mut ticker),
             recovery_check: recording.recovery_check,
-            pages: self.input.pages(),
+            pages: input.pages(),
         };
-        let mut source = self.input.source(&recording.stop)?;
+        let mut source = input.source(&recording.stop)?;
         let output = simulate(&self.config, source.as_mut(), options);
         let output = output.map_err(|source| match (source, &log) {
             (RunError::Log { source }, Some(log)) => log.failed(source).into(),
             (source, _) => self.failed(source),
         })?;
         log.map(OutputFile::complete).transpose()?;
+        let mut output = output;
+        if redrawn.is_some() {
+            output.result.is_drawn_from(self.input.summary());
+        }
         Ok(output)
     }
 

@@ -51,6 +51,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::load, module)?)?;
     module.add_function(wrap_pyfunction!(results::table, module)?)?;
     module.add_function(wrap_pyfunction!(results::describe, module)?)?;
+    module.add_function(wrap_pyfunction!(results::findings, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::configuration, module)?)?;
     module.add_function(wrap_pyfunction!(volume::create_volume, module)?)?;
     module.add_function(wrap_pyfunction!(volume::check_volume, module)?)

@@ -1,6 +1,6 @@
 //! What runs leave: records, distributions and time lines, as they come from a run or from the files of one.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -211,6 +211,17 @@ pub fn describe(py: Python<'_>, outputs: Vec<Py<Output>>) -> (String, String) {
     })
 }
 
+/// What to mind before numbers of these runs are trusted, as JSON.
+#[pyfunction]
+pub fn findings(py: Python<'_>, outputs: Vec<Py<Output>>) -> String {
+    let outputs = of_python(&outputs);
+    py.detach(|| {
+        let runs: Vec<RunResult> = outputs.iter().map(|o| o.result().clone()).collect();
+        let found = flashlore_sim::results::findings(&runs);
+        serde_json::to_string(&found).expect("findings are plain data")
+    })
+}
+
 /// Reads a directory of `--out`, a `results.json`, or the output of `--json`.
 #[pyfunction]
 pub fn load(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Output>> {
@@ -230,12 +241,16 @@ fn read(path: &Path) -> Result<Vec<Output>, CliError> {
         true => (path.join("results.json"), Some(path)),
         false => (path.to_path_buf(), None),
     };
-    let text = fs::read_to_string(&file).map_err(|source| CliError::File {
-        action: "read",
-        path: file.clone(),
-        source,
-    })?;
-    let runs = ResultsFile::from_json(&text, &file.display().to_string())?.runs;
+    if !file.exists() {
+        let source = std::io::ErrorKind::NotFound.into();
+        let (action, path) = ("read", file);
+        return Err(CliError::File {
+            action,
+            path,
+            source,
+        });
+    }
+    let runs = ResultsFile::read(&file)?.runs;
     let table = |name: &str| match dir.map(|dir| dir.join(name)) {
         Some(path) if path.exists() => read_frame(&path).map(Some),
         _ => Ok(None),

@@ -122,9 +122,7 @@ fn run(
     })?;
     let mut jobs = Vec::new();
     for input in &inputs {
-        for config in plan.configurations(input.summary(), input.machine_pages())? {
-            jobs.push(Job { input, config });
-        }
+        jobs.extend(plan.jobs(input, &recording.stop)?);
     }
     run_told(&jobs, threads, recording, |requests, _| {
         watch.expect(requests);

@@ -42,6 +42,8 @@ fn run(system: &str, device: &str, seed: u64, scale: u64) -> RunOutput {
     let mut timeline = Timeline::new(1_000_000_000);
     timeline.at(1_500_000_000).requests += 101;
     let result = RunResult {
+        arrivals: None,
+        drawn_from: None,
         array: Array::default(),
         system: system.to_string(),
         device: device.to_string(),

@@ -30,8 +30,9 @@ _OF_TRACES = ("popularity", "stack_distance", "miss_ratio", "sizes", "overwrite"
 class Tables:
     """The tables of one results directory, or of results in memory, which have no `path`.
 
-    `records` and `seeds` are the lists of results.json, `runs` the records as a frame with a column for each number
-    and text, named by its path (`response_us.read.p99`). `characterizations` are the items of a summary.json.
+    `records`, `seeds` and `findings` are the lists of results.json, `runs` the records as a frame with a column for
+    each number and text, named by its path (`response_us.read.p99`). `characterizations` are the items of a
+    summary.json.
     Where one system ran on several devices, its name is `system @ device` in every table.
     """
 
@@ -39,6 +40,7 @@ class Tables:
     version: str = __version__
     records: Sequence[Mapping[str, Any]] = ()
     seeds: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Mapping[str, Any]] = ()
     runs: pl.DataFrame = field(default_factory=pl.DataFrame)
     response_cdf: pl.DataFrame | None = None
     victim_cdf: pl.DataFrame | None = None
@@ -131,6 +133,7 @@ def _documents(place: Path, documents: Sequence[Path]) -> Tables:
     version = "0.0.0"
     records: list[Mapping[str, Any]] = []
     seeds: list[Mapping[str, Any]] = []
+    findings: list[Mapping[str, Any]] = []
     characterizations: list[Mapping[str, Any]] = []
     for document in documents:
         content = _json(document)
@@ -141,6 +144,7 @@ def _documents(place: Path, documents: Sequence[Path]) -> Tables:
         elif isinstance(content, dict) and isinstance(content.get("runs"), list):
             version = max(version, _version(document, content), key=_ordered)
             records, seeds = content["runs"], content.get("seeds", [])
+            findings = content.get("findings", [])
             _demand_records(document, records)
         else:
             raise ResultsError(f"{document}: it has neither `runs`, as results have, nor the statistics of a trace")
@@ -158,6 +162,15 @@ def _documents(place: Path, documents: Sequence[Path]) -> Tables:
         records=[{**record, "system": names_of_runs[record["system"], record["device"]]} for record in records],
         seeds=[
             {**item, "system": names_of_runs.get((item["system"], item["device"]), item["system"])} for item in seeds
+        ],
+        findings=[
+            {
+                **item,
+                "systems": [
+                    names_of_runs.get(pair, pair[0]) for pair in zip(item["systems"], item["devices"], strict=True)
+                ],
+            }
+            for item in findings
         ],
         runs=_named(frame_of(records), names_of_runs),
         characterizations=characterizations,

@@ -30,6 +30,16 @@ class Group:
     trace: str
     records: Sequence[Mapping[str, Any]]
     estimates: Mapping[str, Any] | None
+    findings: Sequence[Mapping[str, Any]] = ()
+
+    def doubts(self, path: str) -> bool:
+        """Tell whether a finding about these runs says that a metric must not be judged by."""
+        return any(
+            path == metric or path.startswith(f"{metric}.")
+            for finding in self.findings
+            if finding["doubtful"]
+            for metric in finding["metrics"]
+        )
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -81,9 +91,19 @@ def groups(tables: Tables) -> dict[str, list[Group]]:
         key = (record["system"], record["config_hash"])
         found.setdefault(record["trace"], {}).setdefault(key, []).append(record)
     estimates = {(item["system"], item["trace"], item["config_hash"]): item["estimates"] for item in tables.seeds}
+
+    def about(system: str, trace: str) -> list[Mapping[str, Any]]:
+        return [item for item in tables.findings if item["trace"] == trace and system in item["systems"]]
+
     return {
         trace: [
-            Group(system, trace, records, estimates.get((system, trace, mark)) if len(records) > 1 else None)
+            Group(
+                system,
+                trace,
+                records,
+                estimates.get((system, trace, mark)) if len(records) > 1 else None,
+                about(system, trace),
+            )
             for (system, mark), records in systems.items()
         ]
         for trace, systems in found.items()

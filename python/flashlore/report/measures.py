@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flashlore.report.groups import at
 from flashlore.report.markup import Html, element
-from flashlore.report.table import NARROW, Cell, Column, Table, Value, duration, number, percent
+from flashlore.report.table import NARROW, Cell, Column, Table, Value, durations, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ _FEW = 5
 class Measure:
     """A column of the comparison: its path in a record, its name and unit, and its meaning.
 
-    `better` is -1 where less is better, 1 where more is, 0 where neither. A measure whose figures are all 0 or have
-    no meaning is left out, unless `always`.
+    `times` are microseconds in records, and are shown in one unit for all systems. `better` is -1 where less is better,
+    1 where more is, 0 where neither. A measure whose figures are all 0 or have no meaning is left out, unless `always`.
     """
 
     path: str
@@ -33,6 +33,7 @@ class Measure:
     unit: str = ""
     better: int = 0
     show: Callable[[float | None], str] = number
+    times: bool = False
     always: bool = False
 
 
@@ -81,17 +82,17 @@ MEASURES: tuple[Measure, ...] = (
         "Mean response",
         "From the arrival of a request to its completion, time in queues included.",
         better=-1,
-        show=duration,
+        times=True,
     ),
     Measure(
         "response_us.all.p99",
         "99 % response",
         "99 of 100 requests were answered at least this fast; the others waited longer.",
         better=-1,
-        show=duration,
+        times=True,
     ),
-    Measure("response_us.read.mean", "Mean read", "Mean response of reads.", better=-1, show=duration),
-    Measure("response_us.write.mean", "Mean write", "Mean response of writes.", better=-1, show=duration),
+    Measure("response_us.read.mean", "Mean read", "Mean response of reads.", better=-1, times=True),
+    Measure("response_us.write.mean", "Mean write", "Mean response of writes.", better=-1, times=True),
     Measure(
         "erases.max",
         "Most worn block",
@@ -154,7 +155,11 @@ def comparison(groups: Sequence[Group], caption: str) -> Table:
     columns += [Column(measure.name, measure.unit, measure.meaning, numbers=True) for measure in measures]
     base = groups[0]
     rows = [
-        [Cell(group.system, strong=True), *(_cell(group, base, measure) for measure in measures)] for group in groups
+        [
+            Cell(group.system, strong=True),
+            *(_cell(group, base, measure, _largest(groups, measure)) for measure in measures),
+        ]
+        for group in groups
     ]
     return Table(columns, rows, caption)
 
@@ -163,7 +168,8 @@ def _upright(groups: Sequence[Group], measures: Sequence[Measure], caption: str)
     """Set few systems side by side: a row a measure, a column a system."""
     columns = [Column("Measure"), *(Column(group.system, numbers=True) for group in groups)]
     rows: list[list[Value]] = [
-        [_headed(measure), *(_cell(group, groups[0], measure) for group in groups)] for measure in measures
+        [_headed(measure), *(_cell(group, groups[0], measure, _largest(groups, measure)) for group in groups)]
+        for measure in measures
     ]
     return Table(columns, rows, caption, sortable=False, compact=len(groups) == 1)
 
@@ -187,23 +193,31 @@ def _value(group: Group, measure: Measure) -> float | None:
     return None if estimate is None else estimate.mean * _scale(measure)
 
 
+def _largest(groups: Sequence[Group], measure: Measure) -> float:
+    """Give the largest value of a measure, which decides the unit of all."""
+    return max((abs(value) for group in groups if (value := _value(group, measure)) is not None), default=0.0)
+
+
 def _scale(measure: Measure) -> float:
     return 1e-6 if measure.path == "energy_uj" else 1.0
 
 
-def _cell(group: Group, base: Group, measure: Measure) -> Cell:
+def _cell(group: Group, base: Group, measure: Measure, largest: float) -> Cell:
     estimate, first = group.get(measure.path), base.get(measure.path)
     room = None if group is base else ""
     if estimate is None or not _has(group, measure):
         return Cell("-", note=room)
     scale = _scale(measure)
-    text = measure.show(estimate.mean * scale)
+    show = durations(largest) if measure.times else measure.show
+    text = show(estimate.mean * scale)
     if estimate.half is not None and len(group.records) > 1:
         half = estimate.half * scale
-        text += f" ± {number(half, 2) if measure.show is number else measure.show(half)}"
+        text += f" ± {number(half, 2) if measure.show is number and not measure.times else show(half)}"
     if group is base or first is None or first.mean <= 0 or measure.show is _share:
         return Cell(text, estimate.mean, room)
     change = estimate.mean / first.mean - 1
+    if change and (group.doubts(measure.path) or base.doubts(measure.path)):
+        return Cell(text, estimate.mean, f"{percent(change)} ?")
     kind = ""
     if measure.better and change and estimate.apart(first):
         kind = "better" if change * measure.better > 0 else "worse"

@@ -18,7 +18,6 @@ import functools
 import hashlib
 import json
 import math
-import os
 import re
 from importlib import resources
 from pathlib import Path
@@ -32,6 +31,7 @@ from flashlore.report.markup import Child, Html, element
 from flashlore.report.table import Column, Table
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Column", "Html", "Page", "Section", "Table", "badge", "command", "element"]

@@ -10,11 +10,6 @@ from flashlore.report.table import NARROW, duration, number, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# Fewer requests than this beyond a percentile say little about it.
-_FEW = 20
-# A die that is busy for so much of the time is what requests wait for.
-_SATURATED = 0.95
-
 
 def compared(traces: Mapping[str, Sequence[Group]]) -> str:
     """Say in one sentence what ran."""
@@ -35,7 +30,7 @@ def tiles(traces: Mapping[str, Sequence[Group]]) -> list[tuple[str, str, str]]:
         ("response_us.all.mean", "Fastest on average"),
         ("flash.block_erases", "Fewest erases"),
     ):
-        winners = [(groups, _least(groups, path)) for groups in traces.values()]
+        winners = [(groups, _winner(groups, path)) for groups in traces.values()]
         won = [(groups, winner) for groups, winner in winners if winner is not None]
         if not won:
             continue
@@ -72,7 +67,7 @@ def findings(groups: Sequence[Group]) -> list[str]:
 
 def caveats(traces: Mapping[str, Sequence[Group]]) -> list[str]:
     """List what a reader should mind before quoting a number."""
-    found = [*_few(traces), *(caution for groups in traces.values() for caution in _of_trace(groups))]
+    found = [*_found(traces), *(caution for groups in traces.values() for caution in _of_trace(groups))]
     every = [group for groups in traces.values() for group in groups]
     first = every[0]
     if all(len(groups) == 1 for groups in traces.values()):
@@ -94,15 +89,14 @@ def caveats(traces: Mapping[str, Sequence[Group]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _few(traces: Mapping[str, Sequence[Group]]) -> Iterator[str]:
-    """Name the percentiles that rest on few requests, the traces of one kind together."""
-    asked = {trace: int(groups[0].record["host"]["requests"]) for trace, groups in traces.items()}
-    scarce = {trace: requests for trace, requests in asked.items() if requests * 1e-3 < _FEW}
-    few = {trace: requests for trace, requests in asked.items() if requests * 1e-4 < _FEW and trace not in scarce}
-    for kind, found in (("99.9 and 99.99 %", scarce), ("99.99 %", few)):
-        if found:
-            each = [f"{trace} ({number(requests)})" for trace, requests in found.items()]
-            yield f"The {kind} percentiles rest on very few requests of {_listed(each)}."
+def _found(traces: Mapping[str, Sequence[Group]]) -> Iterator[str]:
+    """Tell the findings of the core, those of several systems once."""
+    for trace, groups in traces.items():
+        told: list[Mapping[str, Any]] = []
+        for finding in (finding for group in groups for finding in group.findings):
+            if finding not in told:
+                told.append(finding)
+                yield f"On {trace}, {_listed(finding['systems'])} ({finding['id']}): {finding['sentence']}"
 
 
 def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
@@ -110,18 +104,6 @@ def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
     if len({_hardware(group.record) for group in groups}) > 1:
         yield (
             f"On {base.trace} the devices differ in size or timing, so differences are not due to the systems alone."
-        )
-    idle = [group.system for group in groups if group.record["gc"]["victims"] == 0 and _programmed(group)]
-    if idle:
-        yield (
-            f"On {base.trace} collection never ran in {_listed(idle)}: its cost is not in these numbers. A longer "
-            "trace, a smaller device or a fuller one (device.precondition) would show it."
-        )
-    queued = [group.system for group in groups if _saturated(group.record)]
-    if queued:
-        yield (
-            f"On {base.trace} a die of {_listed(queued)} was busy for nearly all of the time, and requests arrive at "
-            "the trace's pace: response times are mostly waiting, and grow with the length of the trace."
         )
     early = [group.system for group in groups if _answers_early(group.record)]
     if 0 < len(early) < len(groups):
@@ -186,6 +168,8 @@ def _wrote(groups: Sequence[Group]) -> str:
     base, best = groups[0], _least(groups, "units")
     if best is None:
         return ""
+    if _winner(groups, "units") is None:
+        return _unjudged(groups, "units", "units programmed")
     units, waf = best.get("units"), best.get("waf_total")
     text = (
         f"{_listed(_equals(groups, best, 'units'))} programmed least: {number(round(units.mean))} units"
@@ -201,6 +185,8 @@ def _answered(groups: Sequence[Group]) -> str:
     base, best = groups[0], _least(groups, "response_us.all.mean")
     if best is None:
         return ""
+    if _winner(groups, "response_us.all.mean") is None:
+        return _unjudged(groups, "response_us.all.mean", "the mean response")
     mean, tail = best.get("response_us.all.mean"), best.get("response_us.all.p99")
     path = "response_us.all.mean"
     text = (
@@ -215,15 +201,24 @@ def _answered(groups: Sequence[Group]) -> str:
     return text + "."
 
 
+def _unjudged(groups: Sequence[Group], path: str, what: str) -> str:
+    """Say why nobody is the best by a measure."""
+    if not any(group.doubts(path) for group in groups):
+        return f"The systems' differences in {what} are within their intervals: none is the best by it."
+    names = {
+        finding["id"] for group in groups if group.doubts(path) for finding in group.findings if finding["doubtful"]
+    }
+    return f"By {what} none is called the best: see below ({', '.join(sorted(names))})."
+
+
 def _saved(group: Group) -> Iterator[str]:
-    record = group.record
-    hits, misses = at(record, "dedup.hits") or 0, at(record, "dedup.misses") or 0
+    hits, misses = (_mean(group, f"dedup.{name}") for name in ("hits", "misses"))
     if hits:
         yield f"{group.system} found {_share(hits / (hits + misses))} of the writes it hashed to be duplicates."
-    encoded, written = at(record, "delta.encoded") or 0, record["host"]["write_pages"]
+    encoded, written = _mean(group, "delta.encoded"), _mean(group, "host.write_pages")
     if encoded and written:
         text = f"{group.system} stored {_share(encoded / written)} of the writes as differences"
-        size = at(record, "delta.mean_rc")
+        size = _mean(group, "delta.mean_rc")
         yield text + (f", of {size * 100:.0f}{NARROW}% of a page on average." if size else ".")
     window = group.get("history.window_s")
     if window is not None and window.mean > 0:
@@ -257,6 +252,17 @@ def _least(groups: Sequence[Group], path: str) -> Group | None:
     return least
 
 
+def _winner(groups: Sequence[Group], path: str) -> Group | None:
+    """Choose the best system, if a number that can be trusted says so: tiles and sentences judge by it alike."""
+    best = _least(groups, path)
+    if best is None or any(group.doubts(path) for group in groups):
+        return None
+    first = groups[0].get(path), best.get(path)
+    if best is not groups[0] and first[0] is not None and first[1] is not None and not first[0].apart(first[1]):
+        return None
+    return best
+
+
 def _equals(groups: Sequence[Group], best: Group, path: str) -> list[str]:
     """Name the best system, and those that are as good."""
     return [group.system for group in groups if group is best or _mean(group, path) == _mean(best, path)]
@@ -274,16 +280,6 @@ def _spread(changes: Sequence[float], won: Sequence[tuple[Sequence[Group], Group
     where = f"against {base}" + (f", {len(won)} traces" if len(won) > 1 else "")
     both = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
     return f"{both} {where}"
-
-
-def _programmed(group: Group) -> bool:
-    return bool(group.record["flash"]["page_programs"])
-
-
-def _saturated(record: Mapping[str, Any]) -> bool:
-    return bool(
-        at(record, "configuration.host.mode") == "open" and (at(record, "utilization.die_max") or 0.0) >= _SATURATED
-    )
 
 
 def _answers_early(record: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from flashlore.report.markup import Html, element, escape, join
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 # Between a number and its unit, which stay on one line.
 NARROW = "\N{NO-BREAK SPACE}"
@@ -141,12 +141,18 @@ def duration(microseconds: float | None) -> str:
     >>> duration(31.25), duration(4984801.2), duration(1813), duration(None)
     ('31.25\xa0µs', '4.985\xa0s', '1.813\xa0ms', '-')
     """
-    if microseconds is None:
-        return "-"
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if abs(microseconds) >= size:
-            return f"{number(microseconds / size)}{NARROW}{unit}"
-    return f"{number(microseconds)}{NARROW}µs"
+    return durations(microseconds or 0.0)(microseconds)
+
+
+def durations(largest: float) -> Callable[[float | None], str]:
+    r"""Give what writes times in the unit that the largest of them has.
+
+    >>> durations(1813)(31.25)
+    '0.03125\xa0ms'
+    """
+    units = (("s", 1e6), ("ms", 1e3))
+    unit, size = next((known for known in units if abs(largest) >= known[1]), ("µs", 1.0))
+    return lambda microseconds: "-" if microseconds is None else f"{number(microseconds / size)}{NARROW}{unit}"
 
 
 def percent(change: float) -> str:

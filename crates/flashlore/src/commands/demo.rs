@@ -16,7 +16,7 @@ use crate::output::{style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
 use crate::python::{Python, as_text};
-use crate::runs::{Job, Recording, in_parallel, run_all, threads};
+use crate::runs::{Recording, in_parallel, run_all, threads};
 
 /// The captures ran on a faster device than the one simulated: at their own times requests would only
 /// pile up, so a fixed number is kept in flight.
@@ -57,16 +57,14 @@ pub fn demo(args: &DemoArgs, python: &dyn Python) -> Result<(), CliError> {
         Input::load(&[PathBuf::from(capture.name)], &options, false)
     })?;
     drop(reading);
-    let mut jobs = Vec::new();
-    for input in &inputs {
-        for config in plan.configurations(input.summary(), input.machine_pages())? {
-            jobs.push(Job { input, config });
-        }
-    }
     let recording = Recording {
         timeline_ns: args.out.as_ref().map(|_| STRETCH),
         ..Recording::default()
     };
+    let mut jobs = Vec::new();
+    for input in &inputs {
+        jobs.extend(plan.jobs(input, &recording.stop)?);
+    }
     let outputs = run_all(&jobs, threads, &recording)?;
     if let Some(dir) = &args.out {
         write_directory(dir, &outputs, existing)?;

@@ -16,7 +16,7 @@ use crate::input::{Input, Reading, profile, same_file};
 use crate::output::{print, style, tell};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
-use crate::runs::{Job, Recording, in_parallel, run_all, threads};
+use crate::runs::{Recording, in_parallel, run_all, threads};
 
 /// Sets systems side by side.
 pub fn compare(args: &CompareArgs) -> Result<(), CliError> {
@@ -88,9 +88,7 @@ fn replay(
     drop(reading);
     let mut jobs = Vec::new();
     for input in &inputs {
-        for config in plan.configurations(input.summary(), input.machine_pages())? {
-            jobs.push(Job { input, config });
-        }
+        jobs.extend(plan.jobs(input, &recording.stop)?);
     }
     let outputs = run_all(&jobs, threads, &recording)?;
     for (job, output) in jobs.iter().zip(&outputs) {

@@ -1,6 +1,5 @@
 //! `flashlore rerun`: repeat the runs of a results file and verify that nothing differs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use flashlore_sim::results::{ResultsFile, RunOutput, RunResult, differences};
@@ -40,9 +39,17 @@ pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
     let job = |(run, at): (&RunResult, usize)| Job {
         input: &inputs[at],
         config: run.configuration.clone(),
+        draw: 0,
     };
     let jobs: Vec<Job> = recorded.runs.iter().zip(places).map(job).collect();
-    let repeated = run_all(&jobs, threads, &Recording::default())?;
+    let mut repeated = run_all(&jobs, threads, &Recording::default())?;
+    // A workload that was drawn anew bears the name of the first one.
+    for (old, new) in recorded.runs.iter().zip(&mut repeated) {
+        if old.drawn_from.is_some() {
+            new.result.trace.clone_from(&old.trace);
+            new.result.drawn_from.clone_from(&old.drawn_from);
+        }
+    }
 
     let (text, different) = report(&recorded, &repeated);
     print(&text)?;
@@ -85,12 +92,7 @@ fn report(recorded: &ResultsFile, repeated: &[RunOutput]) -> (String, usize) {
 }
 
 fn read(path: &Path) -> Result<ResultsFile, CliError> {
-    let text = fs::read_to_string(path).map_err(|source| CliError::File {
-        action: "read",
-        path: path.to_path_buf(),
-        source,
-    })?;
-    let results = ResultsFile::from_json(&text, &path.display().to_string())?;
+    let results = ResultsFile::read(path)?;
     if results.runs.is_empty() {
         let message = format!("{} holds no runs to repeat", path.display());
         return Err(CliError::Usage(message));

@@ -16,6 +16,7 @@ mod memory;
 mod metrics;
 mod mount;
 mod nbd_client;
+mod outputs;
 mod past;
 mod program;
 mod record;

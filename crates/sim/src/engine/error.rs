@@ -58,7 +58,7 @@ pub enum RunError {
         source: GeometryError,
     },
     /// The device's settings do not work together.
-    #[error("device {device}: {source}")]
+    #[error("device {device}: {source}{}", remedy(source))]
     Options {
         /// Its name.
         device: String,
@@ -261,4 +261,20 @@ pub enum RunError {
         /// Bytes it needs.
         needed: u64,
     },
+}
+
+/// What would help a device that cannot be kept writable.
+fn remedy(source: &OptionsError) -> String {
+    match source {
+        OptionsError::NoSpare { most, units, .. } => {
+            let spare = 100.0 * (1.0 - *most as f64 / *units as f64);
+            format!(
+                "; expected a spare share of about {:.0} % or more (--set device.space.over_provisioning={:.0}%), or \
+                 fewer planes or smaller blocks",
+                spare.ceil(),
+                spare.ceil()
+            )
+        }
+        _ => String::new(),
+    }
 }

@@ -9,7 +9,7 @@ use flashlore_flash::sim::Worked;
 use flashlore_ftl::Counters;
 use flashlore_trace::Op;
 
-use crate::results::{LatencyByKind, Space, Timeline, Wear};
+use crate::results::{Arrivals, LatencyByKind, Space, Timeline, Wear};
 
 use super::requests::InFlight;
 
@@ -33,6 +33,8 @@ pub struct Measured {
     pub requests: u64,
     /// Bytes they read and wrote, in whole units.
     pub bytes: u64,
+    /// When the first and the last of them arrived.
+    arrived: Option<(Time, Time)>,
     /// Figures over time.
     pub timeline: Option<Timeline>,
     log: Option<Box<dyn Write + Send>>,
@@ -110,6 +112,8 @@ impl Measured {
     #[inline(always)]
     pub fn arrive(&mut self, at: Time, op: Op, units: u32) {
         self.requests += 1;
+        let first = self.arrived.map_or(at, |(first, _)| first);
+        self.arrived = Some((first, at));
         if matches!(op, Op::Read | Op::Write) {
             self.bytes += u64::from(units) * 4096;
         }
@@ -122,6 +126,15 @@ impl Measured {
                 Op::Trim => bucket.trim_pages += u64::from(units),
                 Op::Flush => {}
             }
+        }
+    }
+
+    /// When requests arrived, in a run that ended at `end`.
+    pub fn arrivals(&self, end: Time) -> Arrivals {
+        let (first, last) = self.arrived.unwrap_or((end, end));
+        Arrivals {
+            span_s: (last - first) as f64 / 1e9,
+            backlog_s: end.saturating_sub(last) as f64 / 1e9,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
     Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
     Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunResult,
-    RunSpeed, Similar, TraceFile, Utilization,
+    RunSpeed, Similar, TraceFile, Utilization, trace_name,
 };
 
 /// Where the device stood when measuring began.
@@ -190,6 +190,8 @@ pub fn report<S: System>(
         energy_uj,
         run,
         configuration: config.clone(),
+        arrivals: Some(measured.arrivals(base.time + span)),
+        drawn_from: None,
     }
 }
 
@@ -290,14 +292,4 @@ fn utilization(now: Busy, before: Option<&Busy>, span: Time) -> Utilization {
     let channels = share(&now.channels, before.map(|b| b.channels.as_slice()));
     let servers = share(&now.servers, before.map(|b| b.servers.as_slice()));
     Utilization::of(channels, servers)
-}
-
-/// The file names of the traces, without folders.
-fn trace_name(summary: &Summary) -> String {
-    let names = summary.inputs.iter().map(|input| {
-        let path = std::path::Path::new(&input.path);
-        path.file_name()
-            .map_or(input.path.as_str().into(), |n| n.to_string_lossy())
-    });
-    names.collect::<Vec<_>>().join(" + ")
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, presets};
 
 use super::array::Array;
+use super::findings::{Finding, Findings, findings, findings_text};
 use super::interval::{Estimate, estimate, group_by_configuration, workload_key};
 use super::notes::workload_notes;
 use super::record::RunResult;
@@ -61,14 +62,22 @@ pub(super) enum Unit {
 /// A row: what it says, where the figure is, and whether a fall of it is a gain.
 struct Row {
     label: &'static str,
+    /// The path of a figure that systems are judged by; empty for others.
+    metric: &'static str,
     value: fn(&RunResult) -> Option<f64>,
     unit: Unit,
     less_is_better: bool,
 }
 
-const fn cost(label: &'static str, unit: Unit, value: fn(&RunResult) -> Option<f64>) -> Row {
+const fn cost(
+    label: &'static str,
+    metric: &'static str,
+    unit: Unit,
+    value: fn(&RunResult) -> Option<f64>,
+) -> Row {
     Row {
         label,
+        metric,
         value,
         unit,
         less_is_better: true,
@@ -78,6 +87,7 @@ const fn cost(label: &'static str, unit: Unit, value: fn(&RunResult) -> Option<f
 const fn fact(label: &'static str, unit: Unit, value: fn(&RunResult) -> Option<f64>) -> Row {
     Row {
         label,
+        metric: "",
         value,
         unit,
         less_is_better: false,
@@ -88,31 +98,51 @@ const ROWS: &[Row] = &[
     fact("host writes (4 KiB)", Unit::Count, |run| {
         Some(run.host.write_pages as f64)
     }),
-    cost("units programmed", Unit::Count, |run| {
+    cost("units programmed", "units", Unit::Count, |run| {
         Some(run.programs.total() as f64)
     }),
-    cost("  for the host", Unit::Count, |run| {
+    cost("  for the host", "units", Unit::Count, |run| {
         Some(run.programs.foreground() as f64)
     }),
-    cost("  by collection", Unit::Count, |run| {
+    cost("  by collection", "units", Unit::Count, |run| {
         Some(run.programs.gc as f64)
     }),
-    cost("block erases", Unit::Count, |run| {
+    cost("block erases", "flash.block_erases", Unit::Count, |run| {
         Some(run.flash.block_erases as f64)
     }),
-    cost("write amplification", Unit::Ratio, |run| run.waf_total),
-    cost("  of collection alone", Unit::Ratio, |run| run.waf_gc),
-    cost("valid units per victim", Unit::Ratio, |run| {
-        run.gc.mean_valid_per_victim
+    cost("write amplification", "waf_total", Unit::Ratio, |run| {
+        run.waf_total
     }),
-    cost("response mean", Unit::Micros, |run| {
-        run.response_us.all.mean
+    cost("  of collection alone", "waf_gc", Unit::Ratio, |run| {
+        run.waf_gc
     }),
-    cost("response p99", Unit::Micros, |run| run.response_us.all.p99),
-    cost("  read mean", Unit::Micros, |run| run.response_us.read.mean),
-    cost("  write mean", Unit::Micros, |run| {
-        run.response_us.write.mean
+    cost(
+        "valid units per victim",
+        "gc.mean_valid_per_victim",
+        Unit::Ratio,
+        |run| run.gc.mean_valid_per_victim,
+    ),
+    cost(
+        "response mean",
+        "response_us.all.mean",
+        Unit::Micros,
+        |run| run.response_us.all.mean,
+    ),
+    cost("response p99", "response_us.all.p99", Unit::Micros, |run| {
+        run.response_us.all.p99
     }),
+    cost(
+        "  read mean",
+        "response_us.read.mean",
+        Unit::Micros,
+        |run| run.response_us.read.mean,
+    ),
+    cost(
+        "  write mean",
+        "response_us.write.mean",
+        Unit::Micros,
+        |run| run.response_us.write.mean,
+    ),
     fact("replaced in the buffer", Unit::Percent, |run| {
         let (hits, evictions) = (run.buffer.write_hits, run.buffer.evictions);
         let writes = run.host.write_pages;
@@ -169,19 +199,25 @@ const ROWS: &[Row] = &[
     fact("  values only they need", Unit::Count, |run| {
         (run.configuration.system.history.enabled).then_some(run.history.historical_units as f64)
     }),
-    cost("energy", Unit::Joules, |run| {
+    cost("energy", "energy_uj", Unit::Joules, |run| {
         (run.energy_uj > 0.0).then_some(run.energy_uj / 1e6)
     }),
     fact("pages a second (4 KiB)", Unit::Count, |run| {
         let pages = run.host.read_pages + run.host.write_pages;
         array(run).map(|_| pages as f64 / run.run.simulated_s)
     }),
-    cost("  written to the SSD", Unit::Count, |run| {
-        array(run).map(|array| array.ssd_writes as f64)
-    }),
-    cost("  operations of the disks", Unit::Count, |run| {
-        array(run).map(|array| array.hdd_ops as f64)
-    }),
+    cost(
+        "  written to the SSD",
+        "array.ssd_writes",
+        Unit::Count,
+        |run| array(run).map(|array| array.ssd_writes as f64),
+    ),
+    cost(
+        "  operations of the disks",
+        "array.hdd_ops",
+        Unit::Count,
+        |run| array(run).map(|array| array.hdd_ops as f64),
+    ),
     fact("  host pages for each", Unit::Ratio, |run| {
         array(run)?.ios_per_hdd_op
     }),
@@ -203,9 +239,12 @@ const ROWS: &[Row] = &[
     fact("  RAM for them, at most (KiB)", Unit::Count, |run| {
         coded(run).map(|array| array.delta_ram_peak as f64 / 1024.0)
     }),
-    cost("energy of SSD and disks", Unit::Joules, |run| {
-        array(run).map(Array::energy_j)
-    }),
+    cost(
+        "energy of SSD and disks",
+        "array.hdd_energy_j",
+        Unit::Joules,
+        |run| array(run).map(Array::energy_j),
+    ),
 ];
 
 /// The array of a run, if it has one.
@@ -246,11 +285,22 @@ pub fn compare_table(runs: &[RunResult], style: TableStyle) -> String {
     workloads.iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
-fn trace_table(columns: &[&Vec<&RunResult>], style: TableStyle) -> String {
-    let baseline = columns
+/// The column of the system `plain`, or else the first.
+pub(super) fn baseline(columns: &[&Vec<&RunResult>]) -> usize {
+    let plain = columns
         .iter()
-        .position(|column| column[0].system == "plain")
-        .unwrap_or(0);
+        .position(|column| column[0].system == "plain");
+    plain.unwrap_or(0)
+}
+
+/// The findings of all runs of columns.
+fn of_columns(columns: &[&Vec<&RunResult>]) -> Vec<Finding> {
+    let runs = columns.iter().flat_map(|column| column.iter());
+    findings(&runs.map(|&run| run.clone()).collect::<Vec<_>>())
+}
+
+fn trace_table(columns: &[&Vec<&RunResult>], style: TableStyle) -> String {
+    let baseline = baseline(columns);
     let mut table = style.table();
     let mut header = vec![Cell::new("")];
     for (at, column) in columns.iter().enumerate() {
@@ -260,12 +310,20 @@ fn trace_table(columns: &[&Vec<&RunResult>], style: TableStyle) -> String {
         }
     }
     table.set_header(header);
+    let found = of_columns(columns);
     for row in ROWS {
-        if let Some(cells) = row.cells(columns, baseline) {
+        if let Some(cells) = row.cells(columns, baseline, Findings(&found)) {
             table.add_row(cells);
         }
     }
-    format!("{}{table}\n", head(columns, baseline))
+    let mind = match found.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nBefore you quote a number (? marks those not to judge by):\n{}",
+            findings_text(&found)
+        ),
+    };
+    format!("{}{table}\n{mind}", head(columns, baseline))
 }
 
 /// Names trace and device, what was done to the trace, and says loudly when there are several
@@ -328,7 +386,12 @@ fn describe_device(run: &RunResult) -> String {
 
 impl Row {
     /// The label and a cell for each column; nothing if no column has the figure.
-    fn cells(&self, columns: &[&Vec<&RunResult>], baseline: usize) -> Option<Vec<Cell>> {
+    fn cells(
+        &self,
+        columns: &[&Vec<&RunResult>],
+        baseline: usize,
+        found: Findings<'_>,
+    ) -> Option<Vec<Cell>> {
         let figure = |column: &&Vec<&RunResult>| {
             let values: Vec<f64> = column.iter().filter_map(|run| (self.value)(run)).collect();
             // A figure that only some seeds have is not that of the configuration.
@@ -341,18 +404,23 @@ impl Row {
         let figures: Vec<Option<Estimate>> = columns.iter().map(figure).collect();
         figures.iter().flatten().next()?;
         let base = figures[baseline].map(|estimate| estimate.mean);
+        let largest = figures.iter().flatten().map(|figure| figure.mean);
+        let largest = largest.fold(0.0, f64::max);
+        let doubted = |at: usize| found.doubts(columns[at][0], self.metric);
         let mut cells = vec![Cell::new(self.label)];
         for (at, figure) in figures.iter().enumerate() {
-            cells.push(Cell::new(self.text(*figure)).set_alignment(CellAlignment::Right));
+            cells.push(Cell::new(self.text(*figure, largest)).set_alignment(CellAlignment::Right));
             if at != baseline {
-                cells.push(self.change(*figure, base));
+                let doubted = doubted(at) || doubted(baseline);
+                cells.push(self.change(*figure, base, doubted));
             }
         }
         Some(cells)
     }
 
-    fn text(&self, figure: Option<Estimate>) -> String {
-        let number = |value| self.unit.format(value);
+    /// The figure in the unit that the largest of its row has.
+    fn text(&self, figure: Option<Estimate>, largest: f64) -> String {
+        let number = |value| self.unit.format_beside(value, largest);
         match figure {
             None => "-".to_string(),
             Some(Estimate { mean, ci95: None }) => number(mean),
@@ -364,18 +432,21 @@ impl Row {
     }
 
     /// The change against `base`, where a fall is a gain; empty for other figures.
-    fn change(&self, figure: Option<Estimate>, base: Option<f64>) -> Cell {
+    fn change(&self, figure: Option<Estimate>, base: Option<f64>, doubted: bool) -> Cell {
         let base = base.filter(|base| self.less_is_better && *base > 0.0);
         let Some((figure, base)) = figure.zip(base) else {
             return Cell::new("");
         };
-        change_cell(figure.mean, base)
+        change_cell(figure.mean, base, doubted)
     }
 }
 
-/// How much more `value` is than `base`, above 0; a fall is a gain.
-pub(super) fn change_cell(value: f64, base: f64) -> Cell {
+/// How much more `value` is than `base`, above 0; a fall is a gain. What is doubted has a question mark and no colour.
+pub(super) fn change_cell(value: f64, base: f64, doubted: bool) -> Cell {
     let change = 100.0 * (value / base - 1.0);
+    if doubted {
+        return Cell::new(format!("{change:+.1} %?")).set_alignment(CellAlignment::Right);
+    }
     let cell = Cell::new(format!("{change:+.1} %")).set_alignment(CellAlignment::Right);
     // Changes that print as none get no colour.
     match change {
@@ -387,14 +458,19 @@ pub(super) fn change_cell(value: f64, base: f64) -> Cell {
 
 impl Unit {
     pub(super) fn format(self, value: f64) -> String {
+        self.format_beside(value, value)
+    }
+
+    /// In the unit that `largest` has, so that a row or column has one.
+    pub(super) fn format_beside(self, value: f64, largest: f64) -> String {
         match self {
             Self::Count => group_digits(value),
             Self::Ratio => format!("{value:.3}"),
-            Self::Micros if value >= 10_000_000.0 => format!("{:.2} s", value / 1e6),
-            Self::Micros if value >= 10_000.0 => format!("{:.2} ms", value / 1000.0),
+            Self::Micros if largest >= 10_000_000.0 => format!("{:.2} s", value / 1e6),
+            Self::Micros if largest >= 10_000.0 => format!("{:.2} ms", value / 1000.0),
             Self::Micros => format!("{value:.1} us"),
             Self::Percent => format!("{value:.1} %"),
-            Self::Joules if value < 1.0 => format!("{:.2} mJ", value * 1000.0),
+            Self::Joules if largest < 1.0 => format!("{:.2} mJ", value * 1000.0),
             Self::Joules => format!("{value:.2} J"),
         }
     }

@@ -1,6 +1,5 @@
 //! Means and confidence intervals over runs that differ in their seed alone.
 
-use flashlore_trace::WorkloadOptions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -175,17 +174,17 @@ pub(super) fn group_by_configuration(runs: &[RunResult]) -> Vec<Vec<&RunResult>>
     groups
 }
 
-/// What tells the workloads of two runs apart: name, bytes of the files, and how they were read.
-pub(super) fn workload_key(run: &RunResult) -> (&str, Vec<&str>, &WorkloadOptions) {
-    let files = run.trace_files.iter().map(|file| file.sha256.as_str());
-    (&run.trace, files.collect(), &run.workload)
+/// What tells the workloads of two runs apart.
+pub(super) fn workload_key(run: &RunResult) -> (&str, String) {
+    (&run.trace, run.workload_id())
 }
 
 fn summary(group: &[&RunResult]) -> SeedSummary {
     // Distributions are lists of pairs of different lengths, the rest says what is the same.
     const DISTRIBUTIONS: [(&str, &str); 2] = [("gc", "valid_per_victim"), ("erases", "per_block")];
-    const LEFT_OUT: [&str; 5] = [
+    const LEFT_OUT: [&str; 6] = [
         "configuration",
+        "drawn_from",
         "seed",
         "trace_files",
         "version",

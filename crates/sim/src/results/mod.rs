@@ -4,6 +4,7 @@
 mod array;
 mod compare;
 mod equality;
+mod findings;
 mod frame;
 mod interval;
 mod latency;
@@ -17,6 +18,7 @@ mod timeline;
 pub use array::Array;
 pub use compare::{TableStyle, compare_table};
 pub use equality::{Difference, differences};
+pub use findings::{Finding, FindingId, Findings, findings, findings_text};
 pub use frame::{Column, Frame, FrameError};
 pub use interval::{Estimate, SeedSummary, estimate, seed_summaries, summarize};
 pub use latency::{Latency, LatencyByKind, LatencyStats};
@@ -27,8 +29,8 @@ pub use output::{
 pub use overview::overview_table;
 pub use process::peak_rss_bytes;
 pub use record::{
-    BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History, Host,
-    MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Return, RunResult, RunSpeed,
-    Similar, TraceFile, Utilization,
+    Arrivals, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
+    Host, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Return, RunResult, RunSpeed,
+    Similar, TraceFile, Utilization, trace_name,
 };
 pub use timeline::{Bucket, Space, Timeline, TimelineRow, Wear};

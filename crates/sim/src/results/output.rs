@@ -1,5 +1,6 @@
 //! `results.json` and the directory that `--out` names.
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use flashlore_trace::{Existing, OutputError, OutputSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::findings::{Finding, findings};
 use super::frame::{Frame, FrameError};
 use super::interval::{SeedSummary, seed_summaries};
 use super::latency::LatencyByKind;
@@ -125,18 +127,30 @@ pub struct ResultsFile {
     /// Means and intervals of each configuration that ran with several seeds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<SeedSummary>,
+    /// What to mind before a number is trusted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 /// Results that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// A table that cannot be read.
+    /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Its file.
         path: PathBuf,
         /// The reason.
         source: FrameError,
+    },
+    /// What is no JSON of results, such as a trace.
+    #[error(
+        "{name} is not a results file: expected the results.json of --out or the output of --json, which begin with \
+         {{, found something else; a trace is replayed with `flashlore compare`"
+    )]
+    Foreign {
+        /// The name of the file.
+        name: String,
     },
     /// A text that is not a results file.
     #[error("{name} is not a results file: {source}")]
@@ -152,10 +166,12 @@ impl ResultsFile {
     /// The results of `runs`, with a summary for each configuration that ran with several seeds.
     pub fn new(runs: Vec<RunResult>) -> Self {
         let seeds = seed_summaries(&runs);
+        let findings = findings(&runs);
         Self {
             version: env!("CARGO_PKG_VERSION").to_string(),
             runs,
             seeds,
+            findings,
         }
     }
 
@@ -171,10 +187,27 @@ impl ResultsFile {
     /// # Errors
     /// A text that is not JSON, lacks fields or has others.
     pub fn from_json(text: &str, name: &str) -> Result<Self, ResultsError> {
-        serde_json::from_str(text).map_err(|source| ResultsError::Parse {
-            name: name.to_string(),
-            source,
-        })
+        let name = name.to_string();
+        if !text.trim_start().starts_with('{') {
+            return Err(ResultsError::Foreign { name });
+        }
+        serde_json::from_str(text).map_err(|source| ResultsError::Parse { name, source })
+    }
+
+    /// Reads a results file.
+    ///
+    /// # Errors
+    /// As [`Self::from_json`], and a file that cannot be read.
+    pub fn read(path: &Path) -> Result<Self, ResultsError> {
+        let name = path.display().to_string();
+        let bytes = fs::read(path).map_err(|source| ResultsError::Read {
+            path: path.to_path_buf(),
+            source: source.into(),
+        })?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::from_json(&text, &name),
+            Err(_) => Err(ResultsError::Foreign { name }),
+        }
     }
 }
 

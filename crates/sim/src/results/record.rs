@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use flashlore_ftl::content::history::ReturnCost;
 use flashlore_trace::workload::InputSummary;
-use flashlore_trace::{Format, WorkloadOptions};
+use flashlore_trace::{Format, Summary, WorkloadOptions};
 use serde::{Deserialize, Serialize};
 
 use super::array::Array;
@@ -81,6 +81,59 @@ pub struct RunResult {
     pub run: RunSpeed,
     /// With [`Self::workload`], everything needed to repeat the run, besides the trace.
     pub configuration: RunConfig,
+    /// When requests arrived; absent in results of versions that did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// What the workload of the first seed is known by, where that of this seed was drawn anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn_from: Option<String>,
+}
+
+impl RunResult {
+    /// Says that the workload was drawn anew, as that of another seed of `first`, whose name it bears.
+    pub fn is_drawn_from(&mut self, first: &Summary) {
+        let digests = first.inputs.iter().map(|input| input.sha256.as_str());
+        self.drawn_from = Some(workload_id(digests, &first.options));
+        self.trace = trace_name(first);
+    }
+
+    /// What the workload is known by, whichever seed it was drawn with: 32 hexadecimal digits of the files' checksums
+    /// and of how they were read.
+    pub fn workload_id(&self) -> String {
+        let digests = self.trace_files.iter().map(|file| file.sha256.as_str());
+        let own = || workload_id(digests, &self.workload);
+        self.drawn_from.clone().unwrap_or_else(own)
+    }
+}
+
+fn workload_id<'a>(digests: impl Iterator<Item = &'a str>, options: &WorkloadOptions) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for digest in digests {
+        hasher.update(digest.as_bytes());
+        hasher.update(b"\n");
+    }
+    hasher.update(&serde_json::to_vec(options).expect("options are plain data"));
+    hasher.finalize().to_hex()[..32].to_string()
+}
+
+/// The file names of the traces, without folders.
+pub fn trace_name(summary: &Summary) -> String {
+    let names = summary.inputs.iter().map(|input| {
+        let path = std::path::Path::new(&input.path);
+        path.file_name()
+            .map_or(input.path.as_str().into(), |n| n.to_string_lossy())
+    });
+    names.collect::<Vec<_>>().join(" + ")
+}
+
+/// When requests arrived while the run was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arrivals {
+    /// Simulated seconds from the first to the last.
+    pub span_s: f64,
+    /// Simulated seconds from the last to the end of the run: what was outstanding then.
+    pub backlog_s: f64,
 }
 
 /// A file that was replayed.

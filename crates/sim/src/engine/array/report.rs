@@ -92,6 +92,7 @@ pub fn report(
         array,
         run,
         configuration: config.clone(),
+        arrivals: Some(measured.arrivals(base.time + span)),
         ..result
     }
 }
