@@ -7,7 +7,10 @@ fn a_fit_is_a_profile_like_any_other() {
     let place = Place::new();
     place.write("mail.fiu", &fiu());
     let fit = "trace fit mail.fiu -o fit.toml --seeds 2 --json --jobs";
-    let args = |jobs| [&fit.split(' ').collect::<Vec<_>>()[..], &[jobs]].concat();
+    let args = |jobs| {
+        let fit: Vec<&str> = fit.split(' ').collect();
+        [&fit[..], &[jobs, "--force"]].concat()
+    };
     let one = place.run(&args("1")).json();
     let text = std::fs::read_to_string(place.path("fit.toml")).unwrap();
     assert_eq!(one, place.run(&args("2")).json(), "threads change nothing");
