@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flashlore_command::error::CliError;
 use flashlore_command::input::Input;
 use flashlore_command::plan::{Choice, Named, Plan, all_used};
-use flashlore_command::runs::{Job, Recording, in_parallel, run_told, threads};
+use flashlore_command::runs::{Recording, in_parallel, run_told, threads};
 use flashlore_sim::config::{
     Nanos, Preset, Settings, device_presets, load_device, load_system, system_presets,
 };

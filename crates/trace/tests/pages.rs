@@ -73,7 +73,9 @@ fn pages_survive_writing_and_reading() {
         .err()
         .unwrap();
     assert!(
-        nowhere.to_string().contains("cannot write the file"),
+        nowhere
+            .to_string()
+            .contains("cannot write /no/such/directory/p"),
         "{nowhere}"
     );
 }
