@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import polars as pl
 
@@ -231,20 +231,27 @@ def _locked(directory: Path) -> int:
     path = directory / "lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        for pause in PAUSES_S:
-            if _taken(lock):
-                break
-            time.sleep(pause)
-        else:
-            if not _taken(lock):
-                holder = os.read(lock, 200).decode(errors="replace").strip() or "another process"
-                raise UsageError(f"{directory} is in use by {holder}; a directory takes one sweep at a time")
+        if not _comes_free(lock):
+            _refuse_second(directory, lock)
         os.truncate(lock, 0)
         os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
     except BaseException:
         os.close(lock)
         raise
     return lock
+
+
+def _comes_free(lock: int) -> bool:
+    for pause in PAUSES_S:
+        if _taken(lock):
+            return True
+        time.sleep(pause)
+    return _taken(lock)
+
+
+def _refuse_second(directory: Path, lock: int) -> NoReturn:
+    holder = os.read(lock, 200).decode(errors="replace").strip() or "another process"
+    raise UsageError(f"{directory} is in use by {holder}; a directory takes one sweep at a time")
 
 
 def _taken(lock: int) -> bool:
