@@ -186,8 +186,11 @@ class Volume:
     def demand(self, disk: int, offset: int, length: int) -> None:
         """Refuse a range that does not lie on a disk."""
 
-    def read(self, disk: int, at: int | None, offset: int, length: int) -> bytes:
-        """Return bytes of a disk, as they are or were at an instant in nanoseconds since 1970."""
+    def read(self, disk: int, at: int | None, offset: int, length: int, allow_missing: bool) -> bytes:
+        """Return bytes of a disk, as they are or were at an instant in nanoseconds since 1970.
+
+        What was purged of it is an error, or zeros if that is allowed.
+        """
 
     def write(self, disk: int, offset: int, data: bytes) -> None:
         """Write bytes."""

@@ -71,13 +71,22 @@ _MOST = 1 << 64
 class Disk:
     """What can be read: a volume, a machine of an array, or an instant of a volume."""
 
-    def __init__(self, opened: _core.Volume, position: int, at: int | None = None, owner: Volume | None = None) -> None:
+    def __init__(  # noqa: PLR0913 (users get disks from volumes)
+        self,
+        opened: _core.Volume,
+        position: int,
+        at: int | None = None,
+        owner: Volume | None = None,
+        *,
+        allow_missing: bool = False,
+    ) -> None:
         """Stand for a disk of an open volume, which is not released before it; users get disks from volumes."""
         self._opened = opened
         self._position = position
         self._number, self._name, self._size = opened.shapes()[position]
         self._at = at
         self._owner = owner
+        self._allow_missing = allow_missing
 
     @property
     def size(self) -> int:
@@ -88,7 +97,7 @@ class Disk:
         """Return `length` bytes from `offset` on, up to the end by default; what was never written is zeros."""
         first = _whole("offset", offset)
         count = max(self.size - first, 0) if length is None else _whole("length", length)
-        return self._opened.read(self._position, self._at, first, count)
+        return self._opened.read(self._position, self._at, first, count, self._allow_missing)
 
     def read_into(self, buffer: Buffer, offset: SupportsIndex = 0) -> int:
         """Fill writable contiguous memory, such as an array of NumPy, from `offset` on; return how many bytes."""
@@ -98,7 +107,9 @@ class Disk:
         first = _whole("offset", offset)
         self._opened.demand(self._position, first, len(view))
         for at, end in _pieces(first, len(view)):
-            view[at - first : end - first] = self._opened.read(self._position, self._at, at, end - at)
+            view[at - first : end - first] = self._opened.read(
+                self._position, self._at, at, end - at, self._allow_missing
+            )
         return len(view)
 
     def file(self) -> DiskFile:
@@ -109,7 +120,8 @@ class Disk:
 class Instant(Disk):
     """A volume as it was at an instant. It holds nothing back: once the history begins later, reading fails.
 
-    A snapshot keeps its instant until it is deleted.
+    A snapshot keeps its instant until it is deleted. Where something was purged of it, reading raises a `VolumeError`
+    that lists the ranges.
     """
 
     @property
@@ -312,35 +324,53 @@ class Volume(LiveDisk):
         positions = range(len(self._opened.shapes()))
         return tuple(Machine(self._opened, position, owner=self) for position in positions)
 
-    def at(self, when: When) -> Instant:
+    def at(self, when: When, *, allow_missing: bool = False) -> Instant:
         """Return the volume as it was at an instant.
 
         Args:
             when: what the command line takes (`"10min ago"`, `"2026-01-01T12:00:00Z"`, `"now"`, the name of a snapshot
                 or mark), an aware datetime, nanoseconds since 1970, or a snapshot, mark or instant.
+            allow_missing: zeros for what was purged, rather than an error.
 
         Raises:
             VolumeUsageError: no such instant, or one that has not come.
             VolumeError: the history begins later.
 
         """
-        return Instant(self._opened, 0, self.resolve(when).ns, self)
+        return Instant(self._opened, 0, self.resolve(when).ns, self, allow_missing=allow_missing)
 
     def resolve(self, when: When) -> Time:
         """Return the instant that `when` names, as `at` takes it."""
         return Time.from_ns(self._ask("resolve", moment=_text(when))["instant"])
 
-    def diff(self, a: When, b: When = "now") -> Table:
+    def missing(self, when: When) -> Table:
+        """Return what an instant lacks because it was purged: a table of `offset` and `length`, in bytes (uint64)."""
+        import polars as pl  # noqa: PLC0415 (slow to import)
+
+        ranges = self._ask("missing", at=_text(when))["ranges"]
+        return Table(pl.DataFrame(ranges, {"offset": pl.UInt64, "length": pl.UInt64}, orient="row"))
+
+    def diff(self, a: When, b: When = "now", *, allow_missing: bool = False) -> Table:
         """Return the ranges that differ between two instants: a table of `offset` and `length`, in bytes (uint64).
 
-        The ranges are of whole pages and in order; neighbours are one.
+        The ranges are of whole pages and in order; neighbours are one. Where one of the instants lacks what was purged, it
+        is refused, or with `allow_missing` left out: `missing` tells of it.
         """
         import polars as pl  # noqa: PLC0415 (slow to import)
 
-        ranges = self._ask("diff", **{"from": _text(a), "to": _text(b)})["ranges"]
+        asked = {"from": _text(a), "to": _text(b), "allow_missing": allow_missing}
+        ranges = self._ask("diff", **asked)["ranges"]
         return Table(pl.DataFrame(ranges, {"offset": pl.UInt64, "length": pl.UInt64}, orient="row"))
 
-    def recover(self, to: When, *, to_mark: bool = False, dry_run: bool = False, disconnect: bool = False) -> Recovered:
+    def recover(
+        self,
+        to: When,
+        *,
+        to_mark: bool = False,
+        dry_run: bool = False,
+        disconnect: bool = False,
+        allow_missing: bool = False,
+    ) -> Recovered:
         """Let every page hold again what it held at an instant; everything is durable then.
 
         It takes as long as pages have changed since, and can be undone: `recover(recovered.before)`.
@@ -350,9 +380,11 @@ class Volume(LiveDisk):
             to_mark: rather the last mark at that instant or before.
             dry_run: only tell what would change.
             disconnect: drop clients of a server that may write first; it is refused while there are any.
+            allow_missing: also where something was purged of that instant; it holds zeros then.
 
         """
         fields = {"to": _text(to), "mark": to_mark, "dry_run": dry_run, "disconnect": disconnect}
+        fields["allow_missing"] = allow_missing
         return volume_info.of(Recovered, self._ask("recover", **fields))
 
     def snapshot(self, name: str, at: When | None = None) -> Snapshot:
@@ -398,25 +430,27 @@ class Volume(LiveDisk):
         offset: SupportsIndex | None = None,
         length: SupportsIndex | None = None,
         erase: bool = False,
-    ) -> Purged | None:
+    ) -> Purged:
         """Forget old versions: all, those before an instant, or those of the pages of a range.
 
-        What is present stays. Snapshots lose what is purged, too, except with `before`.
+        What is present stays. A purge of everything moves the start of the history to the last change and ends the
+        snapshots that lack something then; one of a range leaves earlier instants, snapshots too, without it.
+        `before` leaves snapshots alone. What a protected window holds is not purged.
 
         Args:
             all: of everything.
             before: forget every instant before this one.
-            offset: of pages from this byte on.
-            length: so many bytes.
-            erase: also from the medium, which may copy most of what is stored; what was erased is returned.
+            offset: of pages from this byte on, the first of a page.
+            length: so many bytes, of whole pages.
+            erase: also from the medium, which may copy most of what is stored.
 
         """
         if [all, before is not None, offset is not None].count(True) != 1 or (offset is None) != (length is None):
             raise VolumeUsageError("expected either all, or before, or offset and length")
         spans = None if offset is None or length is None else [_whole("offset", offset), _whole("length", length)]
         text = None if before is None else _text(before)
-        erased = self._ask("purge", range=spans, before=text, erase=erase)["erased"]
-        return None if erased is None else Purged(*erased)
+        answer = self._ask("purge", range=spans, before=text, erase=erase)
+        return volume_info.purged_of(answer)
 
     def scrub(self) -> Scrubbed:
         """Read every stored page, those of old versions too, and compare them with their checksums."""

@@ -55,6 +55,9 @@ class HistoryInfo:
     protected: bool
     """Whether writes fail rather than that it becomes shorter."""
 
+    missing: int
+    """Bytes that the oldest instant lacks because they were purged."""
+
 
 @dataclass(frozen=True)
 class Unreadable:
@@ -133,6 +136,12 @@ class VolumeInfo:
 
     clients: Clients | None
     """Who uses it, if it is served."""
+
+    clock: tuple[Time, Time]
+    """The time of the volume, and what the clock of the machine shows."""
+
+    warnings: tuple[str, ...]
+    """What somebody should know, each a sentence."""
 
 
 @dataclass(frozen=True)
@@ -303,6 +312,31 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class Purge:
+    """A purge of old versions."""
+
+    instant: Time
+    """When it was."""
+
+    range: tuple[int, int] | None
+    """First byte and number of bytes that earlier instants lack since then; none if everything was purged."""
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """What the clock of the machine showed where it did not go with the time of the volume."""
+
+    instant: Time
+    """The time of the volume."""
+
+    wall: Time
+    """What the clock showed."""
+
+    unproven: int
+    """Nanoseconds without a change before, of which only that clock knows: the machine had been started anew."""
+
+
+@dataclass(frozen=True)
 class Log:
     """What happened."""
 
@@ -312,7 +346,7 @@ class Log:
     newest: Time
     """The last change."""
 
-    entries: tuple[Changes | Snapshot | Mark, ...]
+    entries: tuple[Changes | Snapshot | Mark | Purge | ClockReading, ...]
     """Oldest first."""
 
 
@@ -329,16 +363,25 @@ class Recovered:
     before: Time
     """The instant just before: a return to it undoes this one."""
 
+    missing: tuple[tuple[int, int], ...]
+    """What was purged and holds zeros now, or would: first byte and number of bytes."""
+
 
 @dataclass(frozen=True)
 class Purged:
-    """What a purge erased from the medium."""
+    """What a purge did."""
 
-    blocks: int
-    """Blocks."""
+    blocks: int | None
+    """Blocks erased from the medium; none unless that was asked for."""
 
-    copied: int
+    copied: int | None
     """Pages copied out of them."""
+
+    ended: tuple[Snapshot, ...]
+    """The snapshots that ended, because they lacked something then."""
+
+    oldest: Time
+    """The oldest instant that can be read and returned to now."""
 
 
 @dataclass(frozen=True)
@@ -437,7 +480,20 @@ def of(kind: type[T], answer: dict[str, Any]) -> T:
     return kind(**{name: _value(type_, answer[name]) for name, type_ in _fields(kind)})  # type: ignore[arg-type]  # classes are hashable
 
 
-_WHAT: dict[str, type[Changes | Snapshot | Mark]] = {"changes": Changes, "snapshot": Snapshot, "mark": Mark}
+_WHAT: dict[str, type[Changes | Snapshot | Mark | Purge | ClockReading]] = {
+    "changes": Changes,
+    "snapshot": Snapshot,
+    "mark": Mark,
+    "purge": Purge,
+    "clock": ClockReading,
+}
+
+
+def purged_of(answer: dict[str, Any]) -> Purged:
+    """Make an object of the answer to a purge as JSON."""
+    blocks, copied = answer["erased"] or (None, None)
+    ended = tuple(of(Snapshot, snapshot) for snapshot in answer["ended"])
+    return Purged(blocks, copied, ended, Time.from_ns(answer["oldest"]))
 
 
 def log_of(answer: dict[str, Any]) -> Log:

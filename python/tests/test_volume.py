@@ -28,7 +28,7 @@ from flashlore import _core
 from flashlore.errors import UsageError, VolumeError, VolumeUsageError
 from flashlore.moment import Time
 from flashlore.volume import Volume, When
-from flashlore.volume_info import ArrayInfo, Changes, Mark, Snapshot, VolumeInfo
+from flashlore.volume_info import ArrayInfo, Changes, Mark, Purge, Snapshot, VolumeInfo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -214,11 +214,22 @@ def test_old_versions_are_forgotten(disk: Volume) -> None:
     disk.write(0, b"secret")
     disk.snapshot("kept")
     disk.write(0, bytes(PAGE))
-    assert disk.purge(offset=PAGE, length=PAGE) is None
+    assert disk.purge(offset=PAGE, length=PAGE).blocks is None
     assert disk.at("kept").read(0, 6) == b"secret"
+    assert disk.purge(offset=0, length=PAGE).ended == ()
+    with pytest.raises(VolumeError, match="4096 bytes from 0 on"):
+        disk.at("kept").read(0, 6)
+    assert disk.at("kept", allow_missing=True).read(0, 6) == bytes(6)
+    assert disk.missing("kept").to_polars().rows() == [(0, PAGE)]
+    with pytest.raises(VolumeError, match="4096 bytes from 0 on"):
+        disk.recover("kept")
+    assert disk.recover("kept", dry_run=True, allow_missing=True).missing == ((0, PAGE),)
+    assert [entry.range for entry in disk.log().entries if isinstance(entry, Purge)][-1] == (0, PAGE)
     purged = disk.purge(all=True, erase=True)
-    assert purged is not None
-    assert disk.at("kept").read(0, 6) == bytes(6)
+    assert purged.blocks is not None
+    assert [snapshot.name for snapshot in purged.ended] == ["kept"]
+    with pytest.raises(VolumeUsageError, match="no snapshot"):
+        disk.at("kept")
     assert b"secret" not in (disk.directory / "volume.flashlore").read_bytes()
 
 

@@ -3,7 +3,7 @@
 
 use flashlore_content::history::{Schedule, Tier};
 use flashlore_content::{History, HistoryOptions, NO_OBJECT, Version};
-use flashlore_oracle::history::HistoryModel;
+use flashlore_oracle::history::{HistoryModel, PURGED};
 
 const PAGES: u64 = 1500;
 const WRITES: u64 = 60_000;
@@ -27,6 +27,7 @@ fn expected(version: Option<Option<Option<u32>>>) -> Option<Version> {
     version.map(|version| match version {
         None => Version::Current,
         Some(None) => Version::Nothing,
+        Some(Some(PURGED)) => Version::Purged,
         Some(Some(object)) => Version::Object(object),
     })
 }

@@ -7,7 +7,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use crate::cli::{CreateArgs, VolumeArgs};
-pub use crate::commands::volume::clock;
+pub use crate::commands::volume::clocks;
 use crate::commands::volume::{checked, make};
 use crate::error::CliError;
 

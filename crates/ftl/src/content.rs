@@ -33,7 +33,7 @@ use std::marker::PhantomData;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::delta::Value;
-use flashlore_content::history::TooOld;
+use flashlore_content::history::{TooOld, Version};
 use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder, Sketch};
 use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
 
@@ -973,13 +973,13 @@ where
         self.store.versions.as_ref()
     }
 
-    /// The object that a logical page referred to at an instant, if to any; it is alive until the window, or
-    /// what the page refers to, changes.
+    /// What a logical page referred to at an instant, with the present resolved; an object is alive until the window,
+    /// or what the page refers to, changes.
     ///
     /// # Errors
     /// An instant that is not remembered.
-    pub fn version_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
-        self.store.object_at(lpn, instant)
+    pub fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
+        self.store.version_at(lpn, instant)
     }
 
     /// What an object holds; nothing is counted.
@@ -990,13 +990,15 @@ where
         self.store.decode(&mut self.core, object)
     }
 
-    /// The content that a logical page had at an instant.
+    /// The content that a logical page had at an instant; none also if it was purged.
     ///
     /// # Errors
     /// An instant that is not remembered.
     pub fn content_at_instant(&self, lpn: u32, instant: u64) -> Result<Option<C>, TooOld> {
-        let object = self.store.object_at(lpn, instant)?;
-        Ok(object.map(|object| self.store.objects.content(object)))
+        Ok(match self.store.version_at(lpn, instant)? {
+            Version::Object(object) => Some(self.store.objects.content(object)),
+            _ => None,
+        })
     }
 
     /// Every logical page holds again what it held at an instant; answers how many have changed. It can be
@@ -1044,6 +1046,13 @@ where
         self.store.advance_window(&mut self.core, to);
     }
 
+    /// Times that do not count towards the least window: their last stamps, and how long they were; oldest first.
+    pub fn set_unproven(&mut self, unproven: Vec<(u64, u64)>) {
+        if let Some(versions) = &mut self.store.versions {
+            versions.set_unproven(unproven);
+        }
+    }
+
     /// Keeps an instant, wherever the window begins, until the snapshot is deleted.
     ///
     /// # Errors
@@ -1064,8 +1073,14 @@ where
         deleted.unwrap_or(false)
     }
 
-    /// Forgets every version of these pages but the present one: at instants before that they read as never
-    /// written.
+    /// Forgets every instant before this one, and the snapshots among them after which anything changed; answers
+    /// those.
+    pub fn forget_before(&mut self, to: u64) -> Vec<u64> {
+        self.store.forget_before(&mut self.core, to)
+    }
+
+    /// Forgets every version of these pages but the present one: at instants before that they are
+    /// [`Version::Purged`].
     pub fn purge(&mut self, pages: std::ops::Range<u32>) {
         self.store.purge(&mut self.core, pages);
     }

@@ -5,7 +5,7 @@ use crate::common;
 
 use common::policies::{DIFFERENCES, VERSIONS};
 use common::values::{Lengths, Page, V};
-use flashlore_content::history::HistoryOptions;
+use flashlore_content::history::{HistoryOptions, Version};
 use flashlore_content::{Content, DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
@@ -134,9 +134,16 @@ impl Small {
         read.unwrap().0.map(|page| page.value().0)
     }
 
+    fn object_at(&self, lpn: u32, instant: u64) -> Option<u32> {
+        match self.ftl.version_at(lpn, instant).unwrap() {
+            Version::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
     /// What a page held at an instant, read from where it lies.
     fn at(&mut self, lpn: u32, instant: u64) -> Option<u32> {
-        let object = self.ftl.version_at(lpn, instant).unwrap()?;
+        let object = self.object_at(lpn, instant)?;
         Some(self.ftl.read_version(object).unwrap().value().0)
     }
 
@@ -383,7 +390,7 @@ fn a_write_revives_an_old_version_that_the_window_passes_at_that() {
     });
     device.write(0, 1);
     device.write(0, 2);
-    let old = device.ftl.version_at(0, 1).unwrap().unwrap();
+    let old = device.object_at(0, 1).unwrap();
     device.advance(1);
     assert_eq!(device.references(old), (0, 1, 0));
     device.write(1, 3);
@@ -537,7 +544,7 @@ fn the_value_with_the_fingerprint_of_a_write_may_end_while_room_is_made_for_it()
             .write_unhashed(now, lpn, filler, Unhashed::Off, Tag::NONE);
         written.unwrap();
     }
-    let old = device.ftl.version_at(0, 1).unwrap().unwrap();
+    let old = device.object_at(0, 1).unwrap();
     let written = colliding(1, BITS, 10);
     assert_eq!(device.ftl.candidate(V(written)), Some(old));
     assert_eq!(device.write(1, written), Outcome::Programmed);

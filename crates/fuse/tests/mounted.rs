@@ -335,6 +335,7 @@ fn a_volume_goes_back_only_while_nobody_may_write_and_readers_see_it() {
             mark: false,
             dry_run: false,
             disconnect,
+            allow_missing: false,
         })
     };
     for disconnect in [false, true] {

@@ -11,6 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+/// Stands for an object that was purged: nobody knows which it was.
+pub const PURGED: u32 = u32::MAX - 1;
+
 /// What a page referred to for a time.
 #[derive(Debug, Clone, Copy)]
 struct Held {
@@ -20,6 +23,12 @@ struct Held {
     object: Option<u32>,
     passed: bool,
     held: bool,
+}
+
+impl Held {
+    fn named(&self) -> Option<u32> {
+        self.object.filter(|&object| object != PURGED)
+    }
 }
 
 /// The lists of versions, the window and the pins.
@@ -122,7 +131,7 @@ impl HistoryModel {
             let needed = pinned.range(version.from..until).next().is_some();
             if version.held && version.passed && !needed {
                 version.held = false;
-                gone.extend(version.object);
+                gone.extend(version.named());
             }
         }
         gone.sort_unstable();
@@ -177,13 +186,33 @@ impl HistoryModel {
         Some((instant, self.give_up()))
     }
 
-    /// Before the present these pages referred to nothing; gives the objects given up, in order.
+    /// Forgets every instant before one, and the pins among them at which any page referred to something else than
+    /// now; gives the snapshots that ended and the objects given up, both in order.
+    pub fn forget(&mut self, to: u64) -> (Vec<u64>, Vec<u32>) {
+        let to = to.max(self.oldest);
+        let pinned = self.pinned();
+        let changed = |instant: &u64| self.changed_since(*instant).is_some_and(|c| !c.is_empty());
+        let emptied: Vec<u64> = pinned.range(..to).copied().filter(changed).collect();
+        let mut ended = Vec::new();
+        for instant in emptied {
+            self.scheduled.remove(&instant);
+            if self.snapshots.remove(&instant) {
+                ended.push(instant);
+            }
+        }
+        let mut gone = self.give_up();
+        gone.extend(self.advance(to));
+        gone.sort_unstable();
+        (ended, gone)
+    }
+
+    /// What these pages referred to before the present is not known any more; gives the objects given up, in order.
     pub fn purge(&mut self, pages: Range<usize>) -> Vec<u32> {
         let mut gone = Vec::new();
         for lpn in pages.start..pages.end.min(self.pages.len()) {
             let versions = &mut self.pages[lpn];
             let held = versions.iter().filter(|version| version.held);
-            gone.extend(held.clone().filter_map(|version| version.object));
+            gone.extend(held.clone().filter_map(Held::named));
             let last_held = held.max_by_key(|version| version.from).copied();
             let present = versions[versions.len() - 1];
             let was_written = versions.len() > 1;
@@ -192,7 +221,7 @@ impl HistoryModel {
                 versions.push(Held {
                     from: 0,
                     until: Some(present.from),
-                    object: None,
+                    object: Some(PURGED),
                     passed: last_held.is_none_or(|version| version.passed),
                     held: last_held.is_some(),
                 });
@@ -231,7 +260,7 @@ impl HistoryModel {
     /// The objects held, in order, as often as they are.
     pub fn objects(&self) -> Vec<u32> {
         let held = self.pages.iter().flatten().filter(|version| version.held);
-        let mut objects: Vec<u32> = held.filter_map(|version| version.object).collect();
+        let mut objects: Vec<u32> = held.filter_map(Held::named).collect();
         objects.sort_unstable();
         objects
     }

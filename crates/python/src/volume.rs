@@ -19,6 +19,7 @@ use flashlore_command::error::CliError;
 use flashlore_command::volumes;
 use flashlore_medium::{Access, Mode};
 use flashlore_serve::array::ArrayService;
+use flashlore_serve::clock::even;
 use flashlore_serve::control::Remote;
 use flashlore_serve::request::MOST_READ;
 use flashlore_serve::{Answer, Home, Request, ServeError, Served, served};
@@ -69,8 +70,12 @@ enum Open {
 impl Open {
     fn here(home: Home, mode: Mode, slow_alone: bool) -> Result<Self, ServeError> {
         let service = match slow_alone {
-            true => Box::new(ArrayService::slow_alone(home, mode, volumes::clock())?),
-            false => served::open(&home, mode, volumes::clock(), Access::Change)?.0,
+            true => Box::new(ArrayService::slow_alone(
+                home,
+                mode,
+                even(volumes::clocks()),
+            )?),
+            false => served::open(&home, mode, volumes::clocks(), Access::Change)?.0,
         };
         let lives = service.lives().into_iter();
         Ok(Open::Here {
@@ -119,25 +124,30 @@ impl Open {
     }
 
     /// Fills `bytes` from a disk, as it is or was at an instant.
-    fn read(&self, from: Place, at: Option<u64>, bytes: &mut [u8]) -> Result<(), ServeError> {
-        let at = at.map(|instant| format!("ns:{instant}"));
+    fn read(&self, from: Place, at: Option<Past>, bytes: &mut [u8]) -> Result<(), ServeError> {
+        let allow_missing = at.is_some_and(|past| past.allow_missing);
+        let text = at.map(|past| format!("ns:{}", past.instant));
         match self {
             Open::Here {
                 service, devices, ..
-            } => match (at, service.volume()) {
+            } => match (at.zip(text), service.volume()) {
                 (None, _) => Ok(devices[from.disk].read(from.offset, bytes)?),
-                (Some(at), Some(volume)) => Ok(volume.instant(&at)?.read(from.offset, bytes)?),
+                (Some((_, text)), Some(volume)) => {
+                    let instant = volume.resolve(&text)?;
+                    volume.read_at(instant, from.offset, bytes, allow_missing)
+                }
                 // It says that an array has no past.
-                (Some(moment), None) => service
+                (Some((_, moment)), None) => service
                     .carry_out(&Request::Resolve { moment })
                     .and(Err(unexpected())),
             },
             Open::Served(_) => {
                 let answer = self.ask(&Request::Read {
-                    at,
+                    at: text,
                     machine: from.machine,
                     offset: from.offset,
                     length: bytes.len() as u64,
+                    allow_missing,
                 })?;
                 let read = match answer {
                     Answer::Bytes { base64 } => STANDARD.decode(base64).ok(),
@@ -182,6 +192,14 @@ impl Open {
             Open::Served(_) => Ok(()),
         }
     }
+}
+
+/// An instant that is read.
+#[derive(Clone, Copy)]
+struct Past {
+    instant: u64,
+    /// Zeros for what was purged.
+    allow_missing: bool,
 }
 
 /// Where on which disk.
@@ -353,7 +371,11 @@ impl Volume {
         self.place(disk, offset, length).map(drop)
     }
 
-    /// Bytes of a disk, as they are or were at an instant.
+    /// Bytes of a disk, as they are or were at an instant; zeros for what was purged of it, if that is allowed.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the Python package passes one by one"
+    )]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -361,8 +383,13 @@ impl Volume {
         at: Option<u64>,
         offset: u64,
         length: u64,
+        allow_missing: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let place = self.place(disk, offset, length)?;
+        let at = at.map(|instant| Past {
+            instant,
+            allow_missing,
+        });
         PyBytes::new_with(py, length as usize, |mut bytes| {
             for piece in pieces(offset, length) {
                 let part;

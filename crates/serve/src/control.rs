@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use flashlore_medium::{Access, Mode};
 use flashlore_nbd::server::local::{self, LocalListener};
-use flashlore_volume::disk::live::Clock;
 
+use crate::clock::Clocks;
 use crate::error::ServeError;
 use crate::home::{CONTROL, Home};
 use crate::request::{Answer, Request};
@@ -219,11 +219,16 @@ impl Reach {
     ///
     /// # Errors
     /// Nobody serves it and it cannot be opened.
-    pub fn open(home: &Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
+    pub fn open(
+        home: &Home,
+        mode: Mode,
+        clocks: Arc<dyn Clocks>,
+        access: Access,
+    ) -> Result<Self, ServeError> {
         if let Some(remote) = Remote::connect(home) {
             return Ok(Reach::Remote(remote));
         }
-        let (service, _) = served::open(home, mode, clock, access)?;
+        let (service, _) = served::open(home, mode, clocks, access)?;
         Ok(Reach::local(service))
     }
 
@@ -269,12 +274,17 @@ impl Reach {
 ///
 /// # Errors
 /// Why it was not done.
-pub fn ask(home: &Home, mode: Mode, clock: Clock, request: &Request) -> Result<Answer, ServeError> {
+pub fn ask(
+    home: &Home,
+    mode: Mode,
+    clocks: Arc<dyn Clocks>,
+    request: &Request,
+) -> Result<Answer, ServeError> {
     let access = match request.only_looks() {
         true => Access::Look,
         false => Access::Change,
     };
-    let mut reach = Reach::open(home, mode, clock, access)?;
+    let mut reach = Reach::open(home, mode, clocks, access)?;
     let answer = reach.ask(request);
     reach.close().and(answer)
 }

@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `volume.flashlore` | the volume, locked while it is open |
-//! | `names.json` | names of snapshots and marks |
+//! | `names.json` | names of snapshots and marks, of a volume of an older format that was not opened since |
 //! | `array.json` | of an array instead: where its media are ([`crate::array::description`]) |
 //! | `control.sock` | where a served volume takes requests |
 //! | `nbd.sock` | where it serves NBD, unless told otherwise |
@@ -12,12 +12,13 @@
 //! A directory that is renamed meanwhile stays the same one, and another one in its place is not touched.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashlore_medium::{Access, Cause, FileMedium, Mode, Overlay};
+use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
     CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed,
@@ -25,14 +26,12 @@ use flashlore_volume::{
 
 use crate::error::ServeError;
 use crate::memory::{VOLUME_HELP, available, refuse_more_than};
-use crate::names::{NAMES, Names};
+use crate::names::NAMES;
 use crate::troubles::{Troubles, watched};
 
 const VOLUME: &str = "volume.flashlore";
 pub(crate) const CONTROL: &str = "control.sock";
 pub(crate) const DESCRIPTION: &str = "array.json";
-/// Permissions of files that are made.
-const OWNER_WRITES: rustix::fs::Mode = rustix::fs::Mode::from_raw_mode(0o666);
 
 /// The directory of a volume or an array.
 #[derive(Debug, Clone)]
@@ -112,26 +111,14 @@ impl Home {
         Ok(bytes)
     }
 
-    /// Replaces a file in the directory as a whole; it is durable when this returns.
-    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        use rustix::fs::{AtFlags, OFlags};
-        let (directory, path) = self.at(name);
-        let new = path.with_extension("new");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(directory, &new, flags, OWNER_WRITES)?;
-        let mut file = File::from(opened);
-        let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        let renamed =
-            written.and_then(|()| Ok(rustix::fs::renameat(directory, &new, directory, &path)?));
-        if renamed.is_err() {
-            // Best effort: the reason why it failed says more.
-            let _ = rustix::fs::unlinkat(directory, &new, AtFlags::empty());
-            return renamed;
-        }
-        match &self.held {
-            Some(held) => Ok(rustix::fs::fsync(&held.directory)?),
-            None => File::open(&self.directory)?.sync_all(),
-        }
+    /// Removes a file in the directory.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        let (directory, name) = self.at(name);
+        Ok(rustix::fs::unlinkat(
+            directory,
+            name,
+            rustix::fs::AtFlags::empty(),
+        )?)
     }
 
     /// A handle of the directory, for a socket in it.
@@ -152,7 +139,7 @@ impl Home {
         self.directory.join(VOLUME)
     }
 
-    /// The file with the names of snapshots and marks.
+    /// The file in which volumes of an older format had the names of snapshots and marks.
     pub fn names(&self) -> PathBuf {
         self.directory.join(NAMES)
     }
@@ -278,7 +265,7 @@ impl Home {
         Ok(load::superblock(&self.medium(mode, Access::Look)?)?.identity)
     }
 
-    /// Opens the volume.
+    /// Opens the volume; one of an older format gets the present one.
     ///
     /// # Errors
     /// As [`Home::affordable`], or the volume is damaged.
@@ -337,17 +324,18 @@ impl Home {
         Ok((from, to))
     }
 
-    /// Reads the names of snapshots and marks.
-    ///
-    /// # Errors
-    /// The file cannot be read or holds something else.
-    pub fn load_names(&self) -> Result<Names, ServeError> {
-        Names::load(self)
-    }
-
-    /// Opens the volume on a medium.
-    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
-        let medium = watched(medium, &self.troubles);
+    /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
+    fn on(&self, mut medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+        let superblock = load::superblock(&medium)?;
+        let is_old = superblock.identity.version < VERSION && access == Access::Change;
+        let upgrade = is_old.then(|| Growth::upgrade(&superblock)).transpose()?;
+        if let Some(upgrade) = &upgrade {
+            medium.extend(upgrade.bytes())?;
+        }
+        let medium = Arc::new(watched(medium, &self.troubles));
+        if let Some(upgrade) = upgrade {
+            upgrade.carry_out(Arc::clone(&medium))?;
+        }
         Ok(match access {
             Access::Change => Volume::open(medium)?,
             Access::Look => Volume::open(Overlay::new(medium))?,

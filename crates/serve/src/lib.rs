@@ -4,8 +4,10 @@
 //! |---|---|
 //! | [`home`] | the directory of a volume: its files, opening it |
 //! | `memory` | what a volume needs, against what the machine has |
-//! | [`names`] | names of snapshots and marks, in a file of their own |
+//! | [`mod@clock`] | the time of a volume |
+//! | `names` | names that volumes of an older format have in a file |
 //! | [`moment`] | texts that name instants |
+//! | [`past`] | the past of a volume: looking at it, going back, snapshots, purges |
 //! | [`served`] | what is served, whatever is behind it |
 //! | [`service`] | an open volume and what is done with it |
 //! | [`mod@array`] | an array: its description, its machines as devices, and what is done with it |
@@ -24,6 +26,7 @@
 
 pub mod array;
 pub mod clients;
+pub mod clock;
 pub mod control;
 pub mod error;
 pub mod exports;
@@ -32,7 +35,8 @@ pub mod load;
 mod memory;
 pub mod metrics;
 pub mod moment;
-pub mod names;
+mod names;
+pub mod past;
 pub mod recording;
 pub mod request;
 pub mod served;

@@ -1,6 +1,7 @@
 //! Texts that name instants.
 //!
-//! An instant is a number of nanoseconds since 1970. A text is the name of a snapshot or mark, `now`, a time such as
+//! An instant is a number of nanoseconds since 1970. A text is the name of a snapshot or mark, with `snapshot:` or `mark:`
+//! in front where both have it, `now`, a time such as
 //! `2026-01-01T12:00:00Z`, a duration such as `10min ago`, or the number itself as `ns:1767268800000000000`.
 
 use std::fmt;
@@ -18,8 +19,12 @@ pub enum Moment {
     At(u64),
     /// So many nanoseconds before the present.
     Ago(u64),
-    /// A snapshot, or else the last mark, of that name.
+    /// A snapshot or the last mark of that name, whichever there is.
     Named(String),
+    /// The snapshot of that name.
+    Snapshot(String),
+    /// The last mark of that name.
+    Mark(String),
 }
 
 /// A text that names no instant.
@@ -64,6 +69,12 @@ impl FromStr for Moment {
             return ago
                 .map(|nanos| Moment::Ago(nanos.0))
                 .map_err(|error| fail(format!(": {error}")));
+        }
+        if let Some(name) = text.strip_prefix("snapshot:").filter(|name| is_name(name)) {
+            return Ok(Moment::Snapshot(name.to_owned()));
+        }
+        if let Some(name) = text.strip_prefix("mark:").filter(|name| is_name(name)) {
+            return Ok(Moment::Mark(name.to_owned()));
         }
         if let Some(number) = text.strip_prefix("ns:") {
             let number = number.parse();
@@ -112,6 +123,8 @@ mod tests {
             ("before-upgrade", Moment::Named("before-upgrade".into())),
             ("santiago", Moment::Named("santiago".into())),
             ("ago", Moment::Named("ago".into())),
+            ("snapshot:a", Moment::Snapshot("a".into())),
+            ("mark:a.b", Moment::Mark("a.b".into())),
             ("10minago", Moment::Ago(600_000_000_000)),
         ];
         for (text, moment) in cases {
@@ -126,6 +139,8 @@ mod tests {
             "ns:-1",
             "a b",
             "-a",
+            "mark:",
+            "snapshot:1",
             "1969-01-01T00:00:00Z",
         ] {
             let error = text.parse::<Moment>().unwrap_err().to_string();

@@ -52,6 +52,9 @@ pub enum Request {
         dry_run: bool,
         /// Drops clients that may write first.
         disconnect: bool,
+        /// Also where something was purged; pages hold nothing there then.
+        #[serde(default)]
+        allow_missing: bool,
     },
     /// The pages that differ between two instants.
     Diff {
@@ -59,6 +62,9 @@ pub enum Request {
         from: String,
         /// The other.
         to: String,
+        /// Also where something was purged; that is told apart.
+        #[serde(default)]
+        allow_missing: bool,
     },
     /// Forgets old versions.
     Purge {
@@ -87,6 +93,14 @@ pub enum Request {
         offset: u64,
         /// How many, at most [`MOST_READ`].
         length: u64,
+        /// Zeros for what was purged, rather than an error.
+        #[serde(default)]
+        allow_missing: bool,
+    },
+    /// What an instant lacks because it was purged.
+    Missing {
+        /// The instant.
+        at: String,
     },
     /// Fills a machine of an array as a clone of another one, stored as differences from it.
     Clone {
@@ -116,6 +130,7 @@ impl Request {
             | Request::Diff { .. }
             | Request::Resolve { .. }
             | Request::Read { .. }
+            | Request::Missing { .. }
             | Request::Scrub { .. } => true,
             Request::Recover { dry_run, .. } => *dry_run,
             Request::SnapshotCreate { .. }
@@ -198,14 +213,31 @@ pub enum Answer {
         changed: u64,
         /// The instant just before, which undoes it.
         before: u64,
+        /// What was purged and holds nothing now, or would: first byte and number of bytes, in order.
+        #[serde(default)]
+        missing: Vec<(u64, u64)>,
     },
     /// The pages that differ, as ranges of bytes.
     Differences {
         /// First byte and number of bytes, in order.
         ranges: Vec<(u64, u64)>,
+        /// Those of which nobody knows, because one of the instants lacks what was purged.
+        #[serde(default)]
+        missing: Vec<(u64, u64)>,
     },
-    /// What a purge erased.
+    /// What an instant lacks, as ranges of bytes.
+    Missing {
+        /// First byte and number of bytes, in order.
+        ranges: Vec<(u64, u64)>,
+    },
+    /// What a purge did.
     Purged {
+        /// The snapshots that ended, because they lacked something then.
+        #[serde(default)]
+        ended: Vec<Snapshot>,
+        /// The oldest instant that can be returned to now.
+        #[serde(default)]
+        oldest: u64,
         /// Blocks erased, and pages copied out of them; none unless asked for.
         erased: Option<(u64, u64)>,
     },
@@ -270,6 +302,12 @@ pub struct Info {
     pub failures: Option<Failures>,
     /// Clients that may write, and clients that read an instant, if it is served.
     pub clients: Option<(u64, u64)>,
+    /// The time of the volume, and what the clock of the machine shows.
+    #[serde(default)]
+    pub clock: (u64, u64),
+    /// What somebody should know, since it was opened.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// The state of an array.
@@ -397,6 +435,9 @@ pub struct HistoryInfo {
     pub least_window: u64,
     /// Whether writes are refused rather than that it becomes shorter.
     pub protected: bool,
+    /// Bytes that the oldest instant lacks because they were purged.
+    #[serde(default)]
+    pub missing: u64,
 }
 
 /// One thing that happened.
@@ -426,6 +467,22 @@ pub enum LogEntry {
         /// Its instant.
         instant: u64,
     },
+    /// Old versions were purged.
+    Purge {
+        /// When.
+        instant: u64,
+        /// First byte and number of bytes; without, everything: the history begins later since then.
+        range: Option<(u64, u64)>,
+    },
+    /// What the clock of the machine showed, where it did not go with the volume.
+    Clock {
+        /// The time of the volume.
+        instant: u64,
+        /// What the clock of the machine showed.
+        wall: u64,
+        /// How long before that nothing had happened, of which only that clock knows.
+        unproven: u64,
+    },
 }
 
 impl LogEntry {
@@ -433,7 +490,10 @@ impl LogEntry {
     pub fn instant(&self) -> u64 {
         match self {
             LogEntry::Changes { first, .. } => *first,
-            LogEntry::Snapshot { instant, .. } | LogEntry::Mark { instant, .. } => *instant,
+            LogEntry::Snapshot { instant, .. }
+            | LogEntry::Mark { instant, .. }
+            | LogEntry::Purge { instant, .. }
+            | LogEntry::Clock { instant, .. } => *instant,
         }
     }
 }

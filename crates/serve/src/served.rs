@@ -9,11 +9,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::{Access, Mode};
 use flashlore_volume::disk::filters::Filtered;
-use flashlore_volume::disk::live::Clock;
 use flashlore_volume::disk::{BlockDevice, DiskError};
 
 use crate::array::ArrayService;
 use crate::clients::Clients;
+use crate::clock::{Clocks, even};
 use crate::error::ServeError;
 use crate::home::Home;
 use crate::metrics::text::Page;
@@ -40,6 +40,9 @@ pub struct Space {
     pub most: u64,
 }
 
+/// Tells somebody a sentence.
+pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
 /// What is served.
 pub trait Served: Send + Sync {
     /// Its directory.
@@ -50,6 +53,9 @@ pub trait Served: Send + Sync {
 
     /// The present, in nanoseconds since 1970.
     fn now(&self) -> u64;
+
+    /// Has somebody told what should be known of it: now what happened so far, then what happens.
+    fn hear(&self, _tell: Tell) {}
 
     /// Its disks, at least one. They lie on the same media: a flush of one is a flush of all. The order does not
     /// change while it is open.
@@ -121,19 +127,19 @@ pub trait Served: Send + Sync {
 pub fn open(
     home: &Home,
     mode: Mode,
-    clock: Clock,
+    clocks: Arc<dyn Clocks>,
     access: Access,
 ) -> Result<(Box<dyn Served>, Option<String>), ServeError> {
     let home = home.held()?;
     if home.is_array() {
-        let array = ArrayService::open(home, mode, clock, access)?;
+        let array = ArrayService::open(home, mode, even(clocks), access)?;
         return Ok((Box::new(array), None));
     }
     let (volume, recovery) = match access {
         Access::Change => home.open(mode)?,
         Access::Look => home.open_to_look(mode)?,
     };
-    let service = Service::new(home, volume, clock)?.with(access);
+    let service = Service::opened(home, volume, clocks, access)?;
     Ok((Box::new(service), recovery_told(&recovery)))
 }
 
@@ -143,16 +149,27 @@ pub(crate) fn read_bytes(
     offset: u64,
     length: u64,
 ) -> Result<Answer, ServeError> {
+    refuse_more_than_at_once(length)?;
+    let mut bytes = vec![0; length as usize];
+    device.read(offset, &mut bytes)?;
+    Ok(bytes_answered(&bytes))
+}
+
+/// Refuses to read more than one answer holds.
+pub(crate) fn refuse_more_than_at_once(length: u64) -> Result<(), ServeError> {
     if length > MOST_READ {
         return Err(ServeError::Usage(format!(
             "{length} bytes at once, at most {MOST_READ} are read"
         )));
     }
-    let mut bytes = vec![0; length as usize];
-    device.read(offset, &mut bytes)?;
-    Ok(Answer::Bytes {
-        base64: STANDARD.encode(&bytes),
-    })
+    Ok(())
+}
+
+/// Bytes as an answer.
+pub(crate) fn bytes_answered(bytes: &[u8]) -> Answer {
+    Answer::Bytes {
+        base64: STANDARD.encode(bytes),
+    }
 }
 
 /// What an opening of a volume recovered, as a sentence.

@@ -1,28 +1,29 @@
 //! An open volume and what is done with it, served or not.
 //!
-//! Invariant: a name stands for a durable snapshot, and whatever is answered as done is durable.
+//! What concerns its past is in [`crate::past`].
+//!
+//! Invariant: whatever is answered as done is durable.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use flashlore_medium::Access;
-use flashlore_volume::disk::live::Clock;
-use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice, Maintainer};
-use flashlore_volume::{
-    Encoding, Finding, HistoryStatus, Identity, Policy, Survey, Volume, VolumeError,
-};
+use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
+use flashlore_volume::{Encoding, Finding, HistoryStatus, Identity, Policy, Survey, Volume};
 
-use crate::clients::{Clients, Writers};
+use crate::clients::Clients;
+use crate::clock::{Clocks, Remembered, VolumeTime};
 use crate::error::ServeError;
 use crate::home::Home;
 use crate::metrics::{self, text::Page};
-use crate::moment::{Moment, Time, is_name};
-use crate::names::{Named, Names};
-use crate::request::{Answer, HistoryInfo, Info, LogEntry, Request, Saved, Snapshot, Unreadable};
-use crate::served::{Live, Served, Space, read_bytes};
+use crate::names;
+use crate::past::Return;
+use crate::request::{Answer, HistoryInfo, Info, Request, Saved, Unreadable};
+use crate::served::{Live, Served, Space, Tell, read_bytes};
 
 const PAGE: u64 = 4096;
-/// Changes further apart than this, in nanoseconds, are told as two.
-const STRETCH: u64 = 1_000_000_000;
 /// Places of one step of a scrub, which others wait for.
 const SCRUB_STEP: u32 = 32;
 /// Steps for one request.
@@ -31,12 +32,20 @@ const SCRUB_STEPS: u32 = 64;
 /// Values that are surveyed under one hold of the volume.
 const SURVEY_STEP: u32 = 1 << 15;
 
-/// An open volume with its names.
+/// How often somebody looks whether the clock of the machine was moved.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// So many sentences are remembered.
+const MOST_WARNINGS: usize = 16;
+
+/// An open volume.
 pub struct Service {
-    home: Home,
-    disk: Arc<Disk>,
-    names: Mutex<Names>,
-    clients: Arc<Clients>,
+    pub(crate) home: Home,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) time: Arc<VolumeTime>,
+    news: Arc<News>,
+    /// Until it is closed.
+    looker: Mutex<Option<Looker>>,
     access: Access,
     /// Findings so far.
     findings: Mutex<Vec<Finding>>,
@@ -88,32 +97,136 @@ pub(crate) fn saved(survey: &Survey) -> Saved {
     }
 }
 
+/// What somebody should know.
+#[derive(Default)]
+struct News(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    /// So far.
+    all: Vec<String>,
+    tell: Option<Tell>,
+}
+
+impl News {
+    fn tell(&self, sentence: String) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tell) = &told.tell {
+            tell(&sentence);
+        }
+        if told.all.len() < MOST_WARNINGS {
+            told.all.push(sentence);
+        }
+    }
+
+    fn hear(&self, tell: Tell) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.all.iter().for_each(|sentence| tell(sentence));
+        told.tell = Some(tell);
+    }
+
+    fn all(&self) -> Vec<String> {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.all.clone()
+    }
+}
+
+/// Looks whether the clock of the machine was moved; the volume notes it with its next change.
+fn look_at_clocks(disk: &Disk, time: &VolumeTime, news: &News) -> Result<(), DiskError> {
+    if let Some((note, told)) = time.look() {
+        disk.with(|volume| volume.clock_shows(note))?;
+        news.tell(told);
+    }
+    Ok(())
+}
+
+/// Looks at the clocks from time to time, until it is dropped. Nothing of the volume is held after that.
+struct Looker {
+    ended: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Looker {
+    fn start(disk: &Arc<Disk>, time: &Arc<VolumeTime>, news: &Arc<News>) -> std::io::Result<Self> {
+        let (sender, ended) = channel::<()>();
+        let (disk, time, news) = (Arc::clone(disk), Arc::clone(time), Arc::clone(news));
+        let thread = std::thread::Builder::new()
+            .name("clocks".to_owned())
+            .spawn(move || {
+                while ended.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout)
+                    && look_at_clocks(&disk, &time, &news).is_ok()
+                {}
+            })?;
+        Ok(Looker {
+            ended: Some(sender),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        drop(self.ended.take());
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, the lock of the volume tells everybody.
+            let _ = thread.join();
+        }
+    }
+}
+
 impl Service {
-    /// A service of an open volume.
+    /// A service of an open volume on a machine with these clocks.
     ///
     /// # Errors
-    /// The names cannot be read, or there can be no more threads.
-    pub fn new(home: Home, volume: Volume, clock: Clock) -> Result<Self, ServeError> {
+    /// There can be no more threads, or the store failed.
+    pub fn new(home: Home, volume: Volume, clocks: Arc<dyn Clocks>) -> Result<Self, ServeError> {
+        Service::opened(home, volume, clocks, Access::Change)
+    }
+
+    /// The same, of a volume that was opened for this.
+    ///
+    /// # Errors
+    /// As [`Service::new`].
+    pub fn opened(
+        home: Home,
+        mut volume: Volume,
+        clocks: Arc<dyn Clocks>,
+        access: Access,
+    ) -> Result<Self, ServeError> {
         let home = home.held()?;
-        let names = Mutex::new(home.load_names()?);
-        let disk = Arc::new(Disk::new(volume, clock));
-        let maintainer = Maintainer::start(&disk);
-        let maintainer =
-            maintainer.map_err(|error| ServeError::Refused(format!("no thread: {error}")))?;
+        let news = Arc::new(News::default());
+        let status = volume.history_status().ok();
+        let newest = status.as_ref().map_or(0, |history| history.newest);
+        let known = Remembered {
+            newest,
+            is_new: newest == volume.identity().created,
+            clock: volume.notes().clock(),
+        };
+        let (time, begun) = VolumeTime::begin(clocks, known);
+        if let Some(note) = begun.note {
+            volume.clock_shows(note);
+        }
+        begun.told.into_iter().for_each(|told| news.tell(told));
+        if status.is_some() {
+            take_over(&home, &mut volume, access, time.now(), &news)?;
+        }
+        let time = Arc::new(time);
+        let clock = Arc::clone(&time);
+        let disk = Arc::new(Disk::new(volume, Arc::new(move || clock.now())));
+        let no_thread = |error| ServeError::Refused(format!("no thread: {error}"));
+        let maintainer = Maintainer::start(&disk).map_err(no_thread)?;
+        let looker = Looker::start(&disk, &time, &news).map_err(no_thread)?;
         Ok(Service {
             home,
             disk,
             maintainer: Mutex::new(Some(maintainer)),
-            names,
+            time,
+            news,
+            looker: Mutex::new(Some(looker)),
             clients: Arc::default(),
-            access: Access::Change,
+            access,
             findings: Mutex::default(),
         })
-    }
-
-    /// The same, of a volume that was opened for this.
-    pub fn with(self, access: Access) -> Self {
-        Service { access, ..self }
     }
 
     /// The volume as a device.
@@ -121,59 +234,8 @@ impl Service {
         &self.disk
     }
 
-    fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn history(&self) -> Result<HistoryStatus, ServeError> {
+    pub(crate) fn history(&self) -> Result<HistoryStatus, ServeError> {
         Ok(self.disk.with(|volume| volume.history_status())??)
-    }
-
-    /// The instant that a text names, which can be read and returned to. What has not changed since counts as now.
-    ///
-    /// # Errors
-    /// The text names none, or none that is remembered.
-    pub fn resolve(&self, text: &str) -> Result<u64, ServeError> {
-        let moment: Moment = text
-            .parse()
-            .map_err(|error: crate::moment::ParseMomentError| {
-                ServeError::Usage(error.to_string())
-            })?;
-        let history = self.history()?;
-        let instant = match moment {
-            Moment::Now => history.newest,
-            Moment::At(instant) => instant,
-            Moment::Ago(ago) => self.disk.now().saturating_sub(ago),
-            Moment::Named(name) => {
-                let names = self.names();
-                let found = names.snapshot(&name);
-                let known = found.filter(|instant| history.snapshots.contains(instant));
-                known.or_else(|| names.mark(&name)).ok_or_else(|| {
-                    ServeError::Usage(format!(
-                        "there is no snapshot and no mark with the name {name:?}"
-                    ))
-                })?
-            }
-        };
-        if instant > history.newest {
-            if instant > self.disk.now() {
-                return Err(ServeError::Usage(format!("{} has not come", Time(instant))));
-            }
-            return Ok(history.newest);
-        }
-        match self.disk.with(|volume| volume.knows_instant(instant))? {
-            Ok(()) => Ok(instant),
-            Err(VolumeError::TooOld(_)) => Err(ServeError::Refused(format!(
-                "{} is not remembered: the history begins at {}{}",
-                Time(instant),
-                Time(history.oldest),
-                match history.snapshots.len() {
-                    0 => "",
-                    _ => ", and before that there are snapshots only",
-                }
-            ))),
-            Err(other) => Err(other.into()),
-        }
     }
 
     /// What is stored, counted in steps between which others may use the volume: on one that changes the sums are
@@ -190,7 +252,9 @@ impl Service {
     fn info(&self) -> Result<Answer, ServeError> {
         self.review_findings()?;
         let survey = self.survey()?;
+        let clock = (self.time.now(), self.time.wall());
         let info = self.disk.with(|volume| {
+            let missing = |oldest| volume.missing_at(oldest).map_or(0, |pages| pages.len());
             let status = volume.status();
             let id = volume.identity();
             let history = volume.history_status().ok();
@@ -204,6 +268,7 @@ impl Service {
                 saved: saved(&survey),
                 kept: survey.kept * PAGE,
                 history: history.map(|history| HistoryInfo {
+                    missing: missing(history.oldest) as u64 * PAGE,
                     oldest: history.oldest,
                     newest: history.newest,
                     entries: history.entries,
@@ -221,6 +286,8 @@ impl Service {
                 findings: Vec::new(),
                 failures: None,
                 clients: None,
+                clock,
+                warnings: self.news.all(),
             }
         })?;
         let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,273 +335,6 @@ impl Service {
         }
     }
 
-    fn log(&self, most: usize) -> Result<Answer, ServeError> {
-        let history = self.history()?;
-        let mut stamps = self.disk.with(|volume| volume.change_stamps())??;
-        stamps.sort_unstable();
-        let mut entries: Vec<LogEntry> = Vec::new();
-        for stamp in stamps {
-            match entries.last_mut() {
-                Some(LogEntry::Changes { last, pages, .. }) if stamp - *last < STRETCH => {
-                    *last = stamp;
-                    *pages += 1;
-                }
-                _ => entries.push(LogEntry::Changes {
-                    first: stamp,
-                    last: stamp,
-                    pages: 1,
-                }),
-            }
-        }
-        let names = self.names();
-        entries.extend(history.snapshots.iter().map(|&instant| LogEntry::Snapshot {
-            name: names.name_of(instant).map(str::to_owned),
-            instant,
-        }));
-        entries.extend(names.marks().iter().map(|mark| LogEntry::Mark {
-            name: mark.name.clone(),
-            instant: mark.instant,
-        }));
-        entries.sort_by_key(LogEntry::instant);
-        let extra = entries.len().saturating_sub(most);
-        entries.drain(..extra);
-        Ok(Answer::Log {
-            oldest: history.oldest,
-            newest: history.newest,
-            entries,
-        })
-    }
-
-    fn create_snapshot(&self, name: &str, at: Option<&str>) -> Result<Answer, ServeError> {
-        demand_name(name)?;
-        let at = at.map(|at| self.resolve(at)).transpose()?;
-        let mut names = self.names();
-        let history = self.history()?;
-        if let Some(instant) = names.snapshot(name) {
-            if history.snapshots.contains(&instant) {
-                return Err(ServeError::Usage(format!(
-                    "there is a snapshot with the name {name:?} already, of {}",
-                    Time(instant)
-                )));
-            }
-            names.remove_snapshot(instant)?;
-        }
-        // One snapshot with two names would be gone with either of them.
-        let kept = at.filter(|instant| history.snapshots.contains(instant));
-        if let Some((instant, other)) = kept.and_then(|at| Some((at, names.name_of(at)?))) {
-            return Err(ServeError::Usage(format!(
-                "{} is kept already, as {other:?}",
-                Time(instant)
-            )));
-        }
-        let now = self.disk.now();
-        let instant = self.disk.with(|volume| match at {
-            None => volume.snapshot(now),
-            Some(instant) => volume.snapshot_of(now, instant).map(|()| instant),
-        })??;
-        self.disk.flush()?;
-        names.add_snapshot(Named {
-            name: name.to_owned(),
-            instant,
-        })?;
-        Ok(Answer::Instant { instant })
-    }
-
-    /// The snapshots, oldest first.
-    ///
-    /// # Errors
-    /// The volume keeps no history.
-    pub fn snapshot_list(&self) -> Result<Vec<Snapshot>, ServeError> {
-        let names = self.names();
-        let snapshots = self.history()?.snapshots.into_iter();
-        let snapshots = snapshots.map(|instant| Snapshot {
-            name: names.name_of(instant).map(str::to_owned),
-            instant,
-        });
-        Ok(snapshots.collect())
-    }
-
-    fn delete_snapshot(&self, snapshot: &str) -> Result<Answer, ServeError> {
-        let instant = self.resolve(snapshot)?;
-        let mut names = self.names();
-        let now = self.disk.now();
-        // A mark of that name may stand at the instant of a snapshot, which is not meant.
-        let name = snapshot.trim();
-        let meant = !is_name(name) || names.snapshot(name) == Some(instant);
-        let deleted = match meant {
-            true => self
-                .disk
-                .with(|volume| volume.delete_snapshot(now, instant))??,
-            false => false,
-        };
-        if !deleted {
-            return Err(ServeError::Usage(format!(
-                "there is no snapshot of {}",
-                Time(instant)
-            )));
-        }
-        self.disk.flush()?;
-        names.remove_snapshot(instant)?;
-        Ok(Answer::Instant { instant })
-    }
-
-    fn mark(&self, name: &str) -> Result<Answer, ServeError> {
-        demand_name(name)?;
-        let mut names = self.names();
-        let instant = self.history()?.newest;
-        self.disk.flush()?;
-        names.add_mark(Named {
-            name: name.to_owned(),
-            instant,
-        })?;
-        Ok(Answer::Instant { instant })
-    }
-
-    fn recover(
-        &self,
-        to: &str,
-        mark: bool,
-        dry_run: bool,
-        disconnect: bool,
-    ) -> Result<Answer, ServeError> {
-        let mut instant = self.resolve(to)?;
-        if mark {
-            let names = self.names();
-            let found = names.mark_before(instant).ok_or_else(|| {
-                ServeError::Usage(format!("there is no mark at {} or before", Time(instant)))
-            })?;
-            instant = self.resolve(&format!("ns:{}", found.instant))?;
-        }
-        if dry_run {
-            let newest = self.history()?.newest;
-            let changed = self.disk.with(|v| v.differences(instant, newest))??;
-            return Ok(Answer::Recovered {
-                instant,
-                changed: changed.len() as u64,
-                before: newest,
-            });
-        }
-        let refused = |writers| ServeError::Refused(self.not_while(&writers, disconnect, instant));
-        let _nobody = self.clients.shut_out(disconnect).map_err(refused)?;
-        let before = self.history()?.newest;
-        let now = self.disk.now();
-        let changed = self.disk.with(|volume| volume.return_to(now, instant))??;
-        self.disk.flush()?;
-        Ok(Answer::Recovered {
-            instant,
-            changed,
-            before,
-        })
-    }
-
-    /// Why the volume does not go back to an instant now, and what can be done instead.
-    fn not_while(&self, writers: &Writers, disconnect: bool, instant: u64) -> String {
-        let Writers { count, fixed } = *writers;
-        let s = if count == 1 { "" } else { "s" };
-        let first = match fixed {
-            0 if disconnect => "They did not leave: try again".to_owned(),
-            0 => "Unmount first, drop them with --disconnect".to_owned(),
-            _ => format!(
-                "{fixed} of them opened the mounted file, which --disconnect cannot drop: unmount what is on it and \
-                 close it first"
-            ),
-        };
-        let name = self.home.name();
-        let instant = Time(instant);
-        let place = match self.clients.mounted() {
-            Some(at) => format!("it is {}/at/{instant}", at.display()),
-            None => format!("it is served as {name}@{instant}"),
-        };
-        format!(
-            "{count} client{s} may write; what they have cached would be wrong. {first}, or look at that instant \
-             read-only: {place}"
-        )
-    }
-
-    fn diff(&self, from: &str, to: &str) -> Result<Answer, ServeError> {
-        let (from, to) = (self.resolve(from)?, self.resolve(to)?);
-        let pages = self.disk.with(|volume| volume.differences(from, to))??;
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for lpn in pages {
-            let at = u64::from(lpn) * PAGE;
-            match ranges.last_mut() {
-                Some((first, length)) if *first + *length == at => *length += PAGE,
-                _ => ranges.push((at, PAGE)),
-            }
-        }
-        Ok(Answer::Differences { ranges })
-    }
-
-    fn purge(
-        &self,
-        range: Option<(u64, u64)>,
-        before: Option<&str>,
-        erase: bool,
-    ) -> Result<Answer, ServeError> {
-        let now = self.disk.now();
-        let pages = match range {
-            None => 0..u32::MAX,
-            Some((offset, length)) => {
-                let end = offset
-                    .checked_add(length)
-                    .filter(|&end| end <= self.disk.size());
-                let end = end.ok_or_else(|| {
-                    ServeError::Usage(format!(
-                        "{length} bytes at {offset} do not lie within the {} of the volume",
-                        self.disk.size()
-                    ))
-                })?;
-                match length {
-                    0 => 0..0,
-                    _ => (offset / PAGE) as u32..end.div_ceil(PAGE) as u32,
-                }
-            }
-        };
-        let before = match before {
-            None => None,
-            Some(_) if range.is_some() => {
-                return Err(ServeError::Usage(
-                    "either a range is purged or everything before an instant".to_owned(),
-                ));
-            }
-            Some(text) => Some(self.resolve(text)?),
-        };
-        let erased = self.disk.with(|volume| -> Result<_, VolumeError> {
-            let none = 0..0;
-            let pages = match before {
-                Some(instant) => {
-                    volume.forget_before(now, instant)?;
-                    none
-                }
-                None => pages,
-            };
-            match erase {
-                true => volume.purge_and_erase(now, pages).map(Some),
-                false => volume.purge(now, pages).map(|()| None),
-            }
-        })??;
-        self.disk.flush()?;
-        Ok(Answer::Purged {
-            erased: erased.map(|erased| (erased.blocks, erased.copies)),
-        })
-    }
-
-    fn read(&self, at: Option<&str>, offset: u64, length: u64) -> Result<Answer, ServeError> {
-        match at {
-            None => read_bytes(&*self.disk, offset, length),
-            Some(text) => read_bytes(&self.instant(text)?, offset, length),
-        }
-    }
-
-    /// The instant that a text names as a device.
-    ///
-    /// # Errors
-    /// As [`Service::resolve`].
-    pub fn instant(&self, text: &str) -> Result<InstantDevice, ServeError> {
-        let instant = self.resolve(text)?;
-        Ok(InstantDevice::new(Arc::clone(&self.disk), instant)?)
-    }
-
     fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
         let (mut next, mut read, mut found) = (Some(from), 0, Vec::new());
         for _ in 0..SCRUB_STEPS {
@@ -567,6 +367,10 @@ impl Served for Service {
 
     fn now(&self) -> u64 {
         self.disk.now()
+    }
+
+    fn hear(&self, tell: Tell) {
+        self.news.hear(tell);
     }
 
     fn lives(&self) -> Vec<Live> {
@@ -603,6 +407,7 @@ impl Served for Service {
 
     fn carry_out(&self, request: &Request) -> Result<Answer, ServeError> {
         request.demand_allowed(self.access)?;
+        look_at_clocks(&self.disk, &self.time, &self.news)?;
         match request {
             Request::Info => self.info(),
             Request::Log { most } => self.log(*most),
@@ -617,8 +422,22 @@ impl Served for Service {
                 mark,
                 dry_run,
                 disconnect,
-            } => self.recover(to, *mark, *dry_run, *disconnect),
-            Request::Diff { from, to } => self.diff(from, to),
+                allow_missing,
+            } => self.recover(
+                to,
+                &Return {
+                    mark: *mark,
+                    dry_run: *dry_run,
+                    disconnect: *disconnect,
+                    allow_missing: *allow_missing,
+                },
+            ),
+            Request::Diff {
+                from,
+                to,
+                allow_missing,
+            } => self.diff(from, to, *allow_missing),
+            Request::Missing { at } => self.missing(at),
             Request::Purge {
                 range,
                 before,
@@ -636,9 +455,13 @@ impl Served for Service {
                 machine,
                 offset,
                 length,
+                allow_missing,
             } => {
                 self.disk_of(*machine)?;
-                self.read(at.as_deref(), *offset, *length)
+                match at {
+                    None => read_bytes(&*self.disk, *offset, *length),
+                    Some(at) => self.read_past(at, *offset, *length, *allow_missing),
+                }
             }
             Request::Clone { .. } => Err(ServeError::Usage(
                 "this is a volume: only the machines of an array can be clones".to_owned(),
@@ -653,6 +476,8 @@ impl Served for Service {
 
     /// Ends the use of the volume with a checkpoint.
     fn close(&self) -> Result<(), DiskError> {
+        let looker = self.looker.lock();
+        drop(looker.unwrap_or_else(PoisonError::into_inner).take());
         let maintainer = self.maintainer.lock();
         drop(maintainer.unwrap_or_else(PoisonError::into_inner).take());
         match self.access {
@@ -670,12 +495,35 @@ fn unreadable(finding: &Finding) -> Unreadable {
     }
 }
 
-fn demand_name(name: &str) -> Result<(), ServeError> {
-    if is_name(name) {
-        return Ok(());
+/// Names that a volume of an older format had in a file come into the volume, once. A file that holds something else is
+/// told of and left.
+fn take_over(
+    home: &Home,
+    volume: &mut Volume,
+    access: Access,
+    now: u64,
+    news: &News,
+) -> Result<(), ServeError> {
+    let notes = match names::read(home) {
+        Ok(None) => return Ok(()),
+        Ok(Some(notes)) => notes,
+        Err(why) => {
+            news.tell(format!(
+                "{why}; names lie in the volume now, and those of this file were not taken over: mend or remove it"
+            ));
+            return Ok(());
+        }
+    };
+    volume.take_over(now, &notes)?;
+    volume.flush()?;
+    // Who only looks has taken them over in memory.
+    if access == Access::Change
+        && let Err(error) = home.remove(names::NAMES)
+    {
+        news.tell(format!(
+            "the names in {} are in the volume now, but it cannot be removed: {error}",
+            home.names().display()
+        ));
     }
-    Err(ServeError::Usage(format!(
-        "{name:?} cannot be a name: expected at most 64 letters, digits, '.', '_' and '-', a letter first, and not \
-         \"now\""
-    )))
+    Ok(())
 }

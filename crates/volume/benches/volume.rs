@@ -20,6 +20,7 @@ const FLUSH_EVERY: u32 = 1000;
 fn identity(policy: Policy, exported: u32, spare: u32) -> Identity {
     let block_units = 64 * 16;
     Identity {
+        version: flashlore_volume::format::superblock::VERSION,
         policy,
         history: None,
         encoding: Encoding::default(),

@@ -242,6 +242,9 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
             writeln!(out, "  page {lpn} referred to {}", Handle(object))?;
         }
     }
+    for note in &tables.notes {
+        writeln!(out, "note: {note:?}")?;
+    }
     for (block, row) in tables.blocks.iter().enumerate() {
         let state = match row.state {
             BlockState::Free => continue,
@@ -296,12 +299,23 @@ fn journal(
                         }
                         Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
                         Change::Return { instant } => writeln!(out, "return to {instant}")?,
-                        Change::Snapshot { instant } => writeln!(out, "snapshot of {instant}")?,
+                        Change::Snapshot { instant, name: 0 } => {
+                            writeln!(out, "snapshot of {instant}")?;
+                        }
+                        Change::Snapshot { instant, name } => {
+                            writeln!(out, "snapshot of {instant}, with a name of {name} bytes")?;
+                        }
                         Change::DeleteSnapshot { instant } => {
                             writeln!(out, "snapshot of {instant} deleted")?;
                         }
                         Change::Purge { first, end } => {
                             writeln!(out, "old versions of pages {first} to {end} purged")?;
+                        }
+                        Change::Forget { before } => {
+                            writeln!(out, "everything before {before} purged")?;
+                        }
+                        Change::Note { kind, instant, .. } => {
+                            writeln!(out, "{kind:?} noted of {instant}")?;
                         }
                     }
                 }
@@ -321,6 +335,14 @@ fn journal(
                     Event(birth)
                 )?,
                 Entry::Window { oldest } => writeln!(out, "  the window begins at {oldest}")?,
+                Entry::Part {
+                    sequence, bytes, ..
+                } => writeln!(
+                    out,
+                    "  for event {}: {:?}",
+                    Event(sequence),
+                    String::from_utf8_lossy(&bytes)
+                )?,
             }
         }
     }

@@ -1,11 +1,13 @@
 //! What can go wrong with a volume.
 
+use flashlore_content::PAGE_BYTES;
 use flashlore_content::history::{Holders, TooOld};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 use flashlore_medium::MediumError;
 
 use crate::format::AreasError;
+use crate::format::notes::MOST_PAYLOAD;
 use crate::nand::NandError;
 
 /// A volume that cannot be made or opened, or an operation it did not do.
@@ -68,6 +70,17 @@ pub enum VolumeError {
         /// Version known.
         known: u32,
     },
+    /// Written by an older version, which is brought to the present one before the volume is used.
+    #[error(
+        "the volume has format version {found}, this program opens version {known}: open its directory with the \
+         flashlore command, which brings it to that version first"
+    )]
+    OldVersion {
+        /// Version found.
+        found: u32,
+        /// Version known.
+        known: u32,
+    },
     /// Uses something this program does not know.
     #[error("the volume uses features this program does not know (bits {0:#x})")]
     Features(u32),
@@ -99,6 +112,58 @@ pub enum VolumeError {
         instant: u64,
         /// The last stamp.
         newest: u64,
+    },
+    /// What an address held at an instant was purged (EIO).
+    #[error("what logical page {lpn} held at instant {instant} was purged")]
+    Purged {
+        /// The address.
+        lpn: u32,
+        /// The instant.
+        instant: u64,
+    },
+    /// An instant lacks what was purged.
+    #[error(
+        "what these bytes held at instant {instant} was purged: {}",
+        Ranges(missing)
+    )]
+    Missing {
+        /// The instant.
+        instant: u64,
+        /// The addresses, in order.
+        missing: Vec<u32>,
+    },
+    /// A purge would reach into the protected window.
+    #[error(
+        "the protected least window holds what would be purged: nothing has changed; it will have passed that at \
+         instant {until}"
+    )]
+    Protected {
+        /// When the window will have passed all of it.
+        until: u64,
+    },
+    /// Two things would have one name.
+    #[error("there is a {what} with the name {name:?} already, of instant {instant}")]
+    NameTaken {
+        /// `snapshot` or `mark`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The instant it stands for.
+        instant: u64,
+    },
+    /// A snapshot has one name.
+    #[error("instant {instant} is kept already, as {name:?}")]
+    Named {
+        /// The name it has.
+        name: String,
+        /// The instant.
+        instant: u64,
+    },
+    /// A name that does not fit.
+    #[error("a name has {found} bytes, expected 1 to {MOST_PAYLOAD}")]
+    NameLength {
+        /// Bytes found.
+        found: usize,
     },
     /// There is no room to remember another change (ENOSPC).
     #[error(
@@ -171,6 +236,39 @@ fn remedy(holders: Holders) -> &'static str {
             "delete one (flashlore snapshot delete), or let the capacity grow (flashlore resize --capacity)"
         }
     }
+}
+
+/// The most ranges that a sentence lists.
+const MOST_LISTED: usize = 8;
+
+/// Addresses in order, as ranges of bytes in a sentence.
+struct Ranges<'a>(&'a [u32]);
+
+impl std::fmt::Display for Ranges<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ranges = byte_ranges(self.0);
+        for (number, (first, length)) in ranges.iter().take(MOST_LISTED).enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            write!(f, "{comma}{length} at {first}")?;
+        }
+        match ranges.len().saturating_sub(MOST_LISTED) {
+            0 => Ok(()),
+            more => write!(f, ", and {more} ranges more"),
+        }
+    }
+}
+
+/// Addresses in order as ranges of bytes: the first byte and how many.
+pub fn byte_ranges(pages: &[u32]) -> Vec<(u64, u64)> {
+    let page = PAGE_BYTES as u64;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for at in pages.iter().map(|&lpn| u64::from(lpn) * page) {
+        match ranges.last_mut() {
+            Some((first, length)) if *first + *length == at => *length += page,
+            _ => ranges.push((at, page)),
+        }
+    }
+    ranges
 }
 
 impl VolumeError {

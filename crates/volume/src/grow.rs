@@ -1,4 +1,4 @@
-//! A volume that grows: more pages shown, more blocks, more entries of index and history, a longer journal.
+//! A volume that grows, or gets the present format: more pages shown, more blocks, more entries of index and history, a longer journal.
 //!
 //! The flash pages stay where they are, the metadata do not: a checkpoint is taken, and its tables are written anew
 //! with the new sizes to a part of the medium where neither flash pages nor the present metadata lie
@@ -15,7 +15,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::cursor::Writer;
-use crate::format::superblock::SUPERBLOCK_BYTES;
+use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
 use crate::format::tables::{
     NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
 };
@@ -39,7 +39,26 @@ impl Growth {
     pub fn plan(superblock: &Superblock, identity: Identity) -> Result<Growth, VolumeError> {
         let from = &superblock.identity;
         refuse_less(from, &identity)?;
+        let identity = Identity {
+            version: VERSION,
+            ..identity
+        };
         let before = Areas::at(from, superblock.metadata)?;
+        let areas = Areas::grown(&identity, &before)?;
+        Ok(Growth { identity, areas })
+    }
+
+    /// How the volume with this superblock, of an older format version, becomes one of the present version.
+    ///
+    /// # Errors
+    /// No volume can have this identity.
+    pub fn upgrade(superblock: &Superblock) -> Result<Growth, VolumeError> {
+        let from = &superblock.identity;
+        let before = Areas::at(from, superblock.metadata)?;
+        let identity = Identity {
+            version: VERSION,
+            ..from.clone()
+        };
         let areas = Areas::grown(&identity, &before)?;
         Ok(Growth { identity, areas })
     }
@@ -62,7 +81,7 @@ impl Growth {
                 needed: self.areas.len,
             });
         }
-        let (mut volume, _) = Volume::open_shared(Arc::clone(&medium))?;
+        let (mut volume, _) = Volume::open_any(Arc::clone(&medium))?;
         // What collection has freed goes back now.
         volume.flush()?;
         volume.checkpoint()?;
@@ -101,6 +120,7 @@ fn refuse_less(from: &Identity, to: &Identity) -> Result<(), VolumeError> {
         }
     }
     let mut same = to.clone();
+    same.version = from.version;
     same.exported = from.exported;
     same.blocks = from.blocks;
     same.index_entries = from.index_entries;

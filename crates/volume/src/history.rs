@@ -1,23 +1,25 @@
-//! Back in time: reading and returning to instants, snapshots, purges.
+//! Back in time: reading and returning to instants, snapshots, marks.
 //!
 //! An instant is a stamp, in nanoseconds since 1970. Stamps strictly increase, whatever the clock does, and a
-//! write at exactly an instant is part of it. A return, a snapshot, the end of one and a purge are events like a
-//! write: durable after the next flush, and there or not there after a crash.
+//! write at exactly an instant is part of it. A return, a snapshot with its name, the end of one and a mark are
+//! events like a write: durable after the next flush, and there or not there after a crash.
+//!
+//! Invariant: what is shown of an instant is what was there, or an error. What a purge took is [`VolumeError::Purged`].
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_content::PageBytes;
-use flashlore_content::history::{History, TooOld};
-use flashlore_flash::{BlockId, Flash};
+use flashlore_content::history::{History, TooOld, Version};
 use flashlore_ftl::FtlError;
-use flashlore_ftl::blocks::State;
-use flashlore_ftl::gc::erase_stale::Erased;
+use flashlore_ftl::content::history::instant_before;
 
 use crate::error::VolumeError;
 use crate::fetch::ReadPlan;
-use crate::format::Change;
+use crate::format::notes::{ClockNote, MOST_PAYLOAD, NoteKind, Payload, name_payload};
 use crate::format::tables::MOST_PINS;
+use crate::format::{Change, Note};
 use crate::layer::Versioned;
 use crate::nand::NandError;
+use crate::notes::Notes;
 use crate::volume::Volume;
 
 /// The history in numbers.
@@ -35,12 +37,21 @@ pub struct HistoryStatus {
     pub snapshots: Vec<u64>,
 }
 
+/// What is known of how two instants differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// The pages that hold something else, in ascending order.
+    pub pages: Vec<u32>,
+    /// The pages of which nobody knows, because what they held at one of the instants was purged; in ascending order.
+    pub missing: Vec<u32>,
+}
+
 impl Volume {
-    fn history(&self) -> Result<&History, VolumeError> {
+    pub(crate) fn history(&self) -> Result<&History, VolumeError> {
         self.layer.history().ok_or(VolumeError::NoHistory)
     }
 
-    fn versioned(&mut self) -> Result<&mut dyn Versioned, VolumeError> {
+    pub(crate) fn versioned(&mut self) -> Result<&mut dyn Versioned, VolumeError> {
         self.layer.versioned().ok_or(VolumeError::NoHistory)
     }
 
@@ -82,7 +93,7 @@ impl Volume {
     /// Reads what a page held at an instant; zeros if nothing.
     ///
     /// # Errors
-    /// Out of range, an instant that is not remembered, no history, or the stored page cannot be read any
+    /// Out of range, an instant that is not remembered, no history, or the page was purged or cannot be read any
     /// more.
     pub fn read_at(
         &mut self,
@@ -91,12 +102,11 @@ impl Volume {
         page: &mut PageBytes,
     ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        let versioned = self.versioned()?;
-        let Some(object) = versioned.object_at(lpn, instant)? else {
+        let Some(object) = self.object_at(lpn, instant)? else {
             *page = [0; PAGE_BYTES];
             return Ok(());
         };
-        match versioned.read_object(object) {
+        match self.versioned()?.read_object(object) {
             Ok(unit) => *page = *unit.bytes,
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
                 self.note_unreadable(&source);
@@ -105,6 +115,31 @@ impl Volume {
             Err(error) => return Err(VolumeError::of(error, lpn)),
         }
         Ok(())
+    }
+
+    /// The object that a page referred to at an instant, if to any.
+    fn object_at(&mut self, lpn: u32, instant: u64) -> Result<Option<u32>, VolumeError> {
+        match self.versioned()?.version_at(lpn, instant)? {
+            Version::Object(object) => Ok(Some(object)),
+            Version::Nothing | Version::Current => Ok(None),
+            Version::Purged => Err(VolumeError::Purged { lpn, instant }),
+        }
+    }
+
+    /// The pages that lack what they held at an instant, because it was purged; in ascending order. It takes as long
+    /// as there were changes since.
+    ///
+    /// # Errors
+    /// An instant that is not remembered, or no history.
+    pub fn missing_at(&self, instant: u64) -> Result<Vec<u32>, VolumeError> {
+        let mut missing = Vec::new();
+        self.history()?.changed_since(instant, |lpn, version| {
+            if version == Version::Purged {
+                missing.push(lpn);
+            }
+        })?;
+        missing.sort_unstable();
+        Ok(missing)
     }
 
     /// The instants of the changes in the window, in no order: one for each change of a page.
@@ -125,7 +160,7 @@ impl Volume {
     }
 
     /// Refuses an instant that has not come by `now`, nor by the last change if the clock went back.
-    fn refuse_ahead(&self, now: u64, instant: u64) -> Result<(), VolumeError> {
+    pub(crate) fn refuse_ahead(&self, now: u64, instant: u64) -> Result<(), VolumeError> {
         self.history()?;
         let newest = self.stamp.max(now);
         if instant > newest {
@@ -134,13 +169,13 @@ impl Volume {
         Ok(())
     }
 
-    /// Whether a page held anything at an instant.
+    /// Whether a page held anything at an instant; what was purged counts as something.
     ///
     /// # Errors
     /// Out of range, an instant that is not remembered, or no history.
     pub fn held_at(&mut self, instant: u64, lpn: u32) -> Result<bool, VolumeError> {
         self.check_range(lpn)?;
-        Ok(self.versioned()?.object_at(lpn, instant)?.is_some())
+        Ok(self.versioned()?.version_at(lpn, instant)? != Version::Nothing)
     }
 
     /// Where what a page held at an instant is to be read, as [`Volume::plan_read`].
@@ -149,8 +184,8 @@ impl Volume {
     /// As [`Volume::read_at`].
     pub fn plan_read_at(&mut self, instant: u64, lpn: u32) -> Result<ReadPlan, VolumeError> {
         self.check_range(lpn)?;
+        let object = self.object_at(lpn, instant)?;
         let versioned = self.versioned()?;
-        let object = versioned.object_at(lpn, instant)?;
         let held = object.map(|object| versioned.plan_object(object));
         let held = held.transpose();
         let held = held.map_err(|error| VolumeError::of(error, lpn))?;
@@ -158,30 +193,37 @@ impl Volume {
         Ok(ReadPlan::new(held, |ppn| nand.place_of(ppn)))
     }
 
-    /// The pages that differ between two instants, in ascending order: what they hold, not what was written. It
-    /// takes as long as there were changes since the earlier one.
+    /// The pages that differ between two instants: what they hold, not what was written. It takes as long as there
+    /// were changes since the earlier one.
     ///
     /// # Errors
-    /// As [`Volume::read_at`].
-    pub fn differences(&mut self, one: u64, other: u64) -> Result<Vec<u32>, VolumeError> {
-        let mut differing = Vec::new();
+    /// As [`Volume::read_at`]; pages that were purged are told of.
+    pub fn differences(&mut self, one: u64, other: u64) -> Result<Differences, VolumeError> {
+        let mut found = Differences::default();
+        if one == other {
+            return Ok(found);
+        }
         for lpn in self.changed_since(one.min(other))? {
             let versioned = self.versioned()?;
-            let objects = (
-                versioned.object_at(lpn, one)?,
-                versioned.object_at(lpn, other)?,
+            let versions = (
+                versioned.version_at(lpn, one)?,
+                versioned.version_at(lpn, other)?,
             );
-            if objects.0 == objects.1 {
+            if versions.0 == Version::Purged || versions.1 == Version::Purged {
+                found.missing.push(lpn);
+                continue;
+            }
+            if versions.0 == versions.1 {
                 continue;
             }
             let (mut a, mut b) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
             self.read_at(one, lpn, &mut a)?;
             self.read_at(other, lpn, &mut b)?;
             if a != b {
-                differing.push(lpn);
+                found.pages.push(lpn);
             }
         }
-        Ok(differing)
+        Ok(found)
     }
 
     /// The pages that have changed since an instant, in ascending order; some may hold the same again. It takes
@@ -201,16 +243,31 @@ impl Volume {
     /// before this one undoes it.
     ///
     /// # Errors
-    /// An instant that is not remembered or has not come, no history, no room in it for what this changes, or
-    /// the store failed. Nothing has changed then.
+    /// An instant that is not remembered, has not come or lacks what was purged, no history, no room in it for what
+    /// this changes, or the store failed. Nothing has changed then.
     pub fn return_to(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
+        let missing = self.missing_at(instant)?;
+        match missing.is_empty() {
+            true => self.return_to_what_is_left(now, instant),
+            false => Err(VolumeError::Missing { instant, missing }),
+        }
+    }
+
+    /// The same, and pages of which it was purged what they held then hold nothing.
+    ///
+    /// # Errors
+    /// As [`Volume::return_to`], but for what was purged.
+    pub fn return_to_what_is_left(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
         self.refuse_ahead(now, instant)?;
         let changed = self.changed_since(instant)?;
         let history = self.history()?;
         // What the pages refer to now is kept, and what they referred to then stays.
         let needed = 2 * changed.len();
         let latest = match self.identity().history {
-            Some(kept) if kept.protected => now.saturating_sub(kept.least_window),
+            Some(kept) if kept.protected => {
+                let now = now.max(self.stamp);
+                instant_before(now, kept.least_window, &self.unproven())
+            }
             _ => u64::MAX,
         };
         if !changed.is_empty() && !history.has_room_for(needed, latest) {
@@ -237,8 +294,163 @@ impl Volume {
         self.history()?;
         self.begin_change(now)?;
         let instant = self.stamp;
-        self.keep(instant)?;
+        self.keep(instant, "")?;
         Ok(instant)
+    }
+
+    /// Keeps an instant of the window, or the present, under a name; answers it.
+    ///
+    /// # Errors
+    /// As [`Volume::snapshot_of`], or a name that is taken, or another one that this instant has.
+    pub fn snapshot_as(
+        &mut self,
+        now: u64,
+        instant: Option<u64>,
+        name: &str,
+    ) -> Result<u64, VolumeError> {
+        self.history()?;
+        self.refuse_taken(name, true)?;
+        if let Some(instant) = instant {
+            if let Some(name) = self.notes.name_of(instant) {
+                let name = name.to_owned();
+                return Err(VolumeError::Named { name, instant });
+            }
+            self.refuse_ahead(now, instant)?;
+            self.begin_change_about(now, instant)?;
+        } else {
+            self.begin_change(now)?;
+        }
+        let instant = instant.unwrap_or(self.stamp);
+        self.keep(instant, name)?;
+        Ok(instant)
+    }
+
+    /// Refuses a name that is taken: no snapshot has that of another snapshot or of a mark, and no mark that of a
+    /// snapshot.
+    fn refuse_taken(&self, name: &str, by_marks_too: bool) -> Result<(), VolumeError> {
+        let taken = |what, instant| VolumeError::NameTaken {
+            what,
+            name: name.to_owned(),
+            instant,
+        };
+        if let Some(instant) = self.notes.snapshot(name) {
+            return Err(taken("snapshot", instant));
+        }
+        match self.notes.mark(name).filter(|_| by_marks_too) {
+            Some(instant) => Err(taken("mark", instant)),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers the instant of the last change under a name, without keeping it; answers it.
+    ///
+    /// # Errors
+    /// No history, the name of a snapshot, or the store failed.
+    pub fn mark(&mut self, now: u64, name: &str) -> Result<u64, VolumeError> {
+        self.history()?;
+        self.refuse_taken(name, false)?;
+        let instant = self.stamp;
+        self.mark_of(now, instant, name)?;
+        Ok(instant)
+    }
+
+    fn mark_of(&mut self, now: u64, instant: u64, name: &str) -> Result<(), VolumeError> {
+        let (payload, bytes) = payload_of(name)?;
+        self.begin_release(now)?;
+        let kind = NoteKind::Mark;
+        let change = Change::Note {
+            kind,
+            bytes,
+            instant,
+        };
+        self.take_noted(change, &payload[..usize::from(bytes)], &[])
+    }
+
+    /// What the clocks show now. It is noted with the next change, durable with that, and counts at once. Without a
+    /// history nothing happens.
+    pub fn clock_shows(&mut self, clock: ClockNote) {
+        if self.history().is_ok() {
+            let before = self.clock.map_or(0, |clock| clock.unproven);
+            let unproven = clock.unproven.saturating_add(before);
+            self.clock = Some(ClockNote { unproven, ..clock });
+            self.heed_clocks();
+        }
+    }
+
+    pub(crate) fn note_clock(&mut self, clock: ClockNote) -> Result<(), VolumeError> {
+        let (payload, bytes) = clock.payload();
+        let change = Change::Note {
+            kind: NoteKind::Clock,
+            bytes,
+            instant: clock.time,
+        };
+        self.take_noted(change, &payload[..usize::from(bytes)], &[])?;
+        self.heed_clocks();
+        Ok(())
+    }
+
+    /// The least window counts no time for which only a wall clock vouches.
+    pub(crate) fn heed_clocks(&mut self) {
+        let unproven = self.unproven();
+        if let Some(versioned) = self.layer.versioned() {
+            versioned.set_unproven(unproven);
+        }
+    }
+
+    /// By their ends, the times for which only a wall clock vouches.
+    pub(crate) fn unproven(&self) -> Vec<(u64, u64)> {
+        let mut all = self.notes.unproven();
+        let waiting = self.clock.filter(|clock| clock.unproven > 0);
+        all.extend(waiting.map(|clock| (clock.time, clock.unproven)));
+        all
+    }
+
+    /// Takes over names that were kept elsewhere, as far as there are such snapshots without a name, and no marks that
+    /// are known already. A mark may have the name of a snapshot here.
+    ///
+    /// # Errors
+    /// No history, a name that does not fit, or the store failed.
+    pub fn take_over(&mut self, now: u64, notes: &[Note]) -> Result<(), VolumeError> {
+        for note in notes {
+            match note {
+                Note::Snapshot { instant, name } => {
+                    let is_kept = self.history()?.snapshots().any(|kept| kept == *instant);
+                    let has_name = self.notes.name_of(*instant).is_some();
+                    if is_kept && !has_name && self.notes.snapshot(name).is_none() {
+                        self.begin_release(now)?;
+                        self.keep(*instant, name)?;
+                    }
+                }
+                Note::Mark { instant, name } => {
+                    let known =
+                        |mark: &crate::notes::Mark| (mark.instant, &mark.name) == (*instant, name);
+                    if !self.notes.marks().iter().any(known) {
+                        self.mark_of(now, *instant, name)?;
+                    }
+                }
+                Note::Purge(_) | Note::Clock(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is said about the past: names, marks, purges, clocks.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// An event of which the notes are to know.
+    pub(crate) fn take_noted(
+        &mut self,
+        change: Change,
+        payload: &[u8],
+        ended: &[u64],
+    ) -> Result<(), VolumeError> {
+        let stamp = self.stamp;
+        let nand = self.layer.core_mut().flash_mut();
+        nand.take_event_with(stamp, change, payload)?;
+        self.notes.apply(stamp, change, payload, ended);
+        Ok(())
     }
 
     /// Keeps an instant of the window.
@@ -248,7 +460,7 @@ impl Volume {
     pub fn snapshot_of(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
         self.refuse_ahead(now, instant)?;
         self.begin_change_about(now, instant)?;
-        self.keep(instant)
+        self.keep(instant, "")
     }
 
     /// As [`Volume::begin_change`]; what that needs room for does not take the instant away, if it is known.
@@ -261,12 +473,23 @@ impl Volume {
         begun
     }
 
-    fn keep(&mut self, instant: u64) -> Result<(), VolumeError> {
-        if self.history()?.pinned().count() >= MOST_PINS as usize {
+    /// Keeps an instant, under a name unless that is empty.
+    fn keep(&mut self, instant: u64, name: &str) -> Result<(), VolumeError> {
+        let (payload, bytes) = match name {
+            "" => ([0; MOST_PAYLOAD], 0),
+            name => payload_of(name)?,
+        };
+        let history = self.history()?;
+        let is_new = history.pinned().all(|pinned| pinned != instant);
+        if is_new && history.pinned().count() >= MOST_PINS as usize {
             return Err(VolumeError::TooManySnapshots { most: MOST_PINS });
         }
         self.versioned()?.snapshot(instant)?;
-        Ok(self.take_event(Some(Change::Snapshot { instant }))?)
+        let change = Change::Snapshot {
+            instant,
+            name: bytes,
+        };
+        self.take_noted(change, &payload[..usize::from(bytes)], &[])
     }
 
     /// Deletes a snapshot; whether there was one.
@@ -279,75 +502,14 @@ impl Volume {
         if !self.versioned()?.delete_snapshot(instant) {
             return Ok(false);
         }
-        self.take_event(Some(Change::DeleteSnapshot { instant }))?;
+        self.take_noted(Change::DeleteSnapshot { instant }, &[], &[])?;
         Ok(true)
     }
+}
 
-    /// Forgets all old versions of pages: at instants before their present one they read as never written. What
-    /// nothing else refers to is erased by collection in time.
-    ///
-    /// # Errors
-    /// No history, or the store failed.
-    pub fn purge(&mut self, now: u64, pages: std::ops::Range<u32>) -> Result<(), VolumeError> {
-        self.history()?;
-        self.begin_release(now)?;
-        let (first, end) = (pages.start, pages.end.min(self.exported()));
-        if first >= end {
-            return Ok(());
-        }
-        self.versioned()?.purge(first..end);
-        Ok(self.take_event(Some(Change::Purge { first, end }))?)
-    }
-
-    /// The same, and nothing that was forgotten, of these pages or of others, is on the medium afterwards, unless
-    /// another page, or an old version of one, needs it too. The present versions of these pages are made whole,
-    /// so that they need no older one. Every
-    /// block that holds anything without referrer is emptied and erased, and so is the journal. It may copy
-    /// most of what is stored. A medium that is a file loses the bytes; one that is a device, what its
-    /// discard takes away.
-    ///
-    /// # Errors
-    /// As [`Volume::purge`], or no room for the copies: then the versions are forgotten, and not all of them
-    /// erased.
-    pub fn purge_and_erase(
-        &mut self,
-        now: u64,
-        pages: std::ops::Range<u32>,
-    ) -> Result<Erased, VolumeError> {
-        self.purge(now, pages.clone())?;
-        let whole = self.versioned()?.make_whole(pages);
-        whole.map_err(|error| VolumeError::of(error, 0))?;
-        // What waits in RAM to be packed would go to the journal.
-        self.checkpoint()?;
-        let erased = self.versioned()?.erase_stale();
-        let erased = erased.map_err(|error| VolumeError::of(error, 0))?;
-        self.flush()?;
-        let core = self.layer.core_mut();
-        let blocks = (0..core.flash().geometry().blocks()).map(BlockId);
-        let free = |&b: &BlockId| core.blocks().record(b).state == State::Free;
-        let free: Vec<BlockId> = blocks.filter(free).collect();
-        for block in free {
-            core.flash_mut().discard(block)?;
-        }
-        // Each checkpoint leaves one of the two journal segments.
-        for _ in 0..2 {
-            self.checkpoint()?;
-            self.layer.core_mut().flash_mut().discard_old_journal()?;
-        }
-        self.flush()?;
-        Ok(erased)
-    }
-
-    /// Forgets everything before an instant, but for snapshots.
-    ///
-    /// # Errors
-    /// No history, an instant that has not come, or the store failed.
-    pub fn forget_before(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
-        self.refuse_ahead(now, instant)?;
-        self.begin_release(now)?;
-        self.versioned()?.advance(instant);
-        Ok(())
-    }
+fn payload_of(name: &str) -> Result<(Payload, u8), VolumeError> {
+    let fits = name_payload(name).filter(|&(_, bytes)| bytes > 0);
+    fits.ok_or(VolumeError::NameLength { found: name.len() })
 }
 
 impl From<TooOld> for VolumeError {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::delta::Never;
-use flashlore_content::history::{History, TooOld};
+use flashlore_content::history::{History, TooOld, Version};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::Held;
@@ -178,8 +178,12 @@ pub(crate) trait Versioned {
     fn erase_stale(&mut self) -> Result<Erased, LayerError>;
     /// Moves the start of the window on.
     fn advance(&mut self, to: u64);
-    /// What an address held at an instant: an object, if any.
-    fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld>;
+    /// Forgets every instant before this one; answers the snapshots that ended.
+    fn forget_before(&mut self, to: u64) -> Vec<u64>;
+    /// Times that do not count towards the least window: their last stamps, and how long they were.
+    fn set_unproven(&mut self, unproven: Vec<(u64, u64)>);
+    /// What an address held at an instant, with the present resolved.
+    fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld>;
     /// Reads what an object holds.
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
     /// Where what an object holds is to be read, and what proves it.
@@ -772,7 +776,15 @@ where
         self.ftl.advance_window(to);
     }
 
-    fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
+    fn forget_before(&mut self, to: u64) -> Vec<u64> {
+        self.ftl.forget_before(to)
+    }
+
+    fn set_unproven(&mut self, unproven: Vec<(u64, u64)>) {
+        self.ftl.set_unproven(unproven);
+    }
+
+    fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
         self.ftl.version_at(lpn, instant)
     }
 

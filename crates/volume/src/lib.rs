@@ -5,7 +5,9 @@
 //! | [`mod@format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
-//! | [`history`] | instants: reading them, returning to them, snapshots, purges |
+//! | [`history`] | instants: reading them, returning to them, snapshots, marks |
+//! | [`purge`] | forgetting old versions |
+//! | [`notes`] | names, marks, purges, clocks |
 //! | [`fetch`] | reads that are planned here and carried out elsewhere |
 //! | [`disk`] | the same as a block device of bytes, for many threads |
 //! | [`memory`] | the memory an open volume needs |
@@ -35,6 +37,7 @@ pub mod memory;
 pub mod nand;
 pub mod open;
 pub mod options;
+pub mod purge;
 pub mod volume;
 
 mod best;
@@ -43,6 +46,7 @@ mod encoder;
 mod journal;
 mod layer;
 mod lost;
+pub mod notes;
 mod place;
 pub mod policies;
 mod replay;
@@ -60,10 +64,13 @@ pub use dump::{DumpParts, dump};
 pub use error::VolumeError;
 pub use fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
+pub use format::{ClockNote, PurgeNote};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use grow::Growth;
-pub use history::HistoryStatus;
+pub use history::{Differences, HistoryStatus};
 pub use memory::{least_memory, memory_needed};
+pub use notes::{Mark, Notes};
 pub use open::{Recovery, bytes_needed, create};
 pub use options::CreateOptions;
+pub use purge::Purged;
 pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, StoredAs, Survey, Volume};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_content::{Digest, VolumeKey};
+use flashlore_content::{Digest, PURGED, VolumeKey};
 use flashlore_flash::Ppn;
 use flashlore_ftl::alloc::Stream;
 use flashlore_medium::{AlignedBuf, Medium};
@@ -16,7 +16,7 @@ use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
 use crate::format::tables::{
     NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum,
 };
-use crate::format::{Areas, Batch, Entry, HistoryRoot, Identity, Root, Superblock, Table};
+use crate::format::{Areas, Batch, Entry, HistoryRoot, Identity, Note, Root, Superblock, Table};
 use crate::journal::{MOST_ENTRIES, Position};
 use crate::layer::{ObjectRow, PackRow, PackedRow};
 use crate::nand::EPOCH_SHIFT;
@@ -65,6 +65,8 @@ pub struct Tables {
     pub versions: Vec<(u32, u32, u64)>,
     /// Instants that are kept behind the window.
     pub pins: Vec<PinnedInstant>,
+    /// Names, marks, purges, clocks.
+    pub notes: Vec<Note>,
     /// Slot of every table page.
     pub slots: Vec<u32>,
     /// By table page, then by directory: the check of those that were read.
@@ -196,6 +198,7 @@ pub fn tables(
         blocks: Vec::new(),
         versions: Vec::new(),
         pins: Vec::new(),
+        notes: Vec::new(),
         slots,
         checks: Vec::new(),
     };
@@ -225,7 +228,8 @@ pub fn tables(
         buffer,
     };
     let (versions, pins) = (rows.versions(root)?, rows.pins(root)?);
-    (loaded.versions, loaded.pins) = (versions, pins);
+    let notes = rows.notes(root)?;
+    (loaded.versions, loaded.pins, loaded.notes) = (versions, pins, notes);
     loaded.checks = checks;
     loaded.refuse_older_pages(id, root)?;
     loaded.refuse_impossible(id)?;
@@ -299,6 +303,15 @@ impl RowReader<'_> {
             ));
         }
         Ok(versions)
+    }
+
+    pub fn notes(&mut self, root: &Root) -> Result<Vec<Note>, VolumeError> {
+        let mut notes = Vec::new();
+        self.read(Table::Notes, 0, root.history.notes, |row| {
+            notes.push(Note::decode(row));
+        })?;
+        let notes: Option<Vec<Note>> = notes.into_iter().collect();
+        notes.ok_or_else(|| VolumeError::Damaged("a row of the notes is none".to_string()))
     }
 
     pub fn pins(&mut self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
@@ -397,7 +410,7 @@ impl Tables {
     /// Checksums hold, so only a program that is wrong can have written such rows.
     fn refuse_impossible(&self, id: &Identity) -> Result<(), VolumeError> {
         let objects = self.objects.len() as u32;
-        let nameless = |row: &u32| *row != u32::MAX && *row >= objects;
+        let nameless = |row: &u32| *row < PURGED && *row >= objects;
         if id.has_objects()
             && let Some(row) = self.map.iter().copied().chain(self.kept()).find(nameless)
         {

@@ -23,6 +23,7 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use crate::dirty::DirtyPages;
 use crate::encoder::{Ahead, PackedValue, SharedWaiting};
 use crate::format::mark::MARK_BYTES;
+use crate::format::notes::PART_BYTES;
 use crate::format::packed;
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
@@ -329,6 +330,26 @@ impl Nand {
                 change,
             }),
         }
+    }
+
+    /// An event with a payload, which is in the same batch of the journal.
+    pub(crate) fn take_event_with(
+        &mut self,
+        stamp: u64,
+        change: Change,
+        payload: &[u8],
+    ) -> Result<(), NandError> {
+        let sequence = self.next_sequence();
+        for (number, part) in (0..).zip(payload.chunks(PART_BYTES)) {
+            let mut bytes = [0; PART_BYTES];
+            bytes[..part.len()].copy_from_slice(part);
+            self.journal.push(Entry::Part {
+                sequence,
+                number,
+                bytes,
+            });
+        }
+        self.take_event(stamp, Some(change))
     }
 
     /// Events that programmed a page since the checkpoint.

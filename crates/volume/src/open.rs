@@ -8,7 +8,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
-use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES};
+use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::tables::NO_SLOT;
 use crate::format::{Areas, EpochStart, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::load;
@@ -218,6 +218,19 @@ impl Volume {
     }
 
     pub(crate) fn open_shared(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
+        let found = load::superblock(&medium)?.identity.version;
+        match found < VERSION {
+            true => Err(VolumeError::OldVersion {
+                found,
+                known: VERSION,
+            }),
+            false => Self::open_any(medium),
+        }
+    }
+
+    /// Opens a volume of any format version that can be read. To one of an older version nothing may be done but a
+    /// checkpoint.
+    pub(crate) fn open_any(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
         let mut image = read_image(&medium)?;
         let epoch = image.superblock.epoch + 1;
         open_epoch(&medium, &image, epoch)?;
@@ -230,11 +243,14 @@ impl Volume {
         let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
         let stamp = image.state.stamp;
         let lost = std::mem::take(&mut image.state.lost);
+        let notes = image.state.notes.clone();
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let layer = layer(medium, image, epoch)?;
         let mut volume = Volume {
             layer,
             tables,
+            notes,
+            clock: None,
             stamp,
             checkpoint_after: CHECKPOINT_AFTER,
             findings: Vec::new(),
@@ -249,6 +265,7 @@ impl Volume {
                 },
             );
         }
+        volume.heed_clocks();
         if crowded {
             volume.checkpoint()?;
         }

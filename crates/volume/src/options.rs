@@ -2,6 +2,7 @@
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 
+use crate::format::superblock::VERSION;
 use crate::format::{Encoding, HistoryIdentity, Identity, Policy};
 use crate::policies::watermarks;
 
@@ -105,6 +106,7 @@ impl CreateOptions {
         uuid.copy_from_slice(&self.seed[..16]);
         key.copy_from_slice(&self.seed[16..]);
         Ok(Identity {
+            version: VERSION,
             policy: self.policy,
             encoding: self.encoding,
             history: self.history.map(|history| HistoryIdentity {

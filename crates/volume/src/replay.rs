@@ -15,10 +15,12 @@ use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::best::Best;
 use crate::error::VolumeError;
+use crate::format::notes::{MOST_PAYLOAD, PART_BYTES, Payload};
 use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock, Table};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::lost::{Lost, stand_in};
 use crate::nand::{Young, first_event};
+use crate::notes::Notes;
 use crate::place::{Copies, Name, Placed, place};
 use crate::policies::history_options;
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
@@ -40,6 +42,8 @@ pub(crate) struct Replayed {
     pub changed_pages: Vec<u32>,
     /// Old versions, where they are kept.
     pub history: Option<History>,
+    /// What is said about them.
+    pub notes: Notes,
     /// The start of the window as far as it is durable.
     pub window: u64,
     /// Births newer than the checkpoint, by block.
@@ -66,6 +70,8 @@ enum What {
 /// What is known of the journal and the pages.
 struct Evidence<'a> {
     events: HashMap<u64, Event>,
+    /// Payloads of events.
+    payloads: HashMap<u64, Payload>,
     /// The best unit of every birth.
     best: Best<'a>,
     /// Lost pages of a plain volume whose birth was lost too: it is not newer than the checkpoint.
@@ -158,6 +164,7 @@ impl<'a> Evidence<'a> {
         let nameless = found.iter().filter(|unit| unit.record.birth == 0);
         let nameless: Vec<FoundUnit> = nameless.copied().collect();
         let mut events = HashMap::new();
+        let mut payloads: HashMap<u64, Payload> = HashMap::new();
         let mut window = root.history.oldest;
         for entry in entries(tail) {
             match entry {
@@ -174,6 +181,17 @@ impl<'a> Evidence<'a> {
                     events.insert(birth, Event { stamp, what });
                 }
                 Entry::Window { oldest } => window = window.max(oldest),
+                Entry::Part {
+                    sequence,
+                    number,
+                    bytes,
+                } => {
+                    let payload = payloads.entry(sequence).or_insert([0; MOST_PAYLOAD]);
+                    let at = usize::from(number) * PART_BYTES;
+                    if let Some(part) = payload.get_mut(at..at + PART_BYTES) {
+                        part.copy_from_slice(&bytes);
+                    }
+                }
                 Entry::Open { .. } => {}
             }
         }
@@ -189,11 +207,20 @@ impl<'a> Evidence<'a> {
         }
         Evidence {
             events,
+            payloads,
             best,
             nameless,
             durable: tail.durable,
             window,
         }
+    }
+}
+
+impl Evidence<'_> {
+    /// The payload of an event; nothing if it should have one and has none.
+    fn payload(&self, sequence: u64, change: Change) -> &[u8] {
+        let payload = self.payloads.get(&sequence);
+        payload.map_or(&[], |payload| &payload[..change.payload()])
     }
 }
 
@@ -244,6 +271,7 @@ struct State<'a> {
     /// Objects of the checkpoint by birth, as far as something names them.
     handles: HashMap<u64, u32>,
     history: Option<History>,
+    notes: Notes,
     /// Births since the checkpoint that the history has named, and their numbers.
     born: Vec<u64>,
     numbers: HashMap<u64, u32>,
@@ -267,6 +295,7 @@ impl<'a> State<'a> {
                 .map(|handle| (tables.objects[handle as usize].birth, handle))
                 .collect(),
             history,
+            notes: Notes::restore(id, &tables.notes),
             born: Vec::new(),
             numbers: HashMap::new(),
             tables,
@@ -305,7 +334,10 @@ impl<'a> State<'a> {
                 self.record(lpn, stamp);
                 self.clear(lpn);
             }
-            What::Change(change) => self.apply_to_history(sequence, stamp, change)?,
+            What::Change(change) => {
+                let payload = evidence.payload(sequence, change);
+                self.apply_to_history(sequence, stamp, change, payload)?;
+            }
         }
         Ok(())
     }
@@ -331,12 +363,14 @@ impl<'a> State<'a> {
         sequence: u64,
         stamp: u64,
         change: Change,
+        payload: &[u8],
     ) -> Result<(), VolumeError> {
         let Some(history) = &mut self.history else {
             return Err(VolumeError::Damaged(format!(
                 "event {sequence} concerns the history, and there is none"
             )));
         };
+        let mut ended = Vec::new();
         let forgotten = |error: TooOld| VolumeError::Damaged(format!("event {sequence}: {error}"));
         match change {
             Change::Return { instant } => {
@@ -348,7 +382,7 @@ impl<'a> State<'a> {
                 for (lpn, version) in changes {
                     let target = match version {
                         Version::Object(number) => number,
-                        Version::Nothing => NOWHERE,
+                        Version::Nothing | Version::Purged => NOWHERE,
                         Version::Current => continue,
                     };
                     if self.number(lpn) != target {
@@ -357,14 +391,20 @@ impl<'a> State<'a> {
                     }
                 }
             }
-            Change::Snapshot { instant } => history.snapshot(instant).map_err(forgotten)?,
+            Change::Snapshot { instant, .. } => history.snapshot(instant).map_err(forgotten)?,
             Change::DeleteSnapshot { instant } => {
                 history.delete_snapshot(instant, &mut |_| {});
             }
             Change::Purge { first, end } => history.purge(first..end, &mut |_| {}),
-            Change::Share { .. } | Change::Trim { .. } => {}
+            Change::Forget { before } => ended = history.forget_before(before, &mut |_| {}),
+            Change::Note { .. } | Change::Share { .. } | Change::Trim { .. } => {}
         }
-        Ok(())
+        match self.notes.apply(stamp, change, payload, &ended) {
+            true => Ok(()),
+            false => Err(VolumeError::Damaged(format!(
+                "event {sequence} lacks the name or the numbers it brings"
+            ))),
+        }
     }
 
     /// What an address holds, as the history names it.
@@ -481,6 +521,7 @@ impl<'a> State<'a> {
             placed: Placed::default(),
             changed_pages: std::mem::take(&mut self.changed),
             history: self.history.take(),
+            notes: std::mem::take(&mut self.notes),
             window: evidence.window,
             young: HashMap::new(),
             events: 0,

@@ -17,9 +17,10 @@ use crate::format::cursor::Writer;
 use crate::format::tables::{
     NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
 };
-use crate::format::{HistoryRoot, Identity, Root, Table};
+use crate::format::{HistoryRoot, Identity, Note, Root, Table};
 use crate::layer::Layer;
 use crate::nand::{Nand, NandError};
+use crate::notes::Notes;
 
 /// Where the tables lie, and what of them has changed.
 pub(crate) struct TableStore {
@@ -41,7 +42,7 @@ pub(crate) struct TableStore {
     pub mapped: DirtyPages,
     /// Where the history lies in its ring.
     ring: Ring,
-    /// Checksums of the pages of pins and what they keep, as they were written last.
+    /// Checksums of the pages of pins, what they keep, and notes, as they were written last.
     written: HashMap<u32, u64>,
     buffer: AlignedBuf,
 }
@@ -71,6 +72,7 @@ struct HistoryRows {
     changed: (u32, u32),
     pins: Vec<PinnedInstant>,
     kept: Vec<(u32, u32)>,
+    notes: Vec<Note>,
 }
 
 impl TableStore {
@@ -111,7 +113,7 @@ impl TableStore {
     }
 
     /// What there is to write of the history.
-    fn history(&self, layer: &mut dyn Layer) -> HistoryRows {
+    fn history(&self, layer: &mut dyn Layer, notes: &Notes) -> HistoryRows {
         if let Some(versioned) = layer.versioned() {
             versioned.tidy();
         }
@@ -121,16 +123,19 @@ impl TableStore {
                 changed: (0, 0),
                 pins: Vec::new(),
                 kept: Vec::new(),
+                notes: Vec::new(),
             };
         };
         let (first, end, changed) = history.numbers();
         let pins: Vec<PinnedInstant> = history.stored_pins().collect();
+        let notes = notes.rows();
         HistoryRows {
             root: HistoryRoot {
                 oldest: history.oldest(),
                 first: self.ring.row(first),
                 entries: end.wrapping_sub(first),
                 pins: pins.len() as u32,
+                notes: notes.len() as u32,
             },
             changed: (self.ring.row(changed), end.wrapping_sub(changed)),
             kept: pins
@@ -138,6 +143,7 @@ impl TableStore {
                 .flat_map(|pin| pin.kept.iter().copied())
                 .collect(),
             pins,
+            notes,
         }
     }
 
@@ -185,10 +191,15 @@ impl TableStore {
 
     /// Writes what has changed, and hands over a root that holds the state after the last event
     /// ([`Nand::begin_checkpoint`]). Answers the number of the checkpoint.
-    pub fn begin(&mut self, layer: &mut dyn Layer, stamp: u64) -> Result<u64, NandError> {
+    pub fn begin(
+        &mut self,
+        layer: &mut dyn Layer,
+        stamp: u64,
+        notes: &Notes,
+    ) -> Result<u64, NandError> {
         self.settle(layer.core_mut().flash_mut())?;
         let id = layer.core().flash().id.clone();
-        let history = self.history(layer);
+        let history = self.history(layer, notes);
         layer.core_mut().flash_mut().mark_touched();
         for table in CLEANED {
             let mut from = 0;
@@ -197,7 +208,7 @@ impl TableStore {
                 from = page + 1;
             }
         }
-        for table in [Table::Versions, Table::Pins, Table::Kept] {
+        for table in [Table::Versions, Table::Pins, Table::Kept, Table::Notes] {
             for page in 0..table.pages(&id) {
                 if history.is_dirty(&id, table, page) {
                     let mut rows = [0; PAYLOAD];
@@ -288,10 +299,10 @@ impl TableStore {
         self.put(layer, slot)
     }
 
-    /// Whether a page of pinned instants, or of what they keep, lies there as it is. Most of them do not
+    /// Whether a page of pinned instants, of what they keep, or of notes lies there as it is. Most of them do not
     /// change for long.
     fn is_as_written(&mut self, id: &Identity, table: Table, number: u32, rows: &[u8]) -> bool {
-        if !matches!(table, Table::Pins | Table::Kept) {
+        if !matches!(table, Table::Pins | Table::Kept | Table::Notes) {
             return false;
         }
         let check = id.key.checksum(u64::from(number), &[rows]);
@@ -391,6 +402,7 @@ impl HistoryRows {
         let per_page = table.rows_per_page(id);
         match table {
             Table::Pins => page * per_page < self.root.pins,
+            Table::Notes => page * per_page < self.root.notes,
             Table::Kept => (page as usize * per_page as usize) < self.kept.len(),
             _ => {
                 let (first, count) = self.changed;
@@ -425,6 +437,12 @@ impl HistoryRows {
                 for pin in pins.take((last - first) as usize) {
                     let flags = u32::from(pin.snapshot) | u32::from(pin.scheduled) << 1;
                     out.u64(pin.instant).u32(flags).u32(pin.kept.len() as u32);
+                }
+            }
+            Table::Notes => {
+                let notes = self.notes.iter().skip(first as usize);
+                for note in notes.take((last - first) as usize) {
+                    note.encode(&mut out);
                 }
             }
             Table::Kept => {

@@ -23,9 +23,10 @@ use flashlore_medium::{Medium, MediumError};
 use crate::error::VolumeError;
 use crate::fetch::{EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
-use crate::format::{Change, Identity, Kind, Record};
+use crate::format::{Change, ClockNote, Identity, Kind, Record};
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand, NandError, Place, StoredUnit};
+use crate::notes::Notes;
 use crate::tables::TableStore;
 
 /// With so few blocks that can be written before a flush, it is waited for.
@@ -115,6 +116,10 @@ impl Chores {
 pub struct Volume {
     pub(crate) layer: Box<dyn Layer>,
     pub(crate) tables: TableStore,
+    /// What is said about the past.
+    pub(crate) notes: Notes,
+    /// What the clocks showed when it was opened, until the next change notes it.
+    pub(crate) clock: Option<ClockNote>,
     /// The latest stamp given out, nanoseconds since 1970.
     pub(crate) stamp: u64,
     /// Events since the checkpoint after which the next one is due.
@@ -393,9 +398,11 @@ impl Volume {
     /// As [`Volume::flush`].
     pub fn begin_checkpoint(&mut self) -> Result<OpenCheckpoint, VolumeError> {
         self.gather()?;
-        Ok(OpenCheckpoint(
-            self.tables.begin(self.layer.as_mut(), self.stamp)?,
-        ))
+        Ok(OpenCheckpoint(self.tables.begin(
+            self.layer.as_mut(),
+            self.stamp,
+            &self.notes,
+        )?))
     }
 
     /// The medium was synced since the first part, or could not be.
@@ -545,12 +552,21 @@ impl Volume {
                 self.checkpoint()?;
             }
         }
+        if let Some(clock) = self.clock.take() {
+            self.begin_event(now);
+            self.note_clock(clock)?;
+        }
+        self.begin_event(now);
+        Ok(())
+    }
+
+    /// What happens next happens at `now`, or a moment after what was before.
+    fn begin_event(&mut self, now: u64) {
         self.stamp = now.max(self.stamp.saturating_add(1));
         let stamp = self.stamp;
         if let Some(versioned) = self.layer.versioned() {
             versioned.set_instant(stamp);
         }
-        Ok(())
     }
 
     /// Recounts every invariant of the tables in memory.

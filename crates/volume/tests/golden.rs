@@ -1,4 +1,5 @@
-//! An image of every format version so far, kept as a fixture, still opens and reads.
+//! An image of every format version that is read, kept as a fixture: the present one opens and reads; an older one is
+//! brought to it first, and reads the same.
 //!
 //! The image of the present version is written anew by
 //! `FLASHLORE_WRITE_GOLDEN=1 cargo test -p flashlore-volume --test all golden`, which is needed only
@@ -8,8 +9,10 @@ use std::path::PathBuf;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_medium::MemoryMedium;
+use flashlore_volume::format::superblock::{OLDEST_VERSION, VERSION};
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, check, create,
+    Encoding, Growth, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, check,
+    create, load,
 };
 
 const PAGES: u32 = 48;
@@ -33,6 +36,7 @@ const KINDS: [Kind; 4] = [
 fn identity(kind: Kind) -> Identity {
     let all = kind == Kind::Everything;
     Identity {
+        version: VERSION,
         policy: match kind {
             Kind::Plain => Policy::Plain,
             Kind::Dedup | Kind::Everything => Policy::Dedup,
@@ -47,7 +51,7 @@ fn identity(kind: Kind) -> Identity {
             differences: all,
             compression: all,
         },
-        uuid: *b"golden image v3.",
+        uuid: *b"golden image v4.",
         key: VolumeKey(*b"a key that everybody may know...".first_chunk().unwrap()),
         created: 1_700_000_000_000_000_000,
         exported: PAGES,
@@ -72,7 +76,7 @@ fn before(lpn: u32) -> u32 {
 }
 
 /// What the image holds: some of it in the checkpoint, some in pages and journal after it.
-fn expected(lpn: u32) -> u32 {
+fn expected_at(lpn: u32) -> u32 {
     match lpn {
         3 | 40.. => 0,
         30..40 => 1000 + lpn,
@@ -94,23 +98,26 @@ fn write(kind: Kind) -> Vec<u8> {
     volume.close().unwrap();
     let (mut volume, _) = Volume::open(std::sync::Arc::clone(&medium)).unwrap();
     if kind == Kind::Everything {
-        assert_eq!(
-            volume.snapshot(id.created + SNAPSHOT).unwrap(),
-            id.created + SNAPSHOT
-        );
+        let instant = id.created + SNAPSHOT;
+        let kept = volume.snapshot_as(instant, None, "golden").unwrap();
+        assert_eq!(kept, instant);
     }
     for lpn in 30..40 {
         volume.write(id.created, lpn, &page(1000 + lpn)).unwrap();
     }
     volume.trim(0, 3).unwrap();
     volume.write(id.created, 4, &page(7)).unwrap();
+    if kind == Kind::Everything {
+        volume.mark(0, "silver").unwrap();
+        volume.purge(0, 38..39).unwrap();
+    }
     volume.flush().unwrap();
     drop(volume);
     std::sync::Arc::into_inner(medium).unwrap().into_bytes()
 }
 
-fn file(kind: Kind) -> PathBuf {
-    let name = format!("v3-{kind:?}.image.zst").to_lowercase();
+fn file(version: u32, kind: Kind) -> PathBuf {
+    let name = format!("v{version}-{kind:?}.image.zst").to_lowercase();
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(name)
@@ -126,7 +133,8 @@ fn expect_snapshot(volume: &mut Volume) {
     };
     let instant = identity(Kind::Everything).created + SNAPSHOT;
     assert_eq!(status.snapshots, [instant]);
-    for lpn in 0..40 {
+    let purged = volume.missing_at(instant).unwrap();
+    for lpn in (0..40).filter(|lpn| !purged.contains(lpn)) {
         let mut found = [1; PAGE_BYTES];
         volume.read_at(instant, lpn, &mut found).unwrap();
         assert_eq!(found, page(before(lpn)), "page {lpn} at the snapshot");
@@ -136,8 +144,7 @@ fn expect_snapshot(volume: &mut Volume) {
 #[test]
 fn images_of_this_version_open_and_read() {
     for kind in KINDS {
-        let packed = std::fs::read(file(kind)).unwrap();
-        let medium = MemoryMedium::from_bytes(zstd::decode_all(&packed[..]).unwrap());
+        let medium = MemoryMedium::from_bytes(image(VERSION, kind));
         let report = check(&medium, true).unwrap();
         assert!(report.is_clean(), "{report:?}");
         assert!(report.recovery.events >= 12, "{report:?}");
@@ -146,11 +153,64 @@ fn images_of_this_version_open_and_read() {
         for lpn in 0..PAGES {
             let mut found = [1; PAGE_BYTES];
             volume.read(lpn, &mut found).unwrap();
-            assert_eq!(found, page(expected(lpn)), "{kind:?} page {lpn}");
+            assert_eq!(found, page(expected_at(lpn)), "{kind:?} page {lpn}");
         }
         expect_snapshot(&mut volume);
+        if kind == Kind::Everything {
+            let instant = identity(kind).created + SNAPSHOT;
+            assert_eq!(volume.missing_at(instant).unwrap(), [38]);
+            let notes = volume.notes();
+            assert_eq!(notes.name_of(instant), Some("golden"));
+            assert!(notes.mark("silver") > Some(instant));
+            let [purge] = notes.purges() else {
+                panic!("{notes:?}");
+            };
+            assert_eq!(purge.pages, Some((38, 39)));
+        }
         volume.write(0, 0, &page(5)).unwrap();
         volume.close().unwrap();
+    }
+}
+
+fn image(version: u32, kind: Kind) -> Vec<u8> {
+    let packed = std::fs::read(file(version, kind)).unwrap();
+    zstd::decode_all(&packed[..]).unwrap()
+}
+
+/// A volume of an older version is refused as it is, checked as it is, and then brought to the present one.
+#[test]
+fn images_of_older_versions_are_upgraded() {
+    for version in OLDEST_VERSION..VERSION {
+        for kind in KINDS {
+            let mut bytes = image(version, kind);
+            let medium = MemoryMedium::from_bytes(bytes.clone());
+            let report = check(&medium, true).unwrap();
+            assert!(report.is_clean(), "{report:?}");
+            let growth = Growth::upgrade(&load::superblock(&medium).unwrap()).unwrap();
+            let refused = Volume::open(medium).map(|_| ()).unwrap_err();
+            let expected =
+                matches!(refused, VolumeError::OldVersion { found, .. } if found == version);
+            assert!(expected, "{refused}");
+            bytes.resize(growth.bytes() as usize, 0);
+            let medium = std::sync::Arc::new(MemoryMedium::from_bytes(bytes));
+            growth.carry_out(std::sync::Arc::clone(&medium)).unwrap();
+            assert!(check(&*medium, true).unwrap().is_clean());
+            let (mut volume, _) = Volume::open(medium).unwrap();
+            assert_eq!(volume.identity().version, VERSION);
+            volume.check().unwrap();
+            for lpn in 0..PAGES {
+                let mut found = [1; PAGE_BYTES];
+                volume.read(lpn, &mut found).unwrap();
+                assert_eq!(
+                    found,
+                    page(expected_at(lpn)),
+                    "{version} {kind:?} page {lpn}"
+                );
+            }
+            expect_snapshot(&mut volume);
+            volume.write(0, 0, &page(5)).unwrap();
+            volume.close().unwrap();
+        }
     }
 }
 
@@ -162,7 +222,7 @@ fn what_is_written_today_reads_the_same() {
         for lpn in 0..PAGES {
             let mut found = [1; PAGE_BYTES];
             volume.read(lpn, &mut found).unwrap();
-            assert_eq!(found, page(expected(lpn)), "{kind:?} page {lpn}");
+            assert_eq!(found, page(expected_at(lpn)), "{kind:?} page {lpn}");
         }
     }
 }
@@ -173,7 +233,7 @@ fn images_are_written_on_request() {
         return;
     }
     for kind in KINDS {
-        let path = file(kind);
+        let path = file(VERSION, kind);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, zstd::encode_all(&write(kind)[..], 19).unwrap()).unwrap();
     }

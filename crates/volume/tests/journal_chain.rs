@@ -10,6 +10,7 @@ use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create,
 
 fn identity() -> Identity {
     Identity {
+        version: flashlore_volume::format::superblock::VERSION,
         policy: Policy::Dedup,
         history: None,
         encoding: Encoding::default(),

@@ -10,6 +10,7 @@ use flashlore_volume::{
 
 fn identity(policy: Policy) -> Identity {
     Identity {
+        version: flashlore_volume::format::superblock::VERSION,
         policy,
         history: None,
         encoding: Encoding::default(),

@@ -16,7 +16,7 @@
 //!    object. At most half of the log is gaps, or a chunk.
 
 use super::log::{Entry, Log};
-use crate::history::NO_OBJECT;
+use crate::history::{NO_OBJECT, PURGED, names_object};
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use std::collections::HashMap;
 
@@ -112,7 +112,7 @@ impl Chains {
             .log
             .contains(number)
             .then(|| self.log.get(number).object);
-        object.filter(|&object| object != NO_OBJECT)
+        object.filter(|&object| names_object(object))
     }
 
     /// Appends an entry.
@@ -208,7 +208,7 @@ impl Chains {
         let (first, end) = self.numbers();
         for i in 0..end.wrapping_sub(first) {
             let entry = self.log.get_mut(first.wrapping_add(i));
-            if entry.lpn != NO_PAGE && entry.object != NO_OBJECT {
+            if entry.lpn != NO_PAGE && names_object(entry.object) {
                 entry.object = name(entry.object);
             }
         }
@@ -350,7 +350,7 @@ impl Chains {
         (self.entries(self.log.first(), end), self.tail_min)
     }
 
-    /// Of the entries of a page leaves the newest, which names no object any more. Gives the
+    /// Of the entries of a page leaves the newest, which says that they were purged. Gives the
     /// objects that were named.
     pub fn purge(&mut self, lpn: u32, lost: &mut impl FnMut(u32)) {
         let Some(newest) = self.head(lpn) else {
@@ -360,7 +360,7 @@ impl Chains {
         self.note_change(newest);
         lost(std::mem::replace(
             &mut self.log.get_mut(newest).object,
-            NO_OBJECT,
+            PURGED,
         ));
         while let Some(number) = next {
             next = self.before(number);

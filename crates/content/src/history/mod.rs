@@ -28,3 +28,11 @@ pub use store::{History, HistoryOptions, Holders, TooOld, Version};
 
 /// The handle of no object: the page was unmapped.
 pub const NO_OBJECT: u32 = u32::MAX;
+
+/// In an entry instead of an object: what the page referred to was purged and is not known any more.
+pub const PURGED: u32 = u32::MAX - 1;
+
+/// Whether an entry with this handle holds a reference to an object.
+fn names_object(handle: u32) -> bool {
+    handle < PURGED
+}

@@ -9,7 +9,7 @@
 //!
 //! Invariant: every pin is wanted by somebody.
 
-use crate::history::NO_OBJECT;
+use crate::history::{PURGED, names_object};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -68,7 +68,7 @@ impl Pins {
     /// Names the objects of all kept entries anew.
     pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
         let kept = self.pins.values_mut().flat_map(|pin| pin.kept.values_mut());
-        for object in kept.filter(|object| **object != NO_OBJECT) {
+        for object in kept.filter(|object| names_object(**object)) {
             *object = name(*object);
         }
     }
@@ -212,8 +212,8 @@ impl Pins {
         pins.flat_map(|pin| pin.kept.values().copied())
     }
 
-    /// Of the entries of these pages leaves the newest of each, which names no object any more, and
-    /// not even that if the window `covers` the page. Gives the objects that were named.
+    /// Of the entries of these pages leaves the newest of each, which says that they were
+    /// purged, and not even that if the window `covers` the page. Gives the objects that were named.
     pub fn purge(
         &mut self,
         pages: Range<u32>,
@@ -227,7 +227,7 @@ impl Pins {
                     self.kept -= 1;
                     pin.kept.remove(&lpn)
                 } else {
-                    pin.kept.insert(lpn, NO_OBJECT)
+                    pin.kept.insert(lpn, PURGED)
                 };
                 object.into_iter().for_each(&mut *lost);
             }

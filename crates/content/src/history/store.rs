@@ -17,14 +17,15 @@
 //!    [pinned](History::pinned) ones.
 //! 2. An entry in the window has a stamp above `oldest`, but for one recorded late: it was passed
 //!    before it came, changes no instant of the window, and goes with the next advance.
-//! 3. Each object reference taken over by [`History::record`] is told to a `drop` exactly once, or
+//! 3. What is told of an instant is what was there: where a purge took it, that is told ([`Version::Purged`]).
+//! 4. Each object reference taken over by [`History::record`] is told to a `drop` exactly once, or
 //!    is in [`History::objects`].
 
 use super::chains::Chains;
 use super::log::Entry;
 use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
-use crate::history::NO_OBJECT;
+use crate::history::{NO_OBJECT, PURGED, names_object};
 use rustc_hash::FxHashSet;
 use std::fmt;
 use std::ops::Range;
@@ -67,12 +68,15 @@ pub enum Version {
     Object(u32),
     /// To none: it was unmapped.
     Nothing,
+    /// Nobody knows: a purge took it.
+    Purged,
 }
 
 impl Version {
     fn of_entry(object: u32) -> Self {
         match object {
             NO_OBJECT => Version::Nothing,
+            PURGED => Version::Purged,
             object => Version::Object(object),
         }
     }
@@ -363,10 +367,9 @@ impl History {
     }
 
     /// Forgets every version of these pages but the present one, also for snapshots: at instants
-    /// before the present version they read as unmapped from now on, at later ones as before. So
-    /// what a secure trim unmapped cannot come back, whether the trim itself was recorded or not. A
-    /// page that had entries is left with one that names no object. Each object reference given up
-    /// is told to `drop`. Pages there are not are left out.
+    /// before the present version they are [`Version::Purged`] from now on, at later ones as before.
+    /// A page that had entries is left with one that says so. Each object reference given up is told
+    /// to `drop`. Pages there are not are left out.
     pub fn purge(&mut self, pages: Range<u32>, drop: &mut impl FnMut(u32)) {
         let mut lost = told_of_objects(drop);
         let end = pages.end.min(self.chains.pages());
@@ -377,6 +380,36 @@ impl History {
         let in_window = |lpn| self.chains.has(lpn);
         self.pins.purge(pages, in_window, &mut lost);
         self.chains.close_gaps();
+    }
+
+    /// Forgets every instant before `to`, pinned ones too if anything changed since; answers the
+    /// snapshots that this ended. Each object reference given up is told to `drop`.
+    pub fn forget_before(&mut self, to: u64, drop: &mut impl FnMut(u32)) -> Vec<u64> {
+        let to = to.max(self.oldest);
+        let last = self.last_change(0..self.chains.pages());
+        let changed = |&instant: &u64| {
+            let pins = &self.pins;
+            last.is_some_and(|last| last > instant) || pins.after(instant).next().is_some()
+        };
+        let pinned: Vec<u64> = self.pins.instants().take_while(|&pin| pin < to).collect();
+        let emptied: Vec<u64> = pinned.into_iter().filter(changed).collect();
+        let mut ended = Vec::new();
+        for instant in emptied {
+            self.pins
+                .remove_scheduled(instant, &mut told_of_objects(drop));
+            if self.delete_snapshot(instant, drop) {
+                ended.push(instant);
+            }
+        }
+        self.advance(to, drop);
+        ended
+    }
+
+    /// When the last change of any of these pages in the window was.
+    pub fn last_change(&self, pages: Range<u32>) -> Option<u64> {
+        let pages = pages.start..pages.end.min(self.chains.pages());
+        let newest = pages.filter_map(|lpn| Some(self.chains.of_page(lpn).next()?.stamp));
+        newest.max()
     }
 
     /// Puts the entries of the window in order, one number after another, so that they can be stored.
@@ -490,7 +523,7 @@ impl History {
         let window = self.chains.all().map(|(_, entry)| entry.object);
         window
             .chain(self.pins.objects())
-            .filter(|&object| object != NO_OBJECT)
+            .filter(|&object| names_object(object))
     }
 
     /// Recounts everything; says what is wrong.
@@ -506,7 +539,7 @@ impl History {
 /// Tells only of entries that name an object.
 fn told_of_objects(drop: &mut impl FnMut(u32)) -> impl FnMut(u32) {
     |object| {
-        if object != NO_OBJECT {
+        if names_object(object) {
             drop(object);
         }
     }

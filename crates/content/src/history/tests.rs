@@ -147,7 +147,7 @@ fn alternating_values_fill_the_budget_and_no_more_when_the_caller_advances() {
 }
 
 #[test]
-fn a_secure_trim_leaves_nothing_to_return_to() {
+fn what_was_purged_is_told_and_never_shown_as_something_else() {
     let mut history = vector();
     history.snapshot(4).unwrap();
     assert_eq!(lost(|mut drop| history.advance(8, &mut drop)), [A1]);
@@ -158,8 +158,8 @@ fn a_secure_trim_leaves_nothing_to_return_to() {
     );
     assert_eq!(lost(|mut drop| history.purge(0..2, &mut drop)), [A2, B1]);
     assert_eq!(history.objects().count(), 0);
-    assert_eq!(state(&history, 4), [Version::Nothing; 2]);
-    assert_eq!(state(&history, 8), [Version::Current, Version::Nothing]);
+    assert_eq!(state(&history, 4), [Version::Purged; 2]);
+    assert_eq!(state(&history, 8), [Version::Current, Version::Purged]);
     assert_eq!(state(&history, 9), [Version::Current; 2]);
     history.check().unwrap();
 }
@@ -191,7 +191,7 @@ fn gaps_are_closed_when_what_lies_before_them_has_gone() {
     history.advance(15, &mut |_| ());
     history.check().unwrap();
     assert_eq!(history.len(), 5);
-    assert_eq!(history.at(B, 30), Ok(Version::Nothing));
+    assert_eq!(history.at(B, 30), Ok(Version::Purged));
 }
 
 const PAGES: u32 = 6;
@@ -214,6 +214,8 @@ enum Step {
     /// Of the pinned instants.
     Delete(usize),
     Purge(u32, u32),
+    /// Everything before an instant so long ago, snapshots too.
+    Forget(u64),
     ApplySchedule,
     Expire,
 }
@@ -234,6 +236,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (-4..30i64).prop_map(Step::Snapshot),
         2 => (0..6usize).prop_map(Step::Delete),
         1 => (0..PAGES, 0..PAGES + 1).prop_map(|(from, to)| Step::Purge(from, to)),
+        1 => (0..40u64).prop_map(Step::Forget),
         1 => Just(Step::ApplySchedule),
         1 => Just(Step::Expire),
     ];
@@ -313,6 +316,12 @@ impl Pair {
                 let gone = lost(|mut drop| history.purge(from..to, &mut drop));
                 prop_assert_eq!(gone, model.purge(from as usize..to as usize));
             }
+            Step::Forget(ago) => {
+                let to = self.now.saturating_sub(ago);
+                let mut ended = Vec::new();
+                let gone = lost(|mut drop| ended = history.forget_before(to, &mut drop));
+                prop_assert_eq!((ended, gone), model.forget(to));
+            }
             Step::ApplySchedule => {
                 let gone = lost(|mut drop| history.apply_schedule(self.now, &mut drop));
                 prop_assert_eq!(gone, model.apply_schedule(self.now));
@@ -370,6 +379,7 @@ fn version_of(version: Option<Option<u32>>) -> Version {
     match version {
         None => Version::Current,
         Some(None) => Version::Nothing,
+        Some(Some(PURGED)) => Version::Purged,
         Some(Some(object)) => Version::Object(object),
     }
 }

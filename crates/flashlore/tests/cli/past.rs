@@ -104,24 +104,201 @@ fn a_volume_goes_back_and_forth() {
     assert!(place.run(&["check", "disk"]).ok().contains("pages hold"));
 }
 
+/// What was purged of an instant is never shown as something else: who reads it is refused with the range, by every
+/// command and over NBD, unless it goes on without it.
 #[test]
-fn what_is_purged_cannot_be_seen_again() {
+fn a_purge_of_a_part_leaves_instants_that_know_what_they_lack() {
     let place = with_a_past();
+    let refused = |args: &[&str], code: i32, part: &str| {
+        let message = place.run(args).fails(code);
+        assert!(message.contains(part), "{args:?}: {message}");
+    };
     quiet(place.run(&["purge", "disk", "--offset", "1", "--length", "0"]));
+    for (offset, length) in [("1", "4096"), ("0", "4097"), ("4096", "10")] {
+        let odd = ["purge", "disk", "--offset", offset, "--length", length];
+        refused(&odd, 2, "whole pages of 4096 bytes are purged");
+    }
     assert_eq!(letters(&place, Some("first")), "aaaaaaaa");
-    quiet(place.run(&[
-        "purge", "disk", "--offset", "0", "--length", "4KiB", "--erase",
-    ]));
-    assert_eq!(letters(&place, Some("first")), "-aaaaaaa");
-    quiet(place.run(&["purge", "disk", "--before", "now"]));
-    let oldest = place.run(&["info", "disk", "--json"]).json()["history"]["oldest"].clone();
-    let before = format!("ns:{}", oldest.as_u64().unwrap() - 1);
+    let range = ["--offset", "0", "--length", "4KiB"];
+    quiet(place.run(&[&["purge", "disk", "--erase"][..], &range].concat()));
+    let lacks = "was purged, 4096 bytes from 0 on; --allow-missing";
+    refused(&["read", "disk", "--at", "first"], 1, lacks);
+    refused(&["export", "disk", "old.raw", "--at", "first"], 1, lacks);
+    assert!(!place.path("old.raw").exists());
+    refused(&["diff", "disk", "first"], 1, lacks);
+    refused(&["recover", "disk", "--to", "first"], 1, lacks);
+    refused(&["recover", "disk", "--to", "first", "--dry-run"], 1, lacks);
+    // The rest of the instant, and the instant of the last change of the page, are whole.
+    let rest = [
+        "read", "disk", "--at", "first", "--offset", "4096", "--length", "4096",
+    ];
+    assert_eq!(place.run(&rest).ok(), "a".repeat(PAGE));
+    assert_eq!(letters(&place, Some("second")), "bbaaaaaa");
+
+    let server = Server::start(&place, &[]);
+    let mut first = server.open("disk@first");
+    assert_eq!(first.read(0, 4096).unwrap(), Err(5), "EIO");
+    assert_eq!(first.read(4096, 4096).unwrap().unwrap(), [b'a'; 4096]);
+    drop(first);
+    refused(&["read", "disk", "--at", "first"], 1, lacks);
+    server.stop();
+
+    let anyway = [
+        "export",
+        "disk",
+        "old.raw",
+        "--at",
+        "first",
+        "--allow-missing",
+    ];
+    let told = quiet(place.run(&anyway));
+    assert!(told.contains("4096 bytes from 0 on were purged"), "{told}");
+    let mut expected = fs::read(place.path("a")).unwrap();
+    expected[..PAGE].fill(0);
+    assert_eq!(fs::read(place.path("old.raw")).unwrap(), expected);
+    let json = ["diff", "disk", "first", "--allow-missing", "--json"];
+    let json = place.run(&json).json();
+    assert_eq!(json["missing"], serde_json::json!([[0, PAGE]]));
+    assert_eq!(json["ranges"], serde_json::json!([[PAGE, 3 * PAGE]]));
+    let log = place.run(&["log", "disk"]).ok();
+    assert!(log.contains("purge of 4096 bytes from 0 on"), "{log}");
+    let info = place.run(&["info", "disk"]).ok();
+    assert!(info.contains("that were purged, see log"), "{info}");
+    let back = ["recover", "disk", "--to", "first", "--allow-missing"];
+    quiet(place.run(&back));
+    assert_eq!(letters(&place, None), "-aaaaaaa");
+}
+
+/// A trimmed page that was purged is not left out of a difference as if it had always been empty.
+#[test]
+fn a_difference_knows_trimmed_pages_that_were_purged() {
+    let place = with_a_past();
+    image(&place, "d", "-bccaaaa");
+    quiet(place.run(&["import", "disk", "d"]));
+    let range = ["--offset", "0", "--length", "4KiB"];
+    quiet(place.run(&[&["purge", "disk"][..], &range].concat()));
+    let message = place.run(&["diff", "disk", "first"]).fails(1);
+    assert!(message.contains("4096 bytes from 0 on"), "{message}");
+}
+
+#[test]
+fn a_purge_of_everything_moves_the_start_of_the_history_and_ends_snapshots() {
+    let place = with_a_past();
+    let before = place.run(&["info", "disk", "--json"]).json();
+    quiet(place.run(&["snapshot", "create", "disk", "last"]));
+    let told = quiet(place.run(&["purge", "disk", "--all", "--erase"]));
+    assert!(told.contains("the snapshot first of"), "{told}");
+    assert!(!told.contains("the snapshot last of"), "{told}");
+    assert!(told.contains("the history begins at"), "{told}");
+    let list = place.run(&["snapshot", "list", "disk"]).ok();
+    assert!(
+        list.ends_with("  last\n") && !list.contains("first"),
+        "{list}"
+    );
+    assert_eq!(letters(&place, Some("last")), "bbccaaaa");
+    let message = place.run(&["recover", "disk", "--to", "first"]).fails(2);
+    assert!(message.contains("no snapshot and no mark"), "{message}");
+    let message = place.run(&["read", "disk", "--at", "second"]).fails(1);
+    assert!(message.contains("is not remembered"), "{message}");
+    let after = place.run(&["info", "disk", "--json"]).json();
+    let oldest = |info: &serde_json::Value| info["history"]["oldest"].as_u64().unwrap();
+    assert!(oldest(&after) > oldest(&before));
+    let log = place.run(&["log", "disk"]).ok();
+    assert!(log.contains("purge of everything"), "{log}");
+    let before = format!("ns:{}", oldest(&after) - 1);
     let message = place.run(&["recover", "disk", "--to", &before]).fails(1);
     assert!(message.contains("is not remembered"), "{message}");
-    quiet(place.run(&["purge", "disk", "--all", "--erase"]));
     assert_eq!(letters(&place, None), "bbccaaaa");
     let message = place.run(&["purge", "disk"]).fails(2);
     assert!(message.contains("--all"), "{message}");
+}
+
+#[test]
+fn a_protected_window_refuses_a_purge() {
+    let place = Place::new();
+    let create = ["create", "disk", "--size", "1MiB", "--min-window", "1h"];
+    quiet(place.run(&[&create[..], &["--on-pressure", "enospc"]].concat()));
+    for (name, content) in [("a", "aaaa"), ("b", "bbbb")] {
+        image(&place, name, content);
+        quiet(place.run(&["import", "disk", name]));
+        if name == "a" {
+            quiet(place.run(&["snapshot", "create", "disk", "keep"]));
+        }
+    }
+    for what in [
+        &["--all"][..],
+        &["--before", "now"],
+        &["--offset", "0", "--length", "4KiB"],
+    ] {
+        let message = place.run(&[&["purge", "disk"], what].concat()).fails(1);
+        assert!(
+            message.contains("it will have passed all of it at 2"),
+            "{message}"
+        );
+    }
+    assert_eq!(letters(&place, Some("keep")), "aaaa----");
+    // What has not changed since is not in the window.
+    quiet(place.run(&["purge", "disk", "--offset", "512KiB", "--length", "4KiB"]));
+}
+
+#[test]
+fn a_name_stands_for_one_thing() {
+    let place = with_a_past();
+    let message = place.run(&["mark", "disk", "first"]).fails(2);
+    assert!(
+        message.contains("there is a snapshot with the name"),
+        "{message}"
+    );
+    let message = place
+        .run(&["snapshot", "create", "disk", "second"])
+        .fails(2);
+    assert!(
+        message.contains("there is a mark with the name"),
+        "{message}"
+    );
+    assert_eq!(letters(&place, Some("mark:second")), "bbaaaaaa");
+    assert_eq!(letters(&place, Some("snapshot:first")), "aaaaaaaa");
+    let message = place.run(&["read", "disk", "--at", "mark:first"]).fails(2);
+    assert!(
+        message.contains("there is no mark with the name"),
+        "{message}"
+    );
+}
+
+/// Volumes of older formats had their names in a file, in which a mark could have the name of a snapshot.
+#[test]
+fn names_of_a_file_are_taken_over_once_and_a_damaged_file_blocks_nothing() {
+    let place = with_a_past();
+    let first = place.run(&["snapshot", "list", "disk", "--json"]).json();
+    let first = first["snapshots"][0]["instant"].clone();
+    let names = place.path("disk/names.json");
+    fs::write(&names, "{").unwrap();
+    assert_eq!(letters(&place, Some("first")), "aaaaaaaa");
+    let info = place.run(&["info", "disk"]).ok();
+    assert!(info.contains("names.json: expected names"), "{info}");
+    assert!(names.exists());
+    let now = place.run(&["info", "disk", "--json"]).json()["history"]["newest"].clone();
+    let stored = serde_json::json!({
+        "snapshots": [{"name": "other", "instant": first}],
+        "marks": [{"name": "first", "instant": now}, {"name": "third", "instant": now}],
+    });
+    fs::write(&names, stored.to_string()).unwrap();
+    assert_eq!(letters(&place, Some("third")), "bbccaaaa");
+    // Who only looks removes nothing.
+    assert!(names.exists());
+    quiet(place.run(&["mark", "disk", "fourth"]));
+    assert!(!names.exists());
+    assert_eq!(letters(&place, Some("third")), "bbccaaaa");
+    // The snapshot has a name already.
+    let list = place.run(&["snapshot", "list", "disk"]).ok();
+    assert!(list.ends_with("  first\n"), "{list}");
+    let message = place.run(&["read", "disk", "--at", "first"]).fails(2);
+    assert!(
+        message.contains("say snapshot:first or mark:first"),
+        "{message}"
+    );
+    assert_eq!(letters(&place, Some("snapshot:first")), "aaaaaaaa");
+    assert_eq!(letters(&place, Some("mark:first")), "bbccaaaa");
 }
 
 #[test]
@@ -185,8 +362,6 @@ fn instants_and_names_that_cannot_be_are_refused() {
         2,
         "needs a system with a history",
     );
-    fs::write(place.path("disk/names.json"), "{}").unwrap();
-    refused(&["info", "disk"], 1, "names.json: expected names");
 }
 
 #[test]
@@ -287,6 +462,7 @@ fn nobody_writes_to_a_volume_that_is_served_read_only_or_fails() {
 fn names_of_a_volume_that_is_gone_do_not_come_to_a_new_one() {
     let place = with_a_past();
     fs::remove_file(place.path("disk/volume.flashlore")).unwrap();
+    fs::write(place.path("disk/names.json"), "{}").unwrap();
     let create = ["create", "disk", "--size", "1MiB"];
     let message = place.run(&create).fails(1);
     assert!(message.contains("names.json has the names"), "{message}");

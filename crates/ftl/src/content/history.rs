@@ -105,6 +105,22 @@ pub struct Versions {
     recording: bool,
     /// Objects given up that have not been released.
     dropped: Vec<u32>,
+    /// Times that do not count towards the least window: their last stamps, and how long they were; oldest first.
+    unproven: Vec<(u64, u64)>,
+}
+
+/// The latest instant that lies at least so long before another, times that do not count left out.
+pub fn instant_before(now: u64, span: u64, unproven: &[(u64, u64)]) -> u64 {
+    let (mut at, mut left) = (now, span);
+    for &(stamp, length) in unproven.iter().rev().filter(|(stamp, _)| *stamp <= now) {
+        let since = at.saturating_sub(stamp);
+        if since >= left {
+            break;
+        }
+        left -= since;
+        at = at.min(stamp).saturating_sub(length);
+    }
+    at.saturating_sub(left)
 }
 
 impl Versions {
@@ -120,6 +136,7 @@ impl Versions {
             guarded: None,
             recording: false,
             dropped: Vec::new(),
+            unproven: Vec::new(),
         }
     }
 
@@ -148,6 +165,11 @@ impl Versions {
         self.guarded = instant;
     }
 
+    /// Times that do not count towards the least window: their last stamps, and how long they were; oldest first.
+    pub fn set_unproven(&mut self, unproven: Vec<(u64, u64)>) {
+        self.unproven = unproven;
+    }
+
     /// Whether writes are refused rather than that the window becomes too short.
     pub fn protects(&self) -> bool {
         self.options.on_pressure == OnPressure::Refuse
@@ -174,7 +196,7 @@ impl Versions {
         if guarded == u64::MAX && self.thin() {
             return true;
         }
-        let latest = self.now.saturating_sub(self.options.least_window);
+        let latest = instant_before(self.now, self.options.least_window, &self.unproven);
         let latest = latest.min(guarded);
         let Versions {
             history, dropped, ..
@@ -376,23 +398,39 @@ where
         self.on_history(core, |history, mut drop| history.purge(pages, &mut drop));
     }
 
-    /// What a page referred to at an instant: an object, or none.
+    /// Forgets every instant before this one, and the snapshots among them after which anything changed; answers
+    /// those.
+    pub fn forget_before<F, K>(&mut self, core: &mut Core<F, K>, to: u64) -> Vec<u64>
+    where
+        F: Flash<Page = P>,
+        K: MapKeeper<P>,
+    {
+        let ended = self.on_history(core, |history, mut drop| {
+            history.forget_before(to, &mut drop)
+        });
+        ended.unwrap_or_default()
+    }
+
+    /// What a page referred to at an instant, with the present resolved: an object, none, or what was purged.
     ///
     /// # Errors
     /// If the instant is not remembered.
-    pub fn object_at(&self, lpn: u32, instant: u64) -> Result<Option<u32>, TooOld> {
+    pub fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
         let version = match &self.versions {
             Some(versions) => versions.history.at(lpn, instant)?,
             None => Version::Current,
         };
         Ok(match version {
-            Version::Current => self.objects.object_of(lpn),
-            Version::Object(object) => Some(object),
-            Version::Nothing => None,
+            Version::Current => match self.objects.object_of(lpn) {
+                Some(object) => Version::Object(object),
+                None => Version::Nothing,
+            },
+            known => known,
         })
     }
 
-    /// Every page refers again to what it referred to at an instant; answers how many changed.
+    /// Every page refers again to what it referred to at an instant, and to nothing where that was purged: who must
+    /// not lose it asks before. Answers how many changed.
     ///
     /// # Errors
     /// If the instant is not remembered; then nothing has changed.
@@ -415,7 +453,7 @@ where
         for (lpn, version) in changed {
             let target = match version {
                 Version::Object(object) => object,
-                Version::Nothing => NO_OBJECT,
+                Version::Nothing | Version::Purged => NO_OBJECT,
                 Version::Current => continue,
             };
             if self.objects.get(lpn) == target {

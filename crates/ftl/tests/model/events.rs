@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use flashlore_content::history::Version;
+
 use crate::common::values::V;
 use crate::rig::Device;
 
@@ -204,7 +206,10 @@ impl Watch {
         };
         for instant in versions.history.snapshots().filter(|i| passed.contains(i)) {
             let pages = 0..ftl.objects().len();
-            let objects = pages.filter_map(|lpn| ftl.version_at(lpn, instant).ok().flatten());
+            let objects = pages.filter_map(|lpn| match ftl.version_at(lpn, instant) {
+                Ok(Version::Object(object)) => Some(object),
+                _ => None,
+            });
             let alone = objects.filter(|&o| ftl.objects().references(o) == 0);
             self.tally.count(Event::SnapshotAlone, alone.count() as u64);
         }

@@ -11,6 +11,7 @@
 //! is. Changes of different pages that were not acknowledged may be lost in any order.
 
 use flashlore_content::NoCensus;
+use flashlore_content::history::Version;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Ppn, Tag, When};
@@ -407,9 +408,16 @@ impl Rig {
             (Ok(_), false) => return Err(format!("{instant} is remembered for no reason")),
             (Err(error), true) => return Err(text(error)),
         };
+        let is_purged = self.model.is_purged(lpn, instant);
+        if (object == Version::Purged) != is_purged {
+            return Err(format!(
+                "page {lpn} at {instant}: {object:?}, expected it purged: {is_purged}"
+            ));
+        }
         let found = match object {
-            Some(object) => Some(self.ftl.read_version(object).map_err(text)?.value().0),
-            None => None,
+            Version::Object(object) => Some(self.ftl.read_version(object).map_err(text)?.value().0),
+            Version::Purged => return Ok(()),
+            Version::Nothing | Version::Current => None,
         };
         let expected = self.model.at(lpn, instant);
         if found != expected {

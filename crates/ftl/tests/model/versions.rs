@@ -26,6 +26,8 @@ struct Version {
 #[derive(Debug, Clone, Default)]
 pub struct Versions {
     pages: BTreeMap<u32, Vec<Version>>,
+    /// By page the stamp before which a purge took everything.
+    purged: BTreeMap<u32, u64>,
 }
 
 impl Versions {
@@ -93,8 +95,16 @@ impl Versions {
         }
     }
 
-    /// Only the present version of a page has ever been.
+    /// Whether what a page held at an instant was purged.
+    pub fn is_purged(&self, lpn: u32, instant: u64) -> bool {
+        self.purged.get(&lpn).is_some_and(|&until| instant < until)
+    }
+
+    /// What a page held before its present version is not known any more.
     pub fn purge(&mut self, lpn: u32) {
+        if let Some(stamp) = self.last_stamp(lpn) {
+            self.purged.insert(lpn, stamp);
+        }
         if let Some(versions) = self.pages.get_mut(&lpn) {
             let old = versions.len().saturating_sub(1);
             versions.drain(..old);

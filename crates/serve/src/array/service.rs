@@ -462,6 +462,7 @@ impl Served for ArrayService {
                 machine,
                 offset,
                 length,
+                ..
             } => self.read(at.as_deref(), *machine, *offset, *length),
             Request::Scrub { from } => self.scrub(*from),
             Request::Clone {
@@ -478,6 +479,7 @@ impl Served for ArrayService {
             | Request::Recover { .. }
             | Request::Diff { .. }
             | Request::Purge { .. }
+            | Request::Missing { .. }
             | Request::Resolve { .. } => Err(ServeError::Usage(NO_PAST.to_owned())),
         }
     }

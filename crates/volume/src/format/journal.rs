@@ -34,15 +34,21 @@
 //! | 3 | open | block | opening | erases |
 //! | 4 | dead | LPN | birth | 0 |
 //! | 5 | event, return to an instant | 0 | sequence | instant |
-//! | 6 | event, snapshot | 0 | sequence | instant |
+//! | 6 | event, snapshot | bytes of its name | sequence | instant |
 //! | 7 | event, end of a snapshot | 0 | sequence | instant |
 //! | 8 | event, purge | first LPN | sequence | LPN behind the last |
 //! | 9 | window | 0 | its start | 0 |
+//! | 10 | part of the payload of the event with this number: which part in place of the stream, 16 bytes in place of c and stamp | 0 | sequence | |
+//! | 11 | event, note | kind + 256 × bytes of its payload | sequence | instant |
+//! | 12 | event, purge of everything | 0 | sequence | start of the window |
+//!
+//! The parts of an event stand before it in the same batch.
 
 use flashlore_content::VolumeKey;
 use flashlore_ftl::alloc::Stream;
 
 use super::cursor::{Reader, Writer};
+use super::notes::{MOST_PAYLOAD, NoteKind, PART_BYTES};
 use super::packed::{HEAD_BYTES, Head};
 
 /// Bytes of a batch's header.
@@ -75,6 +81,8 @@ pub enum Change {
     Snapshot {
         /// The instant.
         instant: u64,
+        /// Bytes of its name, which is the payload; 0 without one.
+        name: u8,
     },
     /// It is not kept any more.
     DeleteSnapshot {
@@ -87,6 +95,20 @@ pub enum Change {
         first: u32,
         /// The address behind the last.
         end: u32,
+    },
+    /// Every instant before this one is forgotten, and the snapshots among them that lack anything then.
+    Forget {
+        /// The instant.
+        before: u64,
+    },
+    /// Something is noted.
+    Note {
+        /// What.
+        kind: NoteKind,
+        /// Bytes of its payload.
+        bytes: u8,
+        /// What instant it is about.
+        instant: u64,
     },
 }
 
@@ -128,6 +150,15 @@ pub enum Entry {
         /// The oldest instant that can be returned to.
         oldest: u64,
     },
+    /// A part of the payload of an event.
+    Part {
+        /// Sequence number of the event.
+        sequence: u64,
+        /// Which part, from 0.
+        number: u8,
+        /// Its bytes.
+        bytes: [u8; PART_BYTES],
+    },
 }
 
 impl Change {
@@ -136,9 +167,19 @@ impl Change {
             Change::Share { lpn, birth } => (1, lpn, birth),
             Change::Trim { lpn } => (2, lpn, 0),
             Change::Return { instant } => (5, 0, instant),
-            Change::Snapshot { instant } => (6, 0, instant),
+            Change::Snapshot { instant, name } => (6, u32::from(name), instant),
             Change::DeleteSnapshot { instant } => (7, 0, instant),
             Change::Purge { first, end } => (8, first, u64::from(end)),
+            Change::Note {
+                kind,
+                bytes,
+                instant,
+            } => (
+                11,
+                u32::from(kind.number()) | u32::from(bytes) << 8,
+                instant,
+            ),
+            Change::Forget { before } => (12, 0, before),
         }
     }
 
@@ -147,14 +188,40 @@ impl Change {
             1 => Change::Share { lpn: a, birth: c },
             2 => Change::Trim { lpn: a },
             5 => Change::Return { instant: c },
-            6 => Change::Snapshot { instant: c },
+            6 => Change::Snapshot {
+                instant: c,
+                name: payload_bytes(a)?,
+            },
             7 => Change::DeleteSnapshot { instant: c },
             8 => Change::Purge {
                 first: a,
                 end: u32::try_from(c).ok()?,
             },
+            11 => Change::Note {
+                kind: NoteKind::of(a as u8)?,
+                bytes: payload_bytes(a >> 8)?,
+                instant: c,
+            },
+            12 => Change::Forget { before: c },
             _ => return None,
         })
+    }
+}
+
+/// The length of a payload.
+fn payload_bytes(length: u32) -> Option<u8> {
+    let length = u8::try_from(length).ok()?;
+    (usize::from(length) <= MOST_PAYLOAD).then_some(length)
+}
+
+impl Change {
+    /// Bytes of its payload.
+    pub fn payload(self) -> usize {
+        match self {
+            Change::Snapshot { name, .. } => usize::from(name),
+            Change::Note { bytes, .. } => usize::from(bytes),
+            _ => 0,
+        }
     }
 }
 
@@ -177,6 +244,15 @@ impl Entry {
             } => (3, stream as u8, block, opening, u64::from(erases), 0),
             Entry::Dead { lpn, birth, stamp } => (4, 0, lpn, birth, 0, stamp),
             Entry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
+            Entry::Part {
+                sequence,
+                number,
+                bytes,
+            } => {
+                let (c, stamp) = bytes.split_at(8);
+                let word = |half: &[u8]| Reader::new(half).u64();
+                (10, number, 0, sequence, word(c), word(stamp))
+            }
         };
         out.u8(kind).u8(stream).u16(0).u32(a);
         out.u64(b).u64(c).u64(stamp);
@@ -201,6 +277,15 @@ impl Entry {
                 stamp,
             },
             9 => Entry::Window { oldest: b },
+            10 => {
+                let mut bytes = [0; PART_BYTES];
+                Writer::new(&mut bytes).u64(c).u64(stamp);
+                Entry::Part {
+                    sequence: b,
+                    number: stream,
+                    bytes,
+                }
+            }
             kind => Entry::Event {
                 sequence: b,
                 stamp,

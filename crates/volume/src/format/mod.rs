@@ -6,6 +6,7 @@ pub mod areas;
 pub mod cursor;
 pub mod journal;
 pub mod mark;
+pub mod notes;
 pub mod packed;
 pub mod record;
 pub mod root;
@@ -17,6 +18,7 @@ mod tests;
 
 pub use areas::{Areas, AreasError};
 pub use journal::{Batch, Change, Entry};
+pub use notes::{ClockNote, Note, NoteKind, PurgeNote};
 pub use record::{Kind, PlacedRecord, Record, Slot};
 pub use root::{HistoryRoot, Root};
 pub use superblock::{Encoding, EpochStart, HistoryIdentity, Identity, Policy, Superblock};

@@ -10,7 +10,8 @@
 //! | 32 | 8 | start of the window: the oldest instant that can be returned to |
 //! | 40 | 4 | row of the first entry of the history |
 //! | 44 | 4 | entries of the history |
-//! | 48 | 4 | pinned instants |
+//! | 48 | 2 | pinned instants |
+//! | 50 | 2 | notes |
 //! | 52 | 4 | sum of the table pages in use ([`super::tables::sum`]); 0 if it is not known |
 //! | 56 | 8 | keyed checksum of the root's offset and everything but these 8 bytes |
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
@@ -53,6 +54,8 @@ pub struct HistoryRoot {
     pub entries: u32,
     /// Pinned instants.
     pub pins: u32,
+    /// Notes.
+    pub notes: u32,
 }
 
 impl Root {
@@ -64,7 +67,8 @@ impl Root {
         writer.u64(self.sequence).u64(self.stamp);
         let history = &self.history;
         writer.u64(history.oldest).u32(history.first);
-        writer.u32(history.entries).u32(history.pins);
+        writer.u32(history.entries);
+        writer.u16(history.pins as u16).u16(history.notes as u16);
         writer.u32(self.sum).put(&[0; 8]);
         for &slot in &self.directories {
             writer.u32(slot);
@@ -85,7 +89,8 @@ impl Root {
             oldest: fields.u64(),
             first: fields.u32(),
             entries: fields.u32(),
-            pins: fields.u32(),
+            pins: u32::from(fields.u16()),
+            notes: u32::from(fields.u16()),
         };
         let sum = fields.u32();
         if fields.u64() != key.checksum(offset, &[&bytes[..56], &bytes[FIXED_BYTES..]]) {

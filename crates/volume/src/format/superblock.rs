@@ -32,9 +32,9 @@ use super::cursor::{Reader, Writer};
 
 /// Bytes of a copy.
 pub const SUPERBLOCK_BYTES: usize = 4096;
-/// The version this program writes and reads.
+/// The version of the volumes that this program makes and opens.
 pub const VERSION: u32 = 4;
-/// The oldest version that is read; it becomes the present one when the volume is opened.
+/// The oldest version that it reads, to bring the volume to the present one ([`crate::Growth::upgrade`]).
 pub const OLDEST_VERSION: u32 = 3;
 /// The most epochs the table holds.
 pub const MOST_EPOCHS: usize = (SUPERBLOCK_BYTES - 8 - TABLE) / 16;
@@ -87,10 +87,12 @@ pub struct HistoryIdentity {
     pub protected: bool,
 }
 
-/// What a volume is. Only growth changes it: exported pages, blocks, and the entries of index and history may become
+/// What a volume is. Only growth and an upgrade change it: exported pages, blocks, and the entries of index and history may become
 /// more, and the journal longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
+    /// The format of its bytes.
+    pub version: u32,
     /// What the content is used for.
     pub policy: Policy,
     /// Whether old versions are kept, and how.
@@ -202,7 +204,7 @@ impl Superblock {
         let mut bytes = [0; SUPERBLOCK_BYTES];
         let id = &self.identity;
         let mut out = Writer::new(&mut bytes);
-        out.put(&MAGIC).u32(VERSION).u32(id.features());
+        out.put(&MAGIC).u32(id.version).u32(id.features());
         out.put(&id.uuid).put(&id.key.0).u64(id.created);
         out.u32(id.exported).u32(id.blocks);
         out.u32(id.pages_per_block).u32(id.units_per_page);
@@ -247,6 +249,7 @@ impl Superblock {
             return Err(Unusable::Features(features));
         };
         let mut identity = Identity {
+            version,
             policy,
             history: None,
             encoding: Encoding {

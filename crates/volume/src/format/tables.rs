@@ -10,6 +10,7 @@
 //! | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
 //! | pins | instant (8), whether it is a snapshot (4), rows of it among those kept (4) |
 //! | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |
+//! | notes | as in [`super::notes`] |
 //!
 //! | offset | bytes | field of a page |
 //! |---:|---:|---|
@@ -19,6 +20,8 @@
 //! | 16 | 8 | zero |
 //! | 24 | 8 | keyed checksum of the slot's number and the page without these 8 bytes |
 //! | 32 | 4064 | rows; in a directory slot numbers of 4 bytes, all ones for a page never written |
+//!
+//! An object that was purged is all ones but for the last bit, in versions and kept.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +29,10 @@ use flashlore_content::VolumeKey;
 use flashlore_ftl::core::FIRST_PACK;
 
 use super::cursor::{Reader, Writer};
+use super::notes::NOTE_BYTES;
 use super::root::HistoryRoot;
 use super::superblock::Identity;
+use crate::notes::rows_beside_snapshots;
 
 /// Bytes of a table page.
 pub const TABLE_PAGE_BYTES: usize = 4096;
@@ -38,6 +43,8 @@ pub const SLOTS_PER_DIRECTORY: u32 = (PAYLOAD / 4) as u32;
 /// A page that was never written: all its rows are empty.
 pub const NO_SLOT: u32 = u32::MAX;
 
+/// The first format version with notes.
+const FIRST_WITH_NOTES: u32 = 4;
 const HEADER: usize = 32;
 const MAGIC: [u8; 4] = *b"FLTP";
 
@@ -58,6 +65,8 @@ pub enum Table {
     Pins,
     /// What they keep behind the window.
     Kept,
+    /// Names, marks, purges, clocks. From format version 4 on.
+    Notes,
 }
 
 /// The most instants that can be pinned.
@@ -65,7 +74,7 @@ pub const MOST_PINS: u32 = 1016;
 
 impl Table {
     /// All tables, in the order in which their pages are numbered.
-    pub const ALL: [Table; 7] = [
+    pub const ALL: [Table; 8] = [
         Table::Map,
         Table::Objects,
         Table::Packs,
@@ -73,6 +82,7 @@ impl Table {
         Table::Versions,
         Table::Pins,
         Table::Kept,
+        Table::Notes,
     ];
 
     /// Bytes of a row.
@@ -87,6 +97,7 @@ impl Table {
             Table::Versions | Table::Pins => 16,
             Table::Blocks => 24,
             Table::Kept => 8,
+            Table::Notes => NOTE_BYTES,
         }
     }
 
@@ -110,6 +121,8 @@ impl Table {
             Table::Blocks => id.blocks,
             Table::Versions | Table::Kept => entries.unwrap_or(0),
             Table::Pins => entries.map_or(0, |_| MOST_PINS),
+            Table::Notes if id.version < FIRST_WITH_NOTES => 0,
+            Table::Notes => entries.map_or(0, |entries| MOST_PINS + rows_beside_snapshots(entries)),
         }
     }
 

@@ -5,16 +5,18 @@ use flashlore_flash::{PageId, Ppn};
 use flashlore_ftl::alloc::Stream;
 use proptest::prelude::*;
 
+use super::cursor::{Reader, Writer};
 use super::journal::{Batch, Change, Entry, JournalValue};
+use super::notes::NOTE_BYTES;
 use super::packed::{self, Head};
 use super::record::{Kind, PlacedRecord, RECORD_BYTES, Record, Slot};
 use super::root::{FIXED_BYTES, HistoryRoot, Root};
 use super::superblock::{
     Encoding, EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES,
-    Superblock,
+    Superblock, VERSION,
 };
 use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
-use super::{Areas, Table};
+use super::{Areas, ClockNote, Note, NoteKind, PurgeNote, Table};
 
 fn key() -> impl Strategy<Value = VolumeKey> {
     any::<[u8; 32]>().prop_map(VolumeKey)
@@ -45,6 +47,7 @@ fn identity() -> impl Strategy<Value = Identity> {
     let all = (policies, any::<[u8; 16]>(), key(), sizes);
     all.prop_map(
         |((policy, history, encoding), uuid, key, (a, b))| Identity {
+            version: VERSION,
             policy,
             history,
             encoding,
@@ -69,12 +72,21 @@ fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
 
 fn entry() -> impl Strategy<Value = Entry> {
     let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
-    let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 6 {
+    let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 8 {
         0 => Change::Share { lpn, birth: number },
         1 => Change::Trim { lpn },
         2 => Change::Return { instant: number },
-        3 => Change::Snapshot { instant: number },
+        3 => Change::Snapshot {
+            instant: number,
+            name: (end % 65) as u8,
+        },
         4 => Change::DeleteSnapshot { instant: number },
+        5 => Change::Forget { before: number },
+        6 => Change::Note {
+            kind: [NoteKind::Mark, NoteKind::Clock][lpn as usize % 2],
+            bytes: (end % 65) as u8,
+            instant: number,
+        },
         _ => Change::Purge { first: lpn, end },
     });
     prop_oneof![
@@ -85,6 +97,11 @@ fn entry() -> impl Strategy<Value = Entry> {
         }),
         any::<(u32, u64, u64)>().prop_map(|(lpn, birth, stamp)| Entry::Dead { lpn, birth, stamp }),
         any::<u64>().prop_map(|oldest| Entry::Window { oldest }),
+        any::<(u64, u8, [u8; 16])>().prop_map(|(sequence, number, bytes)| Entry::Part {
+            sequence,
+            number,
+            bytes,
+        }),
         (any::<(u32, u64, u32)>(), stream).prop_map(|((block, opening, erases), stream)| {
             Entry::Open {
                 block,
@@ -94,6 +111,29 @@ fn entry() -> impl Strategy<Value = Entry> {
             }
         }),
     ]
+}
+
+fn note() -> impl Strategy<Value = Note> {
+    let numbers = any::<(u64, u64, u64, u64, u64)>();
+    let pages = prop::option::of((any::<u32>(), 0..u32::MAX));
+    (0..4, numbers, pages, "[a-z]{1,64}").prop_map(|(kind, numbers, pages, name)| {
+        let (instant, boot, since_boot, wall, unproven) = numbers;
+        match kind {
+            0 => Note::Snapshot { instant, name },
+            1 => Note::Mark { instant, name },
+            2 => Note::Purge(PurgeNote {
+                stamp: instant,
+                pages,
+            }),
+            _ => Note::Clock(ClockNote {
+                time: instant,
+                boot,
+                since_boot,
+                wall,
+                unproven,
+            }),
+        }
+    })
 }
 
 fn head() -> impl Strategy<Value = Head> {
@@ -173,6 +213,15 @@ proptest! {
     }
 
     #[test]
+    fn notes_come_back(note in note(), other: [u8; NOTE_BYTES]) {
+        let mut row = [0; NOTE_BYTES];
+        note.encode(&mut Writer::new(&mut row));
+        prop_assert_eq!(Note::decode(&mut Reader::new(&row)), Some(note));
+        // Anything else is one or none, without a panic.
+        let _ = Note::decode(&mut Reader::new(&other));
+    }
+
+    #[test]
     fn packed_units_come_back(
         key in key(), values in prop::collection::vec(value(), 0..4), bit: usize,
     ) {
@@ -200,12 +249,13 @@ proptest! {
 
     #[test]
     fn roots_come_back_at_their_place_alone(
-        key in key(), numbers: (u64, u32, u64, u64), places: (u64, u32, u32, u32), offset: u64,
+        key in key(), numbers: (u64, u32, u64, u64), places: (u64, u32, u32, u16, u16), offset: u64,
         directories in prop::collection::vec(any::<u32>(), 0..300), bit: usize,
     ) {
         let (checkpoint, epoch, sequence, stamp) = numbers;
-        let (oldest, first, entries, pins) = places;
-        let history = HistoryRoot { oldest, first, entries, pins };
+        let (oldest, first, entries, pins, notes) = places;
+        let (pins, notes) = (u32::from(pins), u32::from(notes));
+        let history = HistoryRoot { oldest, first, entries, pins, notes };
         let sum = epoch ^ pins;
         let root = Root { checkpoint, epoch, sequence, stamp, history, sum, directories };
         let count = root.directories.len();

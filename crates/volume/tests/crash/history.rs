@@ -101,6 +101,10 @@ pub enum Op {
         first: u32,
         end: u32,
     },
+    /// Everything old is forgotten, and snapshots that lack it.
+    PurgeAll,
+    /// The last change gets a name.
+    Mark,
     /// Close and open.
     Reopen,
     /// The process ends without a word and another one opens; the medium keeps its cache.
@@ -110,6 +114,7 @@ pub enum Op {
 impl Setup {
     pub fn identity(&self) -> Identity {
         Identity {
+            version: flashlore_volume::format::superblock::VERSION,
             policy: self.policy,
             history: self.history,
             encoding: self.encoding,
@@ -332,6 +337,11 @@ impl Host {
         } else if falls(habits.history.div_ceil(4)) {
             let end = lpn + 1 + draw.below(4) as u32;
             Op::Purge { first: lpn, end }
+        } else if falls(habits.history.div_ceil(4)) {
+            match draw.chance(25) {
+                true => Op::PurgeAll,
+                false => Op::Mark,
+            }
         } else if falls(habits.fuas) {
             match self.write(draw, lpn) {
                 Op::Write { lpn, value, now } => Op::Fua { lpn, value, now },

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::crash::pages::{NO_VALUE, UNKNOWN, Value};
+use crate::crash::pages::{NO_VALUE, PURGED, Value, agrees, perhaps};
 
 /// What every address held from an instant on.
 pub type Past = Vec<(u64, Arc<Vec<Value>>)>;
@@ -23,13 +23,20 @@ pub struct Moment {
     pub past: Arc<Past>,
     /// The snapshots.
     pub snapshots: BTreeSet<u64>,
+    /// The marks, in the order in which they were made.
+    pub marks: Vec<(u64, String)>,
 }
+
+/// So many marks every volume remembers.
+const FEW_MARKS: usize = 64;
 
 /// What an open volume says of its history.
 pub struct Told {
     pub oldest: u64,
     pub newest: u64,
     pub snapshots: BTreeSet<u64>,
+    /// The marks it has not forgotten.
+    pub marks: Vec<(u64, String)>,
     /// Instants, and what every address held then.
     pub instants: Vec<(u64, Vec<Value>)>,
 }
@@ -42,6 +49,7 @@ impl Moment {
             past: Arc::new(vec![(0, Arc::clone(&contents))]),
             contents,
             snapshots: BTreeSet::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -61,19 +69,23 @@ impl Moment {
             past: Arc::new(past),
             contents,
             snapshots: self.snapshots.clone(),
+            marks: self.marks.clone(),
         }
     }
 
-    /// What was before their present value is not known of addresses any more. Whether a page was written with
-    /// what it held already is not known, so neither is what it is said to have held since then.
+    /// What was before their present value is purged of addresses. Whether a page was written with what it held
+    /// already is not known here, so neither is whether that was purged.
     fn purge(&mut self, pages: std::ops::Range<u32>) {
         let mut past = self.past.as_ref().clone();
         for lpn in pages.start as usize..(pages.end as usize).min(self.contents.len()) {
             let mut is_present = true;
             for (_, contents) in past.iter_mut().rev() {
                 let held = contents[lpn];
-                is_present &= held == self.contents[lpn] || held == UNKNOWN;
-                Arc::make_mut(contents)[lpn] = if is_present { UNKNOWN } else { 0 };
+                is_present &= agrees(held, self.contents[lpn]);
+                Arc::make_mut(contents)[lpn] = match is_present {
+                    true => perhaps(held),
+                    false => PURGED,
+                };
             }
         }
         let last = past.len() - 1;
@@ -89,9 +101,14 @@ impl Moment {
                 "it has the snapshots {found:?}, expected {expected:?}"
             ));
         }
+        if !self.marks.ends_with(&told.marks) || told.marks.len() < self.marks.len().min(FEW_MARKS)
+        {
+            let (found, expected) = (&told.marks, &self.marks);
+            return Err(format!("it has the marks {found:?}, expected {expected:?}"));
+        }
         for (instant, found) in &told.instants {
             let expected = self.at(*instant);
-            let differs = |(&f, &e): (&Value, &Value)| f != e && e != UNKNOWN;
+            let differs = |(&f, &e): (&Value, &Value)| !agrees(e, f);
             if let Some(lpn) = found.iter().zip(expected).position(differs) {
                 return Err(format!(
                     "at {instant} page {lpn} is said to have held {}, it held {}",
@@ -151,7 +168,11 @@ impl Oracle {
 
     /// A return to an instant began.
     pub fn return_to(&mut self, stamp: u64, instant: u64) {
-        let contents = self.moment().at(instant).clone();
+        let mut contents = self.moment().at(instant).clone();
+        // What was purged is zeros.
+        for value in contents.iter_mut().filter(|value| **value == PURGED) {
+            *value = 0;
+        }
         let next = self.moment().then(stamp, contents);
         self.moments.push(next);
     }

@@ -13,8 +13,32 @@ pub type Value = u32;
 /// What a page that stands for no value is taken for. No history writes it.
 pub const NO_VALUE: Value = Value::MAX;
 
-/// What a page held is not known to the oracle.
-pub const UNKNOWN: Value = Value::MAX - 1;
+/// What a page held was purged: reading it there is an error.
+pub const PURGED: Value = Value::MAX - 1;
+
+/// With this bit a value may have been purged.
+const PERHAPS: Value = 1 << 31;
+
+/// A value that was purged unless the volume knew that nothing changed.
+pub fn perhaps(value: Value) -> Value {
+    match value {
+        PURGED => PURGED,
+        value => value | PERHAPS,
+    }
+}
+
+/// Whether it is not certain what a volume says of a value.
+pub fn is_unsure(expected: Value) -> bool {
+    expected & PERHAPS != 0 && expected != PURGED
+}
+
+/// Whether a volume may say this of what a page held.
+pub fn agrees(expected: Value, found: Value) -> bool {
+    match is_unsure(expected) {
+        true => found == PURGED || found == expected & !PERHAPS,
+        false => found == expected,
+    }
+}
 
 /// Values from here on belong to one of three families.
 pub const FAMILIES: Value = 1 << 30;

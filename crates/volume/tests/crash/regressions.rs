@@ -8,6 +8,7 @@ use flashlore_volume::{Encoding, HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::{Oracle, Told};
+use crate::crash::pages::PURGED;
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::search::every_cut;
 use crate::crash::session::{Session, Stop, Trouble};
@@ -323,13 +324,14 @@ fn the_oracle_knows_a_lost_purge_by_its_stamp() {
         oldest: 0,
         newest,
         snapshots: BTreeSet::new(),
+        marks: Vec::new(),
         instants: vec![(20, vec![6])],
     };
     let mut lost = oracle.clone();
     lost.accept(&[6], Some(&told(20))).unwrap();
     assert_eq!(lost.moment().at(10), &[5]);
     oracle.accept(&[6], Some(&told(30))).unwrap();
-    assert_eq!(oracle.moment().at(10), &[0]);
+    assert_eq!(oracle.moment().at(10), &[PURGED]);
 }
 
 /// A purged entry of the history still named an object, by a number of before the process died. The entries that

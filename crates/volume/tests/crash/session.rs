@@ -9,11 +9,11 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_medium::{Cause, CrashMedium, Medium, Operation};
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{OpenCheckpoint, OpenFlush, Status, Volume, VolumeError};
+use flashlore_volume::{OpenCheckpoint, OpenFlush, Purged, Status, Volume, VolumeError};
 
 use crate::crash::history::Op;
 use crate::crash::oracle::{Mark, Oracle, Told};
-use crate::crash::pages::{UNKNOWN, Value, page, value_of};
+use crate::crash::pages::{PURGED, Value, is_unsure, page, value_of};
 
 /// Instants of a history that are compared each time, besides the ends and the snapshots.
 const MOST_INSTANTS: usize = 3;
@@ -240,29 +240,34 @@ impl Session {
                 self.oracle.remember(stamp, |moment| {
                     moment.snapshots.insert(stamp);
                 });
-                let done = guarded(|| self.volume().snapshot(now))?;
+                let done = guarded(|| self.volume().snapshot_as(now, None, &name_of(stamp)))?;
                 self.work.snapshots += 1;
                 self.unless_refused(done)?;
             }
             Op::DeleteSnapshot { pick } => self.delete_snapshot(pick)?,
             Op::Return { pick } => self.return_to(pick)?,
             Op::Forget { pick } => self.forget(pick)?,
+            Op::Purge { first: 0, end } if end >= self.volume().exported() => self.purge_all()?,
             Op::Purge { first, end } => {
                 let (now, stamp) = (self.now, self.next_stamp());
                 self.oracle.purge(stamp, first..end);
                 let erases = first.is_multiple_of(3);
                 let done = guarded(|| match erases {
-                    true => self.volume().purge_and_erase(now, first..end).map(drop),
+                    true => self.volume().purge_and_erase(now, first..end),
                     false => self.volume().purge(now, first..end),
                 })?;
                 self.work.purges += 1;
                 // Without room for the copies it is a purge all the same.
                 let done = match done {
-                    Err(VolumeError::NoSpace { .. } | VolumeError::Held { .. }) if erases => Ok(()),
+                    Err(VolumeError::NoSpace { .. } | VolumeError::Held { .. }) if erases => {
+                        Ok(Purged::default())
+                    }
                     done => done,
                 };
                 self.unless_refused(done)?;
             }
+            Op::PurgeAll => self.purge_all()?,
+            Op::Mark => self.mark()?,
             Op::Read { lpn } => self.read(lpn)?,
             Op::Flush => self.flush()?,
             Op::SlowFlush { during } => {
@@ -384,7 +389,7 @@ impl Session {
     fn instant(&mut self, pick: u32) -> Option<u64> {
         let oldest = self.volume().history_status().ok()?.oldest;
         let moment = self.oracle.moment();
-        let known = |contents: &[Value]| !contents.contains(&UNKNOWN);
+        let known = |contents: &[Value]| !contents.iter().copied().any(is_unsure);
         let past = moment.past.iter();
         let stamps = past.filter(|(stamp, contents)| *stamp >= oldest && known(contents));
         let stamps: Vec<u64> = stamps.map(|&(stamp, _)| stamp).collect();
@@ -396,8 +401,20 @@ impl Session {
             return Ok(());
         };
         let (now, stamp) = (self.now, self.next_stamp());
+        let lacks = self.oracle.moment().at(instant).contains(&PURGED);
+        if lacks {
+            let refused = guarded(|| self.volume().return_to(now, instant))?;
+            if !matches!(refused, Err(VolumeError::Missing { .. })) {
+                return broken(format!(
+                    "it goes back to {instant}, which lacks what was purged"
+                ));
+            }
+        }
         self.oracle.return_to(stamp, instant);
-        let done = guarded(|| self.volume().return_to(now, instant))?;
+        let done = guarded(|| match lacks {
+            true => self.volume().return_to_what_is_left(now, instant),
+            false => self.volume().return_to(now, instant),
+        })?;
         self.work.returns += u64::from(matches!(done, Ok(count) if count > 0));
         self.unless_refused(done)
     }
@@ -408,9 +425,53 @@ impl Session {
         };
         let now = self.now;
         let done = guarded(|| self.volume().forget_before(now, instant))?;
+        if matches!(done, Err(VolumeError::Protected { .. })) {
+            return Ok(());
+        }
         self.done(done)?;
         self.oracle.forget(instant);
         Ok(())
+    }
+
+    /// Everything old goes, and of the snapshots those after which anything changed.
+    fn purge_all(&mut self) -> Result<(), Stop> {
+        let (now, stamp) = (self.now, self.next_stamp());
+        let volume = self.volume();
+        let pages = volume.exported();
+        let Ok(status) = volume.history_status() else {
+            return Ok(());
+        };
+        let lacks = |&instant: &u64| !volume.changed_since(instant).is_ok_and(|c| c.is_empty());
+        let ended: Vec<u64> = status.snapshots.iter().copied().filter(lacks).collect();
+        let last = volume
+            .change_stamps()
+            .ok()
+            .and_then(|s| s.into_iter().max());
+        self.oracle.remember(stamp, |moment| {
+            moment.snapshots.retain(|instant| !ended.contains(instant));
+        });
+        let done = guarded(|| self.volume().purge(now, 0..pages))?;
+        self.work.purges += 1;
+        if let Ok(purged) = &done {
+            if purged.ended != ended {
+                let found = &purged.ended;
+                return broken(format!("a purge ended {found:?}, expected {ended:?}"));
+            }
+            self.oracle.forget(last.unwrap_or(0));
+        }
+        self.unless_refused(done)
+    }
+
+    fn mark(&mut self) -> Result<(), Stop> {
+        let (now, stamp) = (self.now, self.next_stamp());
+        let Ok(status) = self.volume().history_status() else {
+            return Ok(());
+        };
+        self.oracle.remember(stamp, |moment| {
+            moment.marks.push((status.newest, name_of(stamp)));
+        });
+        let done = guarded(|| self.volume().mark(now, &name_of(stamp)))?;
+        self.unless_refused(done)
     }
 
     fn delete_snapshot(&mut self, pick: u32) -> Result<(), Stop> {
@@ -436,6 +497,7 @@ impl Session {
                 VolumeError::NoHistory
                 | VolumeError::Held { .. }
                 | VolumeError::HistoryFull { .. }
+                | VolumeError::Protected { .. }
                 | VolumeError::TooManySnapshots { .. },
             ) => {
                 self.oracle.withdraw();
@@ -601,10 +663,20 @@ fn told(volume: &mut Volume, oracle: &Oracle) -> Result<Option<Told>, Stop> {
     instants.extend(oracle.unsure().filter(|&stamp| stamp >= status.oldest));
     instants.push(status.oldest);
     instants.extend(&status.snapshots);
+    for &instant in &status.snapshots {
+        let found = volume.notes().name_of(instant);
+        if found != Some(&name_of(instant)) {
+            return broken(format!("the snapshot of {instant} has the name {found:?}"));
+        }
+    }
+    let marks = volume.notes().marks().iter();
     let mut told = Told {
         oldest: status.oldest,
         newest: status.newest,
         snapshots: status.snapshots.iter().copied().collect(),
+        marks: marks
+            .map(|mark| (mark.instant, mark.name.clone()))
+            .collect(),
         instants: Vec::new(),
     };
     let mut bytes = [1; PAGE_BYTES];
@@ -613,6 +685,7 @@ fn told(volume: &mut Volume, oracle: &Oracle) -> Result<Option<Told>, Stop> {
         for lpn in 0..volume.exported() {
             match guarded(|| volume.read_at(instant, lpn, &mut bytes))? {
                 Ok(()) => contents.push(value_of(&bytes)),
+                Err(VolumeError::Purged { .. }) => contents.push(PURGED),
                 Err(error) => {
                     return broken(format!("page {lpn} cannot be read at {instant}: {error}"));
                 }
@@ -621,6 +694,11 @@ fn told(volume: &mut Volume, oracle: &Oracle) -> Result<Option<Told>, Stop> {
         told.instants.push((instant, contents));
     }
     Ok(Some(told))
+}
+
+/// The name of a snapshot, or of a mark, made at a stamp.
+fn name_of(stamp: u64) -> String {
+    format!("s{stamp}")
 }
 
 fn broken<T>(how: String) -> Result<T, Stop> {

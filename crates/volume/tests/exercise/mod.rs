@@ -32,6 +32,7 @@ enum Part {
 
 fn identity(policy: Policy, all: bool) -> Identity {
     Identity {
+        version: flashlore_volume::format::superblock::VERSION,
         policy,
         history: all.then_some(HistoryIdentity {
             entries: 300,

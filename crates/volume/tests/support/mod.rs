@@ -23,6 +23,7 @@ pub struct Shape {
 impl Shape {
     pub fn identity(self, policy: Policy) -> Identity {
         Identity {
+            version: flashlore_volume::format::superblock::VERSION,
             policy,
             history: None,
             encoding: Encoding::default(),

@@ -112,6 +112,9 @@ pub struct RecoverArgs {
     /// Drop clients that may write first
     #[arg(long)]
     pub disconnect: bool,
+    /// Go back where something was purged, too: it is told, and holds zeros then
+    #[arg(long)]
+    pub allow_missing: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -135,6 +138,9 @@ pub struct ReadArgs {
     /// How many [default: up to the end]
     #[arg(long)]
     pub length: Option<Size>,
+    /// Go on where something was purged: it is told, and reads as zeros
+    #[arg(long)]
+    pub allow_missing: bool,
     /// Of which machine of an array [default: the first one]
     #[arg(long, value_name = "N")]
     pub machine: Option<u8>,
@@ -154,6 +160,9 @@ pub struct DiffArgs {
     /// The other
     #[arg(value_name = "B", default_value = "now")]
     pub to: String,
+    /// Go on where something was purged: it is told, and not among the ranges
+    #[arg(long)]
+    pub allow_missing: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -164,8 +173,10 @@ pub struct DiffArgs {
 #[command(after_help = "Examples:\n  flashlore purge disk --all --erase\n  \
                         flashlore purge disk --before \"1h ago\"\n  \
                         flashlore purge disk --offset 1GiB --length 64KiB --erase\n\n\
-                        What is present stays; only old versions go. Snapshots of what is purged lose it too,\n\
-                        except with --before, which leaves snapshots alone.")]
+                        What is present stays; only old versions go. --all moves the start of the history to the\n\
+                        last change and ends the snapshots that lack something then. A range leaves earlier\n\
+                        instants, snapshots too, without it: reading it there is an error. --before leaves\n\
+                        snapshots alone. What a protected window holds is not purged.")]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(false).args(["all", "before", "offset"]))]
 pub struct PurgeArgs {
     /// The volume
@@ -177,7 +188,7 @@ pub struct PurgeArgs {
     /// Forget every instant before this one
     #[arg(long, value_name = "INSTANT")]
     pub before: Option<String>,
-    /// Forget the old versions of pages from this byte on
+    /// Forget the old versions of whole pages from this byte on
     #[arg(long, requires = "length")]
     pub offset: Option<Size>,
     /// So many bytes

@@ -93,6 +93,9 @@ pub struct ExportArgs {
     /// Write zeros for pages that cannot be read and list them, instead of giving up
     #[arg(long)]
     pub skip_bad: bool,
+    /// Write zeros for what was purged of the instant and list it, instead of giving up
+    #[arg(long)]
+    pub allow_missing: bool,
     /// Of which machine of an array [default: the first one]
     #[arg(long, value_name = "N")]
     pub machine: Option<u8>,

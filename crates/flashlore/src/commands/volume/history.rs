@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use flashlore_serve::clock::told;
 use flashlore_serve::moment::Time;
 use flashlore_serve::request::LogEntry;
 use flashlore_serve::{Answer, Request};
@@ -41,6 +42,18 @@ pub fn log(args: &LogArgs) -> Result<(), CliError> {
                 None => "snapshot without a name".to_owned(),
             },
             LogEntry::Mark { name, .. } => format!("mark {name}"),
+            LogEntry::Purge { range: None, .. } => {
+                "purge of everything before the last change".to_owned()
+            }
+            LogEntry::Purge {
+                range: Some((first, length)),
+                ..
+            } => format!("purge of {length} bytes from {first} on: earlier instants lack them"),
+            LogEntry::Clock {
+                instant,
+                wall,
+                unproven,
+            } => told(*instant, *wall, *unproven),
         };
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{}  {what}", Time(entry.instant()));
@@ -108,12 +121,14 @@ pub fn recover(args: &RecoverArgs) -> Result<(), CliError> {
         mark: args.to_mark,
         dry_run: args.dry_run,
         disconnect: args.disconnect,
+        allow_missing: args.allow_missing,
     };
     let answer = request(&args.volume, &asked)?;
     let Answer::Recovered {
         instant,
         changed,
         before,
+        missing,
     } = &answer
     else {
         return Err(unexpected(&args.volume));
@@ -122,6 +137,7 @@ pub fn recover(args: &RecoverArgs) -> Result<(), CliError> {
         return print(&json(&answer));
     }
     let (instant, before) = (Time(*instant), Time(*before));
+    tell_missing(missing, "read as zeros");
     if args.dry_run {
         tell(&format!(
             "{changed} pages hold something else now than at {instant}"
@@ -136,19 +152,30 @@ pub fn recover(args: &RecoverArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Tells of what was purged, and what that means.
+pub(super) fn tell_missing(missing: &[(u64, u64)], what: &str) {
+    for (first, length) in missing {
+        tell(&format!(
+            "{length} bytes from {first} on were purged: they {what}"
+        ));
+    }
+}
+
 /// Lists what differs between two instants.
 pub fn diff(args: &DiffArgs) -> Result<(), CliError> {
     let asked = Request::Diff {
         from: args.from.clone(),
         to: args.to.clone(),
+        allow_missing: args.allow_missing,
     };
     let answer = request(&args.volume, &asked)?;
-    let Answer::Differences { ranges } = &answer else {
+    let Answer::Differences { ranges, missing } = &answer else {
         return Err(unexpected(&args.volume));
     };
     if args.json {
         return print(&json(&answer));
     }
+    tell_missing(missing, "may differ or not");
     let lines = ranges
         .iter()
         .map(|(first, length)| format!("{first} {length}\n"));
@@ -163,9 +190,25 @@ pub fn purge(args: &PurgeArgs) -> Result<(), CliError> {
         before: args.before.clone(),
         erase: args.erase,
     };
-    let Answer::Purged { erased } = request(&args.volume, &asked)? else {
+    let answer = request(&args.volume, &asked)?;
+    let Answer::Purged {
+        ended,
+        oldest,
+        erased,
+    } = answer
+    else {
         return Err(unexpected(&args.volume));
     };
+    for snapshot in ended {
+        let name = snapshot.name.unwrap_or_else(|| "without a name".to_owned());
+        tell(&format!(
+            "the snapshot {name} of {} ended: what it held is purged",
+            Time(snapshot.instant)
+        ));
+    }
+    if range.is_none() {
+        tell(&format!("the history begins at {} now", Time(oldest)));
+    }
     tell(&match erased {
         None => "forgotten; what nothing needs is erased by collection in time".to_owned(),
         Some((blocks, copied)) => {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +11,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::Access;
 use flashlore_serve::array::ArrayService;
+use flashlore_serve::clock::even;
 use flashlore_serve::control::{Reach, Remote};
+use flashlore_serve::past::lacking;
 use flashlore_serve::request::MOST_READ;
 use flashlore_serve::{Answer, Request, served};
 use flashlore_volume::disk::DiskError;
 
-use super::{clock, home, mode, reach, unexpected};
+use super::history::tell_missing;
+use super::{clocks, home, mode, reach, unexpected};
 use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -47,7 +51,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     }
     let failed = |source| CliError::serve(directory, source);
     let (service, _) =
-        served::open(&home, mode(&args.volume), clock(), Access::Change).map_err(failed)?;
+        served::open(&home, mode(&args.volume), clocks(), Access::Change).map_err(failed)?;
     let disk = service.disk_of(args.machine).map_err(failed)?;
     let device = Arc::clone(&service.lives()[disk].device);
     let failed = |source: DiskError| CliError::serve(directory, source.into());
@@ -136,6 +140,8 @@ struct Source<'a> {
     at: Option<String>,
     /// Of an array.
     machine: Option<u8>,
+    /// Zeros for what was purged.
+    allow_missing: bool,
     size: u64,
 }
 
@@ -146,6 +152,7 @@ impl<'a> Source<'a> {
         mut reach: Reach,
         at: Option<&str>,
         machine: Option<u8>,
+        allow_missing: bool,
     ) -> Result<Self, CliError> {
         let mut ask = |request| {
             let answer = reach.ask(&request);
@@ -167,6 +174,7 @@ impl<'a> Source<'a> {
                 machine,
                 offset: 0,
                 length: 0,
+                allow_missing: false,
             })?;
             return Err(unexpected(args));
         };
@@ -185,6 +193,7 @@ impl<'a> Source<'a> {
             reach,
             at,
             machine,
+            allow_missing,
             size,
         })
     }
@@ -195,6 +204,7 @@ impl<'a> Source<'a> {
             machine: self.machine,
             offset,
             length,
+            allow_missing: self.allow_missing,
         };
         let answer = self.reach.ask(&asked);
         let answer = answer.map_err(|source| CliError::serve(&self.args.directory, source))?;
@@ -204,6 +214,28 @@ impl<'a> Source<'a> {
         };
         let bytes = bytes.filter(|bytes| bytes.len() as u64 == length);
         bytes.ok_or_else(|| unexpected(self.args))
+    }
+
+    /// Tells what of these bytes was purged and reads as zeros; unless that is allowed, refuses to go on before anything
+    /// is read.
+    fn look_for_missing(&mut self, bytes: Range<u64>) -> Result<(), CliError> {
+        let Some(at) = self.at.clone() else {
+            return Ok(());
+        };
+        let failed = |source| CliError::serve(&self.args.directory, source);
+        let Answer::Missing { ranges } =
+            self.reach.ask(&Request::Missing { at }).map_err(failed)?
+        else {
+            return Err(unexpected(self.args));
+        };
+        let lies_in =
+            |&(first, length): &(u64, u64)| first < bytes.end && first + length > bytes.start;
+        let missing: Vec<(u64, u64)> = ranges.into_iter().filter(lies_in).collect();
+        if missing.is_empty() || self.allow_missing {
+            tell_missing(&missing, "read as zeros");
+            return Ok(());
+        }
+        Err(failed(lacking(self.at.as_deref(), &missing)))
     }
 
     /// Refuses to go on where no page at all can be read any more: the server is gone, or the window has passed the
@@ -227,7 +259,7 @@ impl<'a> Source<'a> {
 
 /// The slow medium of an array, without the fast one.
 fn slow_alone(args: &VolumeArgs) -> Result<Reach, CliError> {
-    let opened = ArrayService::slow_alone(home(args), mode(args), clock());
+    let opened = ArrayService::slow_alone(home(args), mode(args), even(clocks()));
     let opened = opened.map_err(|source| CliError::serve(&args.directory, source))?;
     Ok(Reach::local(Box::new(opened)))
 }
@@ -239,7 +271,9 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
         true => slow_alone(&args.volume)?,
         false => reach(&args.volume)?,
     };
-    let mut source = Source::open(&args.volume, reach, args.at.as_deref(), args.machine)?;
+    let (at, machine) = (args.at.as_deref(), args.machine);
+    let mut source = Source::open(&args.volume, reach, at, machine, args.allow_missing)?;
+    source.look_for_missing(0..source.size)?;
     if path.exists() {
         return Err(file_error("create", path)(ErrorKind::AlreadyExists.into()));
     }
@@ -341,7 +375,8 @@ fn pages_one_by_one(
 /// Writes bytes to standard output.
 pub fn read(args: &ReadArgs) -> Result<(), CliError> {
     let reach = reach(&args.volume)?;
-    let mut source = Source::open(&args.volume, reach, args.at.as_deref(), args.machine)?;
+    let (at, machine) = (args.at.as_deref(), args.machine);
+    let mut source = Source::open(&args.volume, reach, at, machine, args.allow_missing)?;
     let (first, size) = (args.offset.0, source.size);
     let length = args.length.map(|length| length.0);
     let end = match length {
@@ -353,6 +388,7 @@ pub fn read(args: &ReadArgs) -> Result<(), CliError> {
             "the bytes from {first} on do not lie within the {size} of the volume"
         )));
     };
+    source.look_for_missing(first..end)?;
     let mut out = io::stdout().lock();
     let mut at = first;
     while at < end {

@@ -32,9 +32,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_medium::{Access, FileMedium, Mode};
+use flashlore_serve::clock::{Clocks, machine};
 use flashlore_serve::control::{Reach, ask};
 use flashlore_serve::{Answer, Home, Request};
-use flashlore_volume::disk::live::Clock;
 
 pub use bench::bench;
 pub use clone::clone;
@@ -56,9 +56,9 @@ fn now() -> u64 {
     since.map_or(0, |d| d.as_nanos() as u64)
 }
 
-/// The clock of the system, as volumes take it.
-pub fn clock() -> Clock {
-    Arc::new(now)
+/// The clocks of the machine.
+pub fn clocks() -> Arc<dyn Clocks> {
+    machine()
 }
 
 fn home(args: &VolumeArgs) -> Home {
@@ -80,13 +80,13 @@ fn medium(args: &VolumeArgs) -> Result<FileMedium, CliError> {
 
 /// The volume, served by somebody or opened here to be looked at.
 fn reach(args: &VolumeArgs) -> Result<Reach, CliError> {
-    let reached = Reach::open(&home(args), mode(args), clock(), Access::Look);
+    let reached = Reach::open(&home(args), mode(args), clocks(), Access::Look);
     reached.map_err(|source| CliError::serve(&args.directory, source))
 }
 
 /// Has one request carried out.
 fn request(args: &VolumeArgs, request: &Request) -> Result<Answer, CliError> {
-    ask(&home(args), mode(args), clock(), request)
+    ask(&home(args), mode(args), clocks(), request)
         .map_err(|source| CliError::serve(&args.directory, source))
 }
 

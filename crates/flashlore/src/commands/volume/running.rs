@@ -7,6 +7,7 @@ use std::sync::Arc;
 use flashlore_medium::Access;
 use flashlore_paged::Pager;
 use flashlore_serve::array::ArrayService;
+use flashlore_serve::clock::even;
 use flashlore_serve::control::Control;
 use flashlore_serve::served::{self, recovery_told};
 use flashlore_serve::{Home, ServeError, Served, Service};
@@ -15,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::memory::bound;
-use super::{clock, home, mode};
+use super::{clocks, home, mode};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -55,16 +56,16 @@ type Opened = (Box<dyn Served>, Option<String>);
 
 fn opened(home: &Home, args: &VolumeArgs, how: How, access: Access) -> Result<Opened, ServeError> {
     match how {
-        How::Whole => served::open(home, mode(args), clock(), access),
+        How::Whole => served::open(home, mode(args), clocks(), access),
         How::SlowAlone => {
-            let array = ArrayService::slow_alone(home.clone(), mode(args), clock())?;
+            let array = ArrayService::slow_alone(home.clone(), mode(args), even(clocks()))?;
             Ok((Box::new(array), None))
         }
         How::Within(_) => {
             // Its memory is bounded by somebody, so it is not asked for.
             let home = home.held()?;
             let (volume, recovery) = home.open_bounded(mode(args), access)?;
-            let service = Service::new(home, volume, clock())?.with(access);
+            let service = Service::opened(home, volume, clocks(), access)?;
             Ok((Box::new(service), recovery_told(&recovery)))
         }
     }
@@ -113,6 +114,7 @@ impl Running {
         if let Some(recovered) = recovered {
             tell(&recovered);
         }
+        service.hear(Box::new(tell));
         Ok(Running {
             directory,
             signals,

@@ -5,9 +5,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flashlore_nbd::server::{Address, Config, Server, ServerError, TlsFiles, TlsPolicy};
+use flashlore_serve::clock::even;
 use flashlore_serve::exports::Exports;
 use flashlore_serve::metrics::Metrics;
 use flashlore_serve::recording::{Options, Recording};
@@ -15,9 +16,8 @@ use flashlore_serve::{Home, Live};
 use flashlore_sim::config::{Nanos, Share};
 use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered, Recorded};
-use flashlore_volume::disk::live::Clock;
 
-use super::now;
+use super::clocks;
 use super::running::{How, Running};
 use crate::cli::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
 use crate::error::CliError;
@@ -176,14 +176,8 @@ pub fn record(args: &RecordArgs) -> Result<(), CliError> {
     run(&args.serving, Some(options))
 }
 
-/// Nanoseconds since 1970 that go on evenly whatever is done to the clock of the machine.
-fn even_clock() -> Clock {
-    let (began, at) = (Instant::now(), now());
-    Arc::new(move || at + began.elapsed().as_nanos() as u64)
-}
-
 fn start_recording(options: Options) -> Result<Arc<Recording>, CliError> {
-    let started = Recording::start(options, even_clock(), Box::new(tell));
+    let started = Recording::start(options, even(clocks()), Box::new(tell));
     let recording = started.map_err(CliError::Recording)?;
     if let Some(expected) = recording.pages_expected_at() {
         tell(&format!(

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use flashlore_serve::clock::told;
 use flashlore_serve::moment::Time;
 use flashlore_serve::request::{ArrayInfo, ElementInfo, Info};
 use flashlore_serve::troubles::Failures;
@@ -170,7 +171,16 @@ fn text(info: &Info) -> String {
         None => line("history", "none".to_owned()),
         Some(history) => {
             line("old versions", human(info.kept));
-            line("back to", Time(history.oldest).to_string());
+            line("back to", {
+                let oldest = Time(history.oldest);
+                match history.missing {
+                    0 => oldest.to_string(),
+                    bytes => format!(
+                        "{oldest}, but for {} that were purged, see log",
+                        human(bytes)
+                    ),
+                }
+            });
             line("last change", Time(history.newest).to_string());
             line("changes", {
                 let (held, most) = (history.entries, history.most_entries);
@@ -195,6 +205,13 @@ fn text(info: &Info) -> String {
         },
     );
     line("opened", format!("{} times", info.epoch));
+    let (time, wall) = info.clock;
+    if wall.abs_diff(time) >= 1_000_000_000 {
+        line("clock", told(time, wall, 0));
+    }
+    for warning in &info.warnings {
+        line("warning", warning.clone());
+    }
     clients_line(info.clients, &mut line);
     failures_line(info.failures.as_ref(), &mut line);
     line(
