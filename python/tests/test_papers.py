@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import pytest
 from flashlore._command import papers
+from flashlore.errors import FileError
 from flashlore.figures import theme
 from flashlore.papers import make, markdown, numbers, page, verdicts
 from test_figures import contrast, difference
@@ -266,10 +267,19 @@ def test_headings_name_figures_tables_sections_and_groups(document: Any) -> None
 
 
 def test_the_command_line_writes_it(document: Any, tmp_path: Path) -> None:
-    papers(document=document, asked="all", output=str(tmp_path / "papers.html"), quick=False, captures=None)
+    papers(
+        document=document, asked="all", output=str(tmp_path / "papers.html"), force=False, quick=False, captures=None
+    )
     assert (tmp_path / "papers.html").read_text().startswith("<!doctype html>")
-    with pytest.raises(OSError, match="cannot be written there"):
-        papers(document=document, asked="all", output=str(tmp_path / "no" / "p.html"), quick=False, captures=None)
+    with pytest.raises(FileError, match="cannot write .*p.html: No such file"):
+        papers(
+            document=document,
+            asked="all",
+            output=str(tmp_path / "no" / "p.html"),
+            force=False,
+            quick=False,
+            captures=None,
+        )
 
 
 def test_a_page_without_a_place_is_refused_before_anything_runs(tmp_path: Path) -> None:
