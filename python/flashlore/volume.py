@@ -71,7 +71,7 @@ _MOST = 1 << 64
 class Disk:
     """What can be read: a volume, a machine of an array, or an instant of a volume."""
 
-    def __init__(  # noqa: PLR0913 (users get disks from volumes)
+    def __init__(
         self,
         opened: _core.Volume,
         position: int,
@@ -353,8 +353,8 @@ class Volume(LiveDisk):
     def diff(self, a: When, b: When = "now", *, allow_missing: bool = False) -> Table:
         """Return the ranges that differ between two instants: a table of `offset` and `length`, in bytes (uint64).
 
-        The ranges are of whole pages and in order; neighbours are one. Where one of the instants lacks what was purged, it
-        is refused, or with `allow_missing` left out: `missing` tells of it.
+        The ranges are of whole pages and in order; neighbours are one. Where one of the instants lacks what was
+        purged, it is refused, or with `allow_missing` left out: `missing` tells of it.
         """
         import polars as pl  # noqa: PLC0415 (slow to import)
 

@@ -271,7 +271,7 @@ def test_the_command_line_writes_it(document: Any, tmp_path: Path) -> None:
         document=document, asked="all", output=str(tmp_path / "papers.html"), force=False, quick=False, captures=None
     )
     assert (tmp_path / "papers.html").read_text().startswith("<!doctype html>")
-    with pytest.raises(FileError, match="cannot write .*p.html: No such file"):
+    with pytest.raises(FileError, match=r"cannot write .*p\.html: No such file"):
         papers(
             document=document,
             asked="all",
