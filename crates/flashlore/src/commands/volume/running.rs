@@ -76,6 +76,7 @@ pub struct Running {
     directory: PathBuf,
     signals: Signals,
     service: Arc<dyn Served>,
+    is_closed: bool,
     /// Bounds the memory of the process, if that was asked for.
     _pager: Option<Pager>,
 }
@@ -119,6 +120,7 @@ impl Running {
             directory,
             signals,
             service: service.into(),
+            is_closed: false,
             _pager: pager,
         })
     }
@@ -156,7 +158,8 @@ impl Running {
     }
 
     /// Closes the volume with a checkpoint. `left` tells of clients that were cut off, if there are any.
-    pub fn close(self, left: Option<&str>) -> Result<(), CliError> {
+    pub fn close(mut self, left: Option<&str>) -> Result<(), CliError> {
+        self.is_closed = true;
         let closed = self.service.close();
         closed.map_err(|error| self.failed(error.into()))?;
         match left {
@@ -170,5 +173,16 @@ impl Running {
 
     fn failed(&self, source: ServeError) -> CliError {
         CliError::serve(&self.directory, source)
+    }
+}
+
+impl Drop for Running {
+    /// What could not be served is closed all the same: otherwise the next opening finds a volume that was not.
+    fn drop(&mut self) {
+        if !self.is_closed
+            && let Err(error) = self.service.close()
+        {
+            tell(&self.failed(error.into()).to_string());
+        }
     }
 }
