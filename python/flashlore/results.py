@@ -100,7 +100,7 @@ class Results(Sequence[Run]):
         >>> from flashlore import simulate
         >>> run = simulate("demo:maildir", "plain", settings={"host.limit": 100}, progress=False)
         >>> [finding.id for finding in Results([run]).findings()]
-        ['no-erase', 'few-requests']
+        ['saturated', 'no-erase', 'few-requests']
 
         """
         return [from_tree(Finding, tree) for tree in json.loads(_core.findings(self._outputs()))]

@@ -73,6 +73,20 @@ class Unreadable:
     """The pages that cannot be read until they are written again."""
 
 
+@dataclass(frozen=True)
+class Failures:
+    """What failed beneath a volume or an array since it was opened."""
+
+    count: int
+    """How much."""
+
+    at: Time
+    """When something failed last."""
+
+    last: str
+    """What it was, as a sentence."""
+
+
 class Clients(NamedTuple):
     """Who uses what is served."""
 
@@ -130,6 +144,9 @@ class VolumeInfo:
 
     failure: str | None
     """Why it is read-only, if it is."""
+
+    failures: Failures | None
+    """What failed since it was opened, if anything did."""
 
     findings: tuple[Unreadable, ...]
     """Stored pages known to be unreadable."""
@@ -270,6 +287,9 @@ class ArrayInfo:
 
     failure: str | None
     """Why it is read-only, if it is."""
+
+    failures: Failures | None
+    """What failed since it was opened, if anything did."""
 
     clients: Clients | None
     """Who uses it, if it is served."""

@@ -190,7 +190,7 @@ impl Input {
         })
     }
 
-    /// The same workload with every seed it is drawn with `number` higher ([`crate::draws`]); nothing if none of it
+    /// The same workload with every seed it is drawn with `number` higher (`draws.rs`); nothing if none of it
     /// is drawn.
     ///
     /// # Errors

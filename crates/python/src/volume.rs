@@ -372,10 +372,6 @@ impl Volume {
     }
 
     /// Bytes of a disk, as they are or were at an instant; zeros for what was purged of it, if that is allowed.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the Python package passes one by one"
-    )]
     fn read<'py>(
         &self,
         py: Python<'py>,

@@ -68,7 +68,7 @@ fn the_window_shrinks_before_a_write_is_refused_and_the_least_one_does_not() {
         assert!(*request > 500 && *request < REQUESTS, "{refused}");
         let told = refused.to_string();
         assert!(told.contains("full of old versions"), "{told}");
-        assert!(told.contains("least window"), "{told}");
+        assert!(told.contains("protected window"), "{told}");
     }
     // For a window of two seconds there is room.
     let short = ["history.min_window=2s", "history.on_pressure=enospc"];

@@ -11,7 +11,7 @@ from pathlib import Path
 from snippets.documents import REPOSITORY
 
 # Addresses alone, 16,250 requests in the format msr.
-_ADDRESSES = "flashlore trace synth financial --scale 0.005 --to msr --drop-content -o trace.csv"
+_ADDRESSES = "flashlore trace synth financial --scale 0.005 --to msr --drop-content -o trace.csv --force"
 # The same as a trace of Tencent's: seconds, first sector, sectors, whether it writes, volume.
 _TENCENT = """{ print int($1 / 10000000) "," $5 / 512 "," $6 / 512 "," ($4 == "Write") ",7" }"""
 # Pages of which some are equal and all are alike.
@@ -40,7 +40,7 @@ def _python(source: str) -> str:
 
 
 def _digests(source: str, name: str) -> str:
-    return f"{source} trace.fiu --to fiu; xz -0 <trace.fiu >{name}"
+    return f"{source} trace.fiu --to fiu --force; xz -0 <trace.fiu >{name}"
 
 
 _TABLE = {
