@@ -272,7 +272,7 @@ def test_the_interpreter_lock_is_released(disk: Volume) -> None:
 
 
 def test_an_interrupt_ends_a_long_write(tmp_path: Path) -> None:
-    with Volume.create(tmp_path / "disk", "64MiB", "plain") as disk:
+    with Volume.create(tmp_path / "disk", "256MiB", "plain") as disk:
         begins = threading.Event()
 
         def interrupt() -> None:
