@@ -138,6 +138,7 @@ class Trace:
         *,
         format: str | None,  # noqa: A002 (the word of the command line)
         lenient: bool,
+        coalesce: str | None,
         content: str,
         delta: str | None,
         compact: bool | None,

@@ -64,6 +64,10 @@ class Reading:
     lenient: bool
     """Whether malformed records were skipped and counted."""
 
+    coalesce_ns: int | None = None
+    """How long after its first record those that were joined with it may have come, in nanoseconds; `None` where records
+    were left as they are."""
+
 
 @dataclass(frozen=True)
 class Workload:

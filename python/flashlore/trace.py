@@ -69,6 +69,7 @@ class Trace:
         *,
         format: str | None = None,  # noqa: A002 (the word of the command line)
         lenient: bool = False,
+        coalesce: str | None = None,
         content: Content = "trace",
         delta: str | None = None,
         compact: bool | None = None,
@@ -82,6 +83,9 @@ class Trace:
                 workload, or a list of these. Files are opened now, and read when they are needed first.
             format: The format; it is recognised by content if it is not said.
             lenient: Skip malformed records and count them, instead of stopping at the first.
+            coalesce: Join records that were one request, as those of a trace with a record for each page: of one
+                device and operation, at adjacent addresses, and at most this long after the first, such as `100us`,
+                or `0s` for records of the same time.
             content: Where the content of pages comes from.
             delta: Where the difference ratio R_c of page writes comes from: `trace`, or
                 `gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]`. Only systems that read it take a trace that has it.
@@ -99,7 +103,7 @@ class Trace:
 
         """
         paths = [fspath(path)] if isinstance(path, str | PathLike) else [fspath(one) for one in path]
-        opened = _Opened(tuple(paths), format, lenient, content, delta, compact, tuple(devices), join)
+        opened = _Opened(tuple(paths), format, lenient, coalesce, content, delta, compact, tuple(devices), join)
         return cls(opened.open(), opened.name, opened, content)
 
     @classmethod
@@ -242,6 +246,7 @@ class _Opened:
     paths: tuple[str, ...]
     format: str | None
     lenient: bool
+    coalesce: str | None
     content: str
     delta: str | None
     compact: bool | None
@@ -257,6 +262,7 @@ class _Opened:
             self.paths,
             format=self.format,
             lenient=self.lenient,
+            coalesce=self.coalesce,
             content=self.content,
             delta=self.delta,
             compact=self.compact,
@@ -385,6 +391,9 @@ class ReadStats:
 
     records: int
     """Records given out."""
+
+    coalesced: int
+    """Records that became part of the one before them, when asked for."""
 
     clamped: int
     """Records whose time was below that of an earlier one and was raised."""

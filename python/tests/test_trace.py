@@ -71,6 +71,17 @@ def test_arrays_are_a_file_of_the_same_records(tmp_path: Path) -> None:
         assert dedup_file == dedup_arrays
 
 
+def test_records_of_one_request_are_joined_when_asked() -> None:
+    whole, joined = fl.Trace.open("demo:maildir"), fl.Trace.open("demo:maildir", coalesce="0s")
+    assert len(joined) == 19_080
+    assert joined.summary.inputs[0].read.coalesced == len(whole) - len(joined)
+    assert joined.summary.counts.writes.pages == whole.summary.counts.writes.pages
+    run = fl.simulate(joined, progress=False)
+    assert run.record.workload.read.coalesce_ns == 0
+    with pytest.raises(fl.UsageError, match="coalesce: expected a duration"):
+        fl.Trace.open("demo:maildir", coalesce="soon")
+
+
 def test_frames_are_arrays() -> None:
     taken = columns()
     arrays = fl.Trace.from_arrays(**taken, name="t")

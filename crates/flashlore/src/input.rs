@@ -136,7 +136,7 @@ fn open_profile(spec: &str, read: &ReadOptions) -> Result<TraceReader, CliError>
         Some(format) => Err(CliError::Usage(format!(
             "--format {format}: {PREFIX}{spec} is no file, its records are made while they are read"
         ))),
-        None => Ok(Source::parse(spec)?.open()),
+        None => Ok(Source::parse(spec)?.open().coalescing(read)),
     }
 }
 

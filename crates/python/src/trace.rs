@@ -8,6 +8,7 @@ use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, UInt64Build
 use flashlore_command::error::CliError;
 use flashlore_command::input::{Input, Reading, content_model, open, profile};
 use flashlore_command::plan::Plan;
+use flashlore_sim::config::Nanos;
 use flashlore_trace::{
     ContentModel, Join, Op, ReadOptions, Record, Records, Stop, TraceReader, WorkloadOptions,
     for_each_record,
@@ -47,7 +48,7 @@ struct Loaded {
 impl Trace {
     /// Names traces and makes sure that they can be opened.
     #[staticmethod]
-    #[pyo3(signature = (paths, *, format, lenient, content, delta, compact, devices, join))]
+    #[pyo3(signature = (paths, *, format, lenient, coalesce, content, delta, compact, devices, join))]
     #[expect(
         clippy::too_many_arguments,
         reason = "the names of the arguments are Python's"
@@ -57,6 +58,7 @@ impl Trace {
         paths: Vec<PathBuf>,
         format: Option<&str>,
         lenient: bool,
+        coalesce: Option<&str>,
         content: &str,
         delta: Option<&str>,
         compact: Option<bool>,
@@ -71,7 +73,11 @@ impl Trace {
         }
         let format = format.map(str::parse).transpose().map_err(usage_of)?;
         let reading = Reading {
-            read: ReadOptions { format, lenient },
+            read: ReadOptions {
+                format,
+                lenient,
+                coalesce_ns: coalesce.map(within).transpose()?,
+            },
             join: join_of(join)?,
             devices,
             compact,
@@ -254,6 +260,14 @@ fn as_it_is() -> Reading {
         content: ContentModel::FromTrace,
         delta: None,
     }
+}
+
+/// How much later than the first record of a request the others may arrive, in nanoseconds.
+fn within(text: &str) -> PyResult<u64> {
+    let within: Nanos = text
+        .parse()
+        .map_err(|error| usage(format!("coalesce: {error}")))?;
+    Ok(within.0)
 }
 
 fn join_of(text: Option<&str>) -> PyResult<Join> {

@@ -332,6 +332,13 @@ impl Info {
                 format_args!("{} records, by up to {step} ns", read.clamped),
             )?;
         }
+        if read.coalesced > 0 {
+            row(
+                f,
+                "joined",
+                format_args!("{} records became part of the one before", read.coalesced),
+            )?;
+        }
         if read.passed_over > 0 {
             row(
                 f,

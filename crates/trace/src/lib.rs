@@ -6,6 +6,7 @@
 //! | [`formats`] | one file a format: text or binary records to records and back; the native columnar format |
 //! | [`pages`] | the bytes that belong to the digests of a trace |
 //! | [`digests`] | 16-byte page digests to dense value ids |
+//! | `coalesce` | records that were one request become one again |
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
 //! | [`recorded`] | a trace in memory, of arrays of records |
 //! | [`stop`] | how a reader is told to stop |
@@ -17,6 +18,7 @@
 //! Every record of a trace is read, is counted as skipped (lenient mode), or stops the reading with
 //! an error that names file, line, field, what was found and what was expected.
 
+mod coalesce;
 pub mod convert;
 pub mod devices;
 pub mod digests;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::coalesce::Coalescer;
 use crate::devices::DeviceNames;
 use crate::digests::{Digest, Values, derived_digest};
 use crate::error::{Error, Fault, Result, excerpt};
@@ -44,6 +45,10 @@ pub struct ReadOptions {
     pub format: Option<Format>,
     /// Skip and count malformed records instead of stopping at the first.
     pub lenient: bool,
+    /// Join records that were one request: those that continue the record before them, of the same device and
+    /// operation, at most so many nanoseconds after the first of them; `None` leaves records as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coalesce_ns: Option<u64>,
 }
 
 /// What happened while reading.
@@ -51,6 +56,8 @@ pub struct ReadOptions {
 pub struct ReadStats {
     /// Records given out.
     pub records: u64,
+    /// Records that became part of the one before them, when asked for.
+    pub coalesced: u64,
     /// Records whose time was below that of an earlier one and was raised.
     pub clamped: u64,
     /// The largest such step back, in nanoseconds.
@@ -70,6 +77,7 @@ pub struct TraceReader {
     format: Format,
     lenient: bool,
     source: Source,
+    coalescer: Option<Coalescer>,
     stats: ReadStats,
     stop: Stop,
 }
@@ -238,6 +246,7 @@ impl TraceReader {
             format,
             lenient: options.lenient,
             source: Source::Stream(Box::new(stream)),
+            coalescer: options.coalesce_ns.map(Coalescer::new),
             stats: ReadStats::default(),
             stop: Stop::default(),
         })
@@ -268,6 +277,7 @@ impl TraceReader {
             format: Format::Native,
             lenient: options.lenient,
             source: Source::Native(Box::new(native)),
+            coalescer: options.coalesce_ns.map(Coalescer::new),
             stats: ReadStats::default(),
             stop: Stop::default(),
         })
@@ -292,6 +302,7 @@ impl TraceReader {
                 names: DeviceNames::new(Format::Made.name_style()),
                 values: 0,
             }),
+            coalescer: None,
             stats: ReadStats::default(),
             stop: Stop::default(),
         }
@@ -303,6 +314,7 @@ impl TraceReader {
             path: records.name.clone(),
             format: Format::Made,
             lenient: false,
+            coalescer: None,
             stats: records.stats.clone(),
             source: Source::Recorded(Recorded {
                 records,
@@ -310,6 +322,14 @@ impl TraceReader {
                 names: DeviceNames::new(Format::Made.name_style()),
             }),
             stop: Stop::default(),
+        }
+    }
+
+    /// The same reader, which joins records as `options` say; one that was opened with them does so already.
+    pub fn coalescing(self, options: &ReadOptions) -> Self {
+        TraceReader {
+            coalescer: options.coalesce_ns.map(Coalescer::new),
+            ..self
         }
     }
 
@@ -329,12 +349,19 @@ impl TraceReader {
         if self.stop.is_asked() {
             return Err(Error::Interrupted);
         }
-        let more = match &mut self.source {
-            Source::Stream(stream) => stream.fill(batch, self.lenient, &mut self.stats)?,
-            Source::Native(native) => native.next_batch(batch)?,
-            Source::Made(made) => made.next_batch(batch),
-            Source::Recorded(recorded) => recorded.next_batch(batch),
+        let TraceReader {
+            source,
+            stats,
+            lenient,
+            ..
+        } = self;
+        let mut joined = 0;
+        let mut next = |batch: &mut Batch| source.next_batch(batch, *lenient, stats);
+        let more = match &mut self.coalescer {
+            None => next(batch)?,
+            Some(coalescer) => coalescer.next_batch(batch, &mut joined, next)?,
         };
+        self.stats.coalesced += joined;
         self.stats.records += batch.len() as u64;
         if !more && self.stats.records == 0 {
             return Err(Error::NoRecords {
@@ -435,6 +462,9 @@ impl TraceReader {
 
     /// Back to the first record, where that can be done.
     pub(crate) fn rewind(&mut self) -> bool {
+        if let Some(coalescer) = &mut self.coalescer {
+            coalescer.rewind();
+        }
         match &mut self.source {
             Source::Stream(_) | Source::Made(_) => false,
             Source::Native(native) => {
@@ -447,6 +477,23 @@ impl TraceReader {
                 self.stats = recorded.records.stats.clone();
                 true
             }
+        }
+    }
+}
+
+impl Source {
+    /// Replaces the contents of `batch` with the next records as the trace has them; false at the end.
+    fn next_batch(
+        &mut self,
+        batch: &mut Batch,
+        lenient: bool,
+        stats: &mut ReadStats,
+    ) -> Result<bool> {
+        match self {
+            Source::Stream(stream) => stream.fill(batch, lenient, stats),
+            Source::Native(native) => native.next_batch(batch),
+            Source::Made(made) => Ok(made.next_batch(batch)),
+            Source::Recorded(recorded) => Ok(recorded.next_batch(batch)),
         }
     }
 }

@@ -151,6 +151,35 @@ impl Batch {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// The last record.
+    pub(crate) fn last(&self) -> Option<Record<'_>> {
+        self.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    /// Drops the last record, if there is one.
+    pub(crate) fn pop(&mut self) {
+        if let Some(first) = self.first_value.pop().filter(|&first| first != NO_CONTENT) {
+            self.values.truncate(first as usize);
+        }
+        if let Some(first) = self.first_ratio.pop().filter(|&first| first != NO_CONTENT) {
+            self.delta_ratios.truncate(first as usize);
+        }
+        self.time_ns.pop();
+        self.device.pop();
+        self.op.pop();
+        self.offset.pop();
+        self.length.pop();
+    }
+
+    /// Makes the last record longer by one that begins where it ends, and tells what it tells.
+    pub(crate) fn extend_last(&mut self, record: &Record<'_>) {
+        self.values
+            .extend_from_slice(record.content.unwrap_or_default());
+        self.delta_ratios
+            .extend_from_slice(record.delta_ratios.unwrap_or_default());
+        *self.length.last_mut().expect("there is a record") += record.length;
+    }
+
     /// Becomes a copy of another batch; keeps the memory.
     pub(crate) fn copy_from(&mut self, other: &Batch) {
         self.clear();

@@ -35,6 +35,7 @@ class Source:
     name: str
     format: str | None = None
     lenient: bool = False
+    coalesce: str | None = None
     content: str = "trace"
     delta: str | None = None
     compact: bool | None = None
@@ -271,6 +272,7 @@ def _described(given: Mapping[str, Any], where: str) -> Source:
         "name": str,
         "format": str,
         "lenient": bool,
+        "coalesce": str,
         "content": str,
         "delta": str,
         "compact": bool,

@@ -124,6 +124,16 @@ pub struct ReadArgs {
     /// Skip malformed records, and count them, instead of stopping
     #[arg(long)]
     lenient: bool,
+    /// Join records that were one request: of one device and operation, at adjacent addresses, at the same time or
+    /// at most WITHIN after the first [example: --coalesce=100us]
+    #[arg(
+        long,
+        value_name = "WITHIN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0s"
+    )]
+    coalesce: Option<Nanos>,
 }
 
 impl ReadArgs {
@@ -132,6 +142,7 @@ impl ReadArgs {
         ReadOptions {
             format: self.format,
             lenient: self.lenient,
+            coalesce_ns: self.coalesce.map(|within| within.0),
         }
     }
 }

@@ -153,6 +153,7 @@ fn report_text(report: &ConvertReport, output: &Path) -> String {
 pub fn notes(report: &ConvertReport) -> String {
     let notes = [
         ("malformed records skipped", report.read.skipped),
+        ("records joined with the one before", report.read.coalesced),
         ("events that are no requests", report.read.passed_over),
         (
             "records out of order, raised to the time of the one before",

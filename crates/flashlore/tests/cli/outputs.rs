@@ -189,7 +189,13 @@ fn numbers_that_cannot_be_trusted_are_told_with_the_run() {
     has(&["t.fiu", "--seeds", "2"], "seeds-change-nothing");
     let single = ["demo:maildir", "--systems", "ca-ssd,caftl"];
     let closed = ["--set", "host.mode=closed", "--set", "host.limit=5000"];
-    has(&[&single[..], &closed].concat(), "same-as");
+    let single = [&single[..], &closed].concat();
+    has(&single, "same-as");
+    let offered = found(&place, &single);
+    let sentence = |finding: &Value| finding["sentence"].to_string().contains("--coalesce joins");
+    assert!(offered.iter().any(sentence), "{offered:?}");
+    let joined = found(&place, &[&single[..], &["--coalesce"]].concat());
+    assert!(joined.iter().all(|finding| finding["id"] != "same-as"));
     let text = place.run(&["compare", "once.fiu"]).ok();
     let line = text
         .lines()

@@ -46,6 +46,67 @@ fn a_converted_trace_gives_the_same_runs() {
 }
 
 #[test]
+fn records_of_one_request_are_joined_when_asked() {
+    let place = Place::new();
+    let whole = run(&["trace", "info", "demo:maildir", "--json"]).json();
+    let info = run(&["trace", "info", "demo:maildir", "--coalesce", "--json"]).json();
+    let read = &info["input"]["read"];
+    assert_eq!(read["records"], 19_080);
+    assert_eq!(read["coalesced"], 68_297 - 19_080);
+    for same in ["content", "footprint_units"] {
+        assert_eq!(info[same], whole[same], "{same}");
+    }
+    assert_eq!(info["counts"]["writes"]["pages"], 68_297);
+
+    // Joined while it is read, or before: the same requests, from text and from a native file that is read twice.
+    for name in ["joined.fiu", "joined.parquet"] {
+        let to = [
+            "--to",
+            if name.ends_with("fiu") {
+                "fiu"
+            } else {
+                "native"
+            },
+        ];
+        let convert = ["trace", "convert", "demo:maildir", name, "--coalesce"];
+        let text = place.run(&[&convert[..], &to].concat()).ok();
+        assert!(text.contains("joined with the one before: 49217"), "{text}");
+    }
+    place
+        .run(&["trace", "convert", "demo:maildir", "single.parquet"])
+        .ok();
+    let closed = ["--set", "host.mode=closed", "--systems", "caftl", "--json"];
+    let results = |args: &[&str]| {
+        let json = place
+            .run(&[&["compare"], args, &closed[..]].concat())
+            .json();
+        let run = &runs(json)[0];
+        ["host", "flash", "programs", "dedup", "response_us"].map(|name| run[name].clone())
+    };
+    let joined = results(&["demo:maildir", "--coalesce"]);
+    assert_eq!(results(&["joined.fiu"]), joined);
+    assert_eq!(results(&["joined.parquet"]), joined);
+    assert_eq!(results(&["single.parquet", "--coalesce"]), joined);
+    assert_ne!(results(&["single.parquet"]), joined);
+
+    let compared = [
+        "compare",
+        "single.parquet",
+        "--coalesce=1us",
+        "--systems",
+        "plain",
+    ];
+    let text = place.run(&compared).ok();
+    assert!(
+        text.contains("adjacent addresses within 1us are joined"),
+        "{text}"
+    );
+    let json = place.run(&[&compared[..], &["--json"]].concat()).ok();
+    place.write("results.json", &json);
+    place.run(&["rerun", "results.json"]).ok();
+}
+
+#[test]
 fn conversion_refuses_what_it_cannot_do() {
     let place = Place::new();
     place.write("t.fiu", &fiu()).write("m.csv", &msr());

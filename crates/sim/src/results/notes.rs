@@ -5,7 +5,7 @@ use flashlore_trace::{ContentModel, DeltaModel, Join, WorkloadOptions};
 
 use super::compare::group_digits;
 use super::record::RunResult;
-use crate::config::{HostConfig, Load};
+use crate::config::{HostConfig, Load, Nanos};
 
 /// Sentences about the workload and the host of `run`, without the things that are as the trace has
 /// them.
@@ -36,6 +36,15 @@ fn layout_notes(workload: &WorkloadOptions, files: usize) -> Vec<String> {
             Join::Sequence => "The traces are replayed one after another.".to_string(),
             Join::Timeline => "The traces are merged by their times.".to_string(),
         });
+    }
+    if let Some(within) = workload.read.coalesce_ns {
+        let when = match within {
+            0 => "at the same time".to_string(),
+            _ => format!("within {}", Nanos(within)),
+        };
+        notes.push(format!(
+            "Records at adjacent addresses {when} are joined into one request."
+        ));
     }
     if !workload.devices.is_empty() {
         let names = workload.devices.join(" ");

@@ -101,7 +101,7 @@ fn same_as(one: &RunResult, other: &RunResult) -> Finding {
     let why = match samples(one) != samples(other) {
         true => {
             " Sampling hashes one page of each request, and here requests are of single pages, so that it hashes \
-             them all."
+             them all. If they were longer before they were recorded, --coalesce joins them."
         }
         false => "",
     };
