@@ -158,6 +158,8 @@ class Trace:
         """Return the records as a table."""
     def with_content(self, model: str) -> Trace:
         """Return the same records with other content."""
+    def redrawn(self, number: int) -> Trace | None:
+        """Return it with every seed that it is drawn with so much higher, or nothing if nothing of it is drawn."""
     def summary(self) -> str:
         """Return the summary as JSON."""
 

@@ -65,8 +65,7 @@ class Reading:
     """Whether malformed records were skipped and counted."""
 
     coalesce_ns: int | None = None
-    """How long after its first record those that were joined with it may have come, in nanoseconds; `None` where records
-    were left as they are."""
+    """How many nanoseconds after its first record those joined with it may have come; `None` if none were joined."""
 
 
 @dataclass(frozen=True)

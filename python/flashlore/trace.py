@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 from flashlore import _core
 from flashlore.errors import UsageError
 from flashlore.record import Workload, from_tree
+from flashlore.settings import count
 from flashlore.table import Table
 
 if TYPE_CHECKING:
@@ -55,12 +56,15 @@ class Trace:
     another layout replace it.
     """
 
-    def __init__(self, core: _core.Trace, name: str, opened: _Opened | None = None, content: Content = "trace") -> None:
+    def __init__(
+        self, core: _core.Trace, name: str, opened: _Opened | None = None, content: Content = "trace", draw: int = 0
+    ) -> None:
         """Hold what the core has; `Trace.open` and its like make traces."""
         self.core = core
         self.name = name
         self._opened = opened
         self._content = content
+        self._draw = draw
 
     @classmethod
     def open(  # noqa: PLR0913 (each is a question of its own)
@@ -204,7 +208,25 @@ class Trace:
     def with_content(self, content: Content) -> Trace:
         """Return the same requests with other content: records in memory are shared, files are read again."""
         opened = self._opened and replace(self._opened, content=content)
-        return Trace(self.core.with_content(content), self.name, opened, content)
+        core = self.core.with_content(content) if opened is None else opened.open()
+        return Trace(core, self.name, opened, content).redrawn(self._draw)
+
+    def redrawn(self, number: int) -> Trace:
+        """Return the trace as run `number` of several seeds has it: every seed that it is drawn with is so much higher.
+
+        Profiles, content that is laid over a trace and assumed difference ratios are drawn. Where nothing is, it is
+        the same trace.
+
+        >>> Trace.synth("mail", requests=1000).redrawn(1).paths
+        ('profile:mail,requests=1000',)
+
+        """
+        core = self.core.redrawn(count("number", number, 0, 64)) if number else None
+        return (
+            self
+            if core is None
+            else Trace(core, self.name, self._opened, self._content, (self._draw + number) % (1 << 64))
+        )
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -235,8 +257,8 @@ class Trace:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle where a file is and how it is read, or the records."""
         if self._opened is not None:
-            return _reopened, (self._opened,)
-        return _restored, (self.to_table().to_polars(), self.name, self._content)
+            return _reopened, (self._opened, self._draw)
+        return _restored, (self.to_table().to_polars(), self.name, self._content, self._draw)
 
 
 @dataclass(frozen=True)
@@ -271,12 +293,12 @@ class _Opened:
         )
 
 
-def _reopened(opened: _Opened) -> Trace:
-    return Trace(opened.open(), opened.name, opened, opened.content)
+def _reopened(opened: _Opened, draw: int) -> Trace:
+    return Trace(opened.open(), opened.name, opened, opened.content).redrawn(draw)
 
 
-def _restored(frame: pl.DataFrame, name: str, content: str) -> Trace:
-    return Trace.from_frame(frame, name=name).with_content(content)
+def _restored(frame: pl.DataFrame, name: str, content: str, draw: int) -> Trace:
+    return Trace.from_frame(frame, name=name).with_content(content).redrawn(draw)
 
 
 def _has_numbers(data: object) -> bool:

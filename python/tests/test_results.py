@@ -48,13 +48,13 @@ def keys_of(tree: object, typed: object, path: str = "") -> Iterator[str]:
 
 
 def test_fields_of_a_record_are_those_of_the_json(results: fl.Results) -> None:
-    # R_c of a trace is a key only where it is asked for, and what was drawn anew only with several seeds.
-    rated = fl.Trace.open(DEMO, delta="gaussian:mean=0.3,std=0.05")
+    # R_c of a trace and joining are keys only where they are asked for, what was drawn anew only with several seeds.
+    rated = fl.Trace.open(DEMO, coalesce="0s", delta="gaussian:mean=0.3,std=0.05")
     system = fl.System("delta-ftl", {"codec.ratio": "trace"})
     run = fl.simulate(rated, system, progress=False)
     assert set(paths_of(run)) - set(keys_of(run.to_dict(), run)) == {".drawn_from"}
     absent = set(paths_of(results[0])) - set(keys_of(results[0].to_dict(), results[0]))
-    assert absent == {".workload.delta", ".drawn_from"}
+    assert absent == {".workload.delta", ".workload.read.coalesce_ns", ".drawn_from"}
     assert set(keys_of(results[0].to_dict(), results[0])) <= set(paths_of(results[0]))
 
 
@@ -195,7 +195,8 @@ def test_characteristics_are_those_of_the_command(tmp_path: Path) -> None:
     assert isinstance(found.record.whole, Statistics)
     assert found.record.workload is not None
     assert found.record.slices[-1].statistics.mix.writes.pages > 0
-    assert set(keys_of(found.to_dict(), found.record)) >= set(paths_of(found.record))
+    absent = set(paths_of(found.record)) - set(keys_of(found.to_dict(), found.record))
+    assert absent == {".workload.read.coalesce_ns"}
     assert set(keys_of(found.to_dict(), found.record)) <= set(paths_of(found.record)) | {".whole.compressibility"}
     with pytest.raises(fl.UsageError, match="sample is 0"):
         fl.characterize(DEMO, sample=0.0)

@@ -133,6 +133,15 @@ def test_cells_run_with_their_seeds(tmp_path: Path) -> None:
     assert runs[0].programs.gc != runs[1].programs.gc
 
 
+def test_seeds_draw_workloads_anew_as_a_comparison_does(tmp_path: Path) -> None:
+    profile, systems = "profile:mail,requests=2000", ["plain", "ca-ssd"]
+    done = sweep(Grid([profile], systems, seeds=[3, 1, 2]), Inline(), out=tmp_path / "out").frame()
+    swept = {(row["system"], row["seed"]): row["programs.host"] for row in done.to_dicts()}
+    compared = flashlore.compare(profile, systems, seeds=3, progress=False)
+    assert swept == {(run.system, run.seed): run.programs.host for run in compared}
+    assert len({swept["ca-ssd", seed] for seed in (1, 2, 3)}) > 1
+
+
 def test_processes_give_the_same_bytes(grid: Grid, undisturbed: str, tmp_path: Path) -> None:
     done = sweep(grid, out=tmp_path / "out", jobs=2)
     assert (done.sha256, done.failures, done.reused) == (undisturbed, (), 0)

@@ -77,9 +77,27 @@ def test_records_of_one_request_are_joined_when_asked() -> None:
     assert joined.summary.inputs[0].read.coalesced == len(whole) - len(joined)
     assert joined.summary.counts.writes.pages == whole.summary.counts.writes.pages
     run = fl.simulate(joined, progress=False)
-    assert run.record.workload.read.coalesce_ns == 0
+    assert run.workload.read.coalesce_ns == 0
     with pytest.raises(fl.UsageError, match="coalesce: expected a duration"):
         fl.Trace.open("demo:maildir", coalesce="soon")
+
+
+def test_redrawn_traces_are_pickled_and_keep_their_draw() -> None:
+    trace = fl.Trace.synth("mail", requests=500)
+    other = trace.redrawn(2)
+    assert trace.redrawn(0) is trace
+    assert other.summary.content != trace.summary.content
+    assert other.summary.content == fl.Trace.synth("mail", requests=500, seed=3).summary.content
+    for one in (
+        other,
+        other.with_content("zipf:a=1,n=50"),
+        fl.Trace.from_arrays(**columns()).with_content("uniform:n=9"),
+    ):
+        back = pickle.loads(pickle.dumps(one.redrawn(1)))  # noqa: S301 (our own)
+        assert outcome(fl.simulate(back, progress=False)) == outcome(fl.simulate(one.redrawn(1), progress=False))
+    assert fl.Trace.open("demo:maildir").redrawn(5).summary == fl.Trace.open("demo:maildir").summary
+    with pytest.raises(fl.UsageError, match="number = -1"):
+        trace.redrawn(-1)
 
 
 def test_frames_are_arrays() -> None:

@@ -7,7 +7,8 @@
 //! | `cli` | the flags, as clap derives them |
 //! | `commands` | one file a command: flags to objects, objects to output |
 //! | [`plan`] | systems, device, host and seeds to configurations |
-//! | [`input`] | traces to workloads, shared between runs; `bundled` the captures inside, `draws` what several seeds draw anew |
+//! | [`input`] | traces to workloads, shared between runs; `bundled` the captures inside |
+//! | [`draws`] | what several seeds draw anew |
 //! | [`characterizing`] | traces to what is known about their locality |
 //! | [`runs`] | runs on all cores, in order; `progress` the ticker |
 //! | `output` | standard output; [`error`] messages and exit codes |
@@ -22,7 +23,7 @@ pub mod bytes;
 pub mod characterizing;
 mod cli;
 mod commands;
-mod draws;
+pub mod draws;
 pub mod error;
 mod fitting;
 pub mod input;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, UInt64Builder};
+use flashlore_command::draws::redrawn;
 use flashlore_command::error::CliError;
 use flashlore_command::input::{Input, Reading, content_model, open, profile};
 use flashlore_command::plan::Plan;
@@ -121,6 +122,31 @@ impl Trace {
             ..self.reading.clone()
         };
         Ok(Trace::of(self.source.clone(), reading))
+    }
+
+    /// The same trace with every seed that it is drawn with `number` higher; none if nothing of it is drawn.
+    fn redrawn(&self, number: u64) -> PyResult<Option<Self>> {
+        let options = WorkloadOptions {
+            delta: self.reading.delta,
+            ..self.as_read()
+        };
+        let paths = match &self.source {
+            Source::Paths(paths) => &paths[..],
+            Source::Records(_) => &[],
+        };
+        let Some((paths, options)) = redrawn(paths, &options, number).map_err(raised)? else {
+            return Ok(None);
+        };
+        let source = match &self.source {
+            Source::Paths(_) => Source::Paths(paths),
+            records => records.clone(),
+        };
+        let reading = Reading {
+            content: options.content,
+            delta: options.delta,
+            ..self.reading.clone()
+        };
+        Ok(Some(Trace::of(source, reading)))
     }
 
     /// The summary as JSON. Where it was not said, the layout is compact.

@@ -389,10 +389,10 @@ fn a_file_of_pages_has_the_page_of_every_value() {
     });
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("loadsim.pages.zst");
-    assert_eq!(
-        write_pages(&recipes, &path, Existing::Refuse).unwrap(),
-        values.len() as u64
-    );
+    let (written, file) = write_pages(&recipes, &path, Existing::Refuse).unwrap();
+    assert_eq!(written, values.len() as u64);
+    assert!(!path.exists());
+    file.complete().unwrap();
     let pages = Pages::open(&path, u64::MAX).unwrap();
     assert_eq!((pages.len(), recipes.len()), (values.len(), values.len()));
     let mut distinct = std::collections::HashSet::new();

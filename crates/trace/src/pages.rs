@@ -264,6 +264,16 @@ impl PagesWriter {
     /// # Errors
     /// When it cannot be written. Nothing is left behind then.
     pub fn finish(self) -> Result<u64> {
+        let (pages, file) = self.written()?;
+        file.complete()?;
+        Ok(pages)
+    }
+
+    /// Writes everything; the number of pages, and the file that is still to be completed.
+    ///
+    /// # Errors
+    /// As [`PagesWriter::finish`].
+    pub fn written(self) -> Result<(u64, OutputFile)> {
         let PagesWriter {
             path,
             encoder,
@@ -271,7 +281,6 @@ impl PagesWriter {
         } = self;
         let written = || encoder.finish()?.into_inner().map_err(|e| e.into_error());
         let file = written().map_err(|source| OutputError::Write { path, source })?;
-        file.complete()?;
-        Ok(pages)
+        Ok((pages, file))
     }
 }

@@ -311,7 +311,7 @@ fn useless_inputs() {
     assert!(complaint(&long).contains("expected a line of at most 65536 bytes"));
     let options = ReadOptions {
         format: Some(Format::Spc),
-        lenient: true,
+        ..lenient()
     };
     let error = read_bytes(b"nothing\nhere\n", &options)
         .unwrap_err()

@@ -35,6 +35,7 @@ class Task(TypedDict):
     device: dict[str, str | None]
     settings: dict[str, str]
     seed: int
+    draw: int
     profile: dict[str, str] | None
 
 
@@ -107,7 +108,8 @@ class _Planner:
             "configuration": configuration.values,
         }
         seed = _derived(base, point.repetition, identity) if point.seed is None else point.seed
-        key = _hash([_core.__version__, identity, seed])
+        draw = _draw(point.trace, seed)
+        key = _hash([_core.__version__, identity, seed, *([draw] if draw else [])])
         return Cell(
             key=key,
             system=configuration.system,
@@ -125,6 +127,7 @@ class _Planner:
                 device=asdict(device),
                 settings={key: text(value) for key, value in settings.items()},
                 seed=seed,
+                draw=draw,
                 profile=None if profile is None else asdict(profile),
             ),
         )
@@ -203,6 +206,11 @@ def _of_values(source: Source, profile: File | None) -> dict[str, Any]:
     if profile is not None:
         options["content"] = [profile.name, profile.sha256, split(source.content)[2]]
     return options
+
+
+def _draw(source: Source, seed: int) -> int:
+    """Return the number of a draw: seed 1 draws a workload as it is named, seed N as run N of several seeds has it."""
+    return (seed - 1) % (1 << 64) if source.is_drawn else 0
 
 
 def _derived(base: int, repetition: int, identity: Mapping[str, Any]) -> int:

@@ -59,6 +59,13 @@ class Source:
         return {field.name: getattr(self, field.name) for field in fields(self)[2:-1]}
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether seeds decide what is replayed."""
+        by_profile = any(path.startswith("profile:") for path in self.paths)
+        by_model = self.content not in ("trace", "distinct") or self.delta not in (None, "trace")
+        return by_profile or by_model
+
+    @property
     def profile(self) -> str:
         """The file of the profile whose content is laid over the trace, if there is one."""
         return split(self.content)[1] if self.content.startswith("profile:") else ""

@@ -91,7 +91,7 @@ def _record(task: Task, items: list[Item]) -> dict[str, Any]:
     sha256 = tuple(file.sha256 for item in items for file in item.files)
     with tempfile.TemporaryDirectory(prefix="flashlore-cell-") as texts:
         record = simulate(
-            _trace(paths, task["trace"], json.dumps([task["options"], task["profile"]]), sha256),
+            _trace(paths, task["trace"], json.dumps([task["options"], task["profile"], task["draw"]]), sha256),
             System(_preset(task["system"], Path(texts))),
             Device(_preset(task["device"], Path(texts))),
             settings=task["settings"],
@@ -120,7 +120,8 @@ def _trace(paths: tuple[str, ...], name: str, options: str, _sha256: tuple[str, 
 
     A worker may outlive a sweep, and a trace may have changed before the next one.
     """
-    return opened(paths, name, json.loads(options)[0])
+    how, _, draw = json.loads(options)
+    return opened(paths, name, how).redrawn(draw)
 
 
 def _refuse_others(record: dict[str, Any], items: list[Item]) -> None:

@@ -44,13 +44,18 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
         existing,
     };
     let progress = Progress::phase("writing the workload");
-    let report = convert_reader(source.open(), &args.output, &convert)?;
-    let mut text = report_text(&source, &report, &args.output);
-    if let (Some(path), Some(recipes)) = (
+    // Both files are written before one of them has its name.
+    let pages = match (
         &args.pages,
         args.pages.as_ref().and_then(|_| source.recipes()),
     ) {
-        let pages = write_pages(&recipes, path, existing)?;
+        (Some(path), Some(recipes)) => Some((path, write_pages(&recipes, path, existing)?)),
+        _ => None,
+    };
+    let report = convert_reader(source.open(), &args.output, &convert)?;
+    let mut text = report_text(&source, &report, &args.output);
+    if let Some((path, (pages, file))) = pages {
+        file.complete()?;
         text.push_str(&format!("{pages} pages in {}\n", path.display()));
     }
     drop(progress);

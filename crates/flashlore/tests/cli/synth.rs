@@ -244,6 +244,11 @@ fn a_workload_has_bytes() {
         "{alone} alone, {delta} as a difference"
     );
 
+    // Of two files that belong together none is there if one cannot be written.
+    let message = synth("sysbench", &["-o", "t.parquet", "--pages", "/dev/full"]).fails(1);
+    assert!(message.contains("/dev/full"), "{message}");
+    assert!(!place.path("t.parquet").exists());
+
     for (profile, more, wanted) in [
         ("mail", both, "has no [similarity]"),
         (

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use flashlore_trace::pages::PAGE_BYTES;
-use flashlore_trace::{Batch, Existing, Op, PageSource, PagesWriter};
+use flashlore_trace::{Batch, Existing, Op, OutputFile, PageSource, PagesWriter};
 
 use super::changes;
 use super::hash::{self, Purpose};
@@ -247,7 +247,7 @@ pub fn image_pages(profile: &Profile, options: &SynthOptions) -> Option<u32> {
     ))
 }
 
-/// Writes the pages of all values as a file of pages; their number.
+/// Writes the pages of all values as a file of pages; their number, and the file that is still to be completed.
 ///
 /// # Errors
 /// When a file is there that is to stay, or cannot be written.
@@ -255,14 +255,14 @@ pub fn write_pages(
     recipes: &Recipes,
     path: impl AsRef<Path>,
     existing: Existing,
-) -> flashlore_trace::Result<u64> {
+) -> flashlore_trace::Result<(u64, OutputFile)> {
     let mut writer = PagesWriter::create(path, existing)?;
     let mut page = [0; PAGE_BYTES];
     for entry in &recipes.entries {
         materialise(&recipes.model, recipes.seed, &entry.recipe(), &mut page);
         writer.push(&page)?;
     }
-    writer.finish()
+    writer.written()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn exercise(bytes: &[u8]) -> usize {
             bytes,
             ReadOptions {
                 format,
-                lenient: false,
+                ..ReadOptions::default()
             },
         );
         let lenient = read(
@@ -27,6 +27,7 @@ pub fn exercise(bytes: &[u8]) -> usize {
             ReadOptions {
                 format,
                 lenient: true,
+                ..ReadOptions::default()
             },
         );
         if let Some(records) = strict {
@@ -54,6 +55,7 @@ pub fn exercise(bytes: &[u8]) -> usize {
         let read = ReadOptions {
             format: None,
             lenient: true,
+            coalesce_ns: compact.then_some(1000),
         };
         let options = WorkloadOptions {
             read,
