@@ -139,6 +139,9 @@ class VolumeInfo:
     epoch: int
     """How often it was opened."""
 
+    closed: bool
+    """Whether whoever used it before this opening closed it; else it was killed, or is a copy of one in use."""
+
     checkpoint: int
     """Number of the last checkpoint."""
 
@@ -282,6 +285,9 @@ class ArrayInfo:
     machines: tuple[MachineInfo, ...]
     """The virtual machines, the first one first."""
 
+    closed: bool
+    """Whether whoever used it before this opening closed it; else it was killed, or is of copies of one in use."""
+
     element: ElementInfo | None
     """What the element says; nothing if the slow medium alone is open."""
 
@@ -397,6 +403,9 @@ class Purged:
     copied: int | None
     """Pages copied out of them."""
 
+    left: int | None
+    """Blocks that were left, because something in them that is needed cannot be read: they may hold what was purged."""
+
     ended: tuple[Snapshot, ...]
     """The snapshots that ended, because they lacked something then."""
 
@@ -440,10 +449,13 @@ class Scrubbed:
 
 @dataclass(frozen=True)
 class VolumeCheck:
-    """What a check of a closed volume found."""
+    """What a check of a volume that nobody has open found."""
 
     clean: bool
     """Whether everything holds."""
+
+    closed: bool
+    """Whether whoever used it last closed it; else it was killed, or is a copy of one in use."""
 
     mapped: int
     """Pages that hold something."""
@@ -480,10 +492,13 @@ class ArrayFinding:
 
 @dataclass(frozen=True)
 class ArrayCheck:
-    """What a check of a closed array found."""
+    """What a check of an array that nobody has open found."""
 
     clean: bool
     """Whether everything holds."""
+
+    closed: bool
+    """Whether whoever used it last closed it; else it was killed, or its media are copies of one in use."""
 
     mapped: int
     """Blocks that hold something."""
@@ -511,9 +526,9 @@ _WHAT: dict[str, type[Changes | Snapshot | Mark | Purge | ClockReading]] = {
 
 def purged_of(answer: dict[str, Any]) -> Purged:
     """Make an object of the answer to a purge as JSON."""
-    blocks, copied = answer["erased"] or (None, None)
+    erased = answer["erased"] or {"blocks": None, "copied": None, "left": None}
     ended = tuple(of(Snapshot, snapshot) for snapshot in answer["ended"])
-    return Purged(blocks, copied, ended, Time.from_ns(answer["oldest"]))
+    return Purged(erased["blocks"], erased["copied"], erased["left"], ended, Time.from_ns(answer["oldest"]))
 
 
 def log_of(answer: dict[str, Any]) -> Log:

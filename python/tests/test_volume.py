@@ -86,14 +86,18 @@ class Model:
 
     def reopen(self) -> None:
         self.volume.close()
+        assert Volume.check(self.directory, quick=True).closed
         self.volume = Volume.open(self.directory)
+        assert self.volume.info().closed
 
     def forget(self) -> None:
         """Let the volume go as a crash would, with everything flushed."""
         self.volume.flush()
         with pytest.warns(ResourceWarning, match="was not closed"):
             del self.volume
+        assert not Volume.check(self.directory, quick=True).closed
         self.volume = Volume.open(self.directory)
+        assert not self.volume.info().closed
 
     def snapshot(self) -> None:
         name = f"s{len(self.names)}"

@@ -276,7 +276,7 @@ fn what_is_at_home_is_read_there_when_its_copy_cannot_be() {
         for &op in &ops {
             life.run(op);
         }
-        life.element.settle().unwrap();
+        life.element.close().unwrap();
         life.element = life
             .setup
             .open(life.fast.clone(), life.slow.clone())

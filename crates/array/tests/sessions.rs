@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flashlore_array::icash::ICash;
+use flashlore_array::icash::{ICash, SlowAlone};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium};
 
@@ -25,7 +25,7 @@ fn used(setup: &Setup, images: &Images, value: Value) -> (Images, Images) {
     element.flush().unwrap();
     let open = (bytes(&fast), bytes(&slow));
     element.write(setup.lba(1), &page(value)).unwrap();
-    element.settle().unwrap();
+    element.close().unwrap();
     (open, (bytes(&fast), bytes(&slow)))
 }
 
@@ -48,7 +48,10 @@ fn an_older_copy_of_one_medium_is_refused_and_nothing_is_written() {
             for (j, other) in all.iter().enumerate() {
                 let (opened, unchanged) = open(&setup, &one.0, &other.1);
                 if i == j {
-                    opened.unwrap().check().unwrap();
+                    let element = opened.unwrap();
+                    element.check().unwrap();
+                    // New, in use, closed, in use, closed.
+                    assert_eq!(element.was_closed(), i % 2 == 0);
                     continue;
                 }
                 let error = opened.err().expect("an older copy").to_string();
@@ -61,7 +64,35 @@ fn an_older_copy_of_one_medium_is_refused_and_nothing_is_written() {
     }
 }
 
-/// Wherever the power is cut while the array is opened, used and closed, its media belong together.
+/// Right after an opening, which ends with a checkpoint, nothing else tells a copy from an array that was closed.
+#[test]
+fn copies_of_an_array_that_was_just_opened_are_told() {
+    for seed in 0..8 {
+        let setup = Setup::draw(&mut Draw::new(seed));
+        let (_, closed) = used(&setup, &setup.images(), 5 << 16);
+        let fast = Arc::new(MemoryMedium::from_bytes(closed.0));
+        let slow = Arc::new(MemoryMedium::from_bytes(closed.1));
+        let element = setup.open(fast.clone(), slow.clone()).unwrap();
+        assert!(element.was_closed());
+        let copies = (bytes(&fast), bytes(&slow));
+        assert!(!open(&setup, &copies.0, &copies.1).0.unwrap().was_closed());
+        let is_ordered = setup.shape.journal_blocks > 0;
+        let alone =
+            |slow: &[u8]| SlowAlone::open(Arc::new(MemoryMedium::from_bytes(slow.to_vec())));
+        assert!(!is_ordered || !alone(&copies.1).unwrap().was_closed());
+        element.close().unwrap();
+        assert!(!is_ordered || alone(&bytes(&slow)).unwrap().was_closed());
+        assert!(
+            open(&setup, &bytes(&fast), &bytes(&slow))
+                .0
+                .unwrap()
+                .was_closed()
+        );
+    }
+}
+
+/// Wherever the power is cut while the array is opened, used and closed, its media belong together, and tell whether it
+/// was closed.
 #[test]
 fn media_whose_power_was_cut_are_of_one_session() {
     for seed in 0..3 {
@@ -72,13 +103,23 @@ fn media_whose_power_was_cut_are_of_one_session() {
         loop {
             let power = Power::new(images.clone(), Trouble::CutBoth(cut));
             let (fast, slow) = power.media();
+            let mut is_used = false;
             let ended = setup.open(fast, slow).and_then(|mut element| {
+                is_used = true;
                 element.write(setup.lba(0), &page(7 << 16))?;
-                element.settle()
+                element.flush()?;
+                is_used = false;
+                element.close()
             });
             let left = power.survivors(&mut draw);
             let again = open(&setup, &left.0, &left.1).0;
-            again.unwrap_or_else(|error| panic!("seed {seed}, cut at call {cut}: {error}"));
+            let again =
+                again.unwrap_or_else(|error| panic!("seed {seed}, cut at call {cut}: {error}"));
+            assert!(
+                !is_used || !again.was_closed(),
+                "seed {seed}, cut at call {cut}"
+            );
+            assert!(ended.is_err() || again.was_closed(), "seed {seed}");
             if ended.is_ok() {
                 break;
             }

@@ -48,11 +48,11 @@ fn create(directory: &TempDir, history: bool) -> Arc<Service> {
         seed: [7; 48],
     };
     home.create(&options).unwrap();
-    let (volume, _) = home.open(Mode::Buffered).unwrap();
+    let opened = home.open(Mode::Buffered).unwrap();
     // A second passes between two looks at the clock.
     let seconds = AtomicU64::new(1);
     let clock = move || seconds.fetch_add(1, Ordering::SeqCst) * 1_000_000_000;
-    Arc::new(Service::new(home, volume, Arc::new(clock)).unwrap())
+    Arc::new(Service::new(home, opened, Arc::new(clock)).unwrap())
 }
 
 impl Place {
@@ -107,9 +107,9 @@ impl Place {
         self.service.close().unwrap();
         let home = self.service.home().clone();
         drop(self.service);
-        let (volume, recovery) = home.open(Mode::Buffered).unwrap();
-        assert_eq!(recovery.events, 0, "it was closed with a checkpoint");
-        let again = Service::new(home, volume, Arc::new(|| u64::MAX / 2)).unwrap();
+        let opened = home.open(Mode::Buffered).unwrap();
+        assert!(opened.1.closed && opened.1.events == 0);
+        let again = Service::new(home, opened, Arc::new(|| u64::MAX / 2)).unwrap();
         let mut bytes = vec![0; SIZE as usize];
         again.disk().read(0, &mut bytes).unwrap();
         bytes

@@ -75,7 +75,7 @@ impl Open {
                 mode,
                 even(volumes::clocks()),
             )?),
-            false => served::open(&home, mode, volumes::clocks(), Access::Change)?.0,
+            false => served::open(&home, mode, volumes::clocks(), Access::Change)?,
         };
         let lives = service.lives().into_iter();
         Ok(Open::Here {

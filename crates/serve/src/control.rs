@@ -228,8 +228,7 @@ impl Reach {
         if let Some(remote) = Remote::connect(home) {
             return Ok(Reach::Remote(remote));
         }
-        let (service, _) = served::open(home, mode, clocks, access)?;
-        Ok(Reach::local(service))
+        Ok(Reach::local(served::open(home, mode, clocks, access)?))
     }
 
     /// What is open here.
@@ -237,6 +236,15 @@ impl Reach {
         Reach::Local {
             service,
             changes: false,
+        }
+    }
+
+    /// What whoever reached it should know, as a sentence: that it was opened here and had not been closed. A server has
+    /// told whoever started it.
+    pub fn recovered(&self) -> Option<String> {
+        match self {
+            Reach::Remote(_) => None,
+            Reach::Local { service, .. } => service.recovered(),
         }
     }
 
@@ -270,7 +278,8 @@ impl Reach {
     }
 }
 
-/// Has one request carried out, by whoever serves the volume or here.
+/// Has one request carried out, by whoever serves the volume or here; `tell` hears what should be known of a volume that
+/// is opened here.
 ///
 /// # Errors
 /// Why it was not done.
@@ -279,12 +288,16 @@ pub fn ask(
     mode: Mode,
     clocks: Arc<dyn Clocks>,
     request: &Request,
+    tell: impl Fn(&str),
 ) -> Result<Answer, ServeError> {
     let access = match request.only_looks() {
         true => Access::Look,
         false => Access::Change,
     };
     let mut reach = Reach::open(home, mode, clocks, access)?;
+    if let Some(recovered) = reach.recovered() {
+        tell(&recovered);
+    }
     let answer = reach.ask(request);
     reach.close().and(answer)
 }
@@ -310,8 +323,8 @@ mod tests {
             seed: [3; 48],
         };
         home.create(&options).unwrap();
-        let (volume, _) = home.open(Mode::Buffered).unwrap();
-        Service::new(home.clone(), volume, Arc::new(|| 2)).unwrap()
+        let opened = home.open(Mode::Buffered).unwrap();
+        Service::new(home.clone(), opened, Arc::new(|| 2)).unwrap()
     }
 
     #[test]

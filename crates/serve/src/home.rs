@@ -294,8 +294,8 @@ impl Home {
         self.on(self.affordable(mode, Access::Look)?, Access::Look)
     }
 
-    /// Makes a volume that nobody has open larger; answers what it was and what it is. [`grown`] says what grows with
-    /// size and capacity.
+    /// Makes a volume that nobody has open larger; answers what it was and what it is, and what the opening that this
+    /// takes found. [`grown`] says what grows with size and capacity.
     ///
     /// # Errors
     /// Sizes that cannot be used, a volume that is open or damaged, or a failure of the file system. The volume has
@@ -305,7 +305,7 @@ impl Home {
         size: Option<u64>,
         capacity: Option<u64>,
         mode: Mode,
-    ) -> Result<(Identity, Identity), ServeError> {
+    ) -> Result<(Identity, Identity, Recovery), ServeError> {
         self.demand_volume("keeps the size it was made with: make another one and copy it")?;
         let mut medium =
             FileMedium::open(self.volume(), mode).map_err(|error| match error.cause {
@@ -320,8 +320,8 @@ impl Home {
         let growth = Growth::plan(&superblock, to.clone())?;
         refuse_more_than(available(), memory_needed(&to), VOLUME_HELP)?;
         medium.extend(growth.bytes())?;
-        growth.carry_out(medium)?;
-        Ok((from, to))
+        let recovery = growth.carry_out(medium)?;
+        Ok((from, to, recovery))
     }
 
     /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
@@ -333,12 +333,13 @@ impl Home {
             medium.extend(upgrade.bytes())?;
         }
         let medium = Arc::new(watched(medium, &self.troubles));
-        if let Some(upgrade) = upgrade {
-            upgrade.carry_out(Arc::clone(&medium))?;
-        }
-        Ok(match access {
+        let upgraded = upgrade.map(|upgrade| upgrade.carry_out(Arc::clone(&medium)));
+        let upgraded = upgraded.transpose()?;
+        let (volume, recovery) = match access {
             Access::Change => Volume::open(medium)?,
             Access::Look => Volume::open(Overlay::new(medium))?,
-        })
+        };
+        // The upgrade recovered what was not closed, and closed it.
+        Ok((volume, upgraded.unwrap_or(recovery)))
     }
 }

@@ -12,7 +12,7 @@ use crate::clients::Writers;
 use crate::clock::MOVED;
 use crate::error::ServeError;
 use crate::moment::{Moment, ParseMomentError, Time, is_name};
-use crate::request::{Answer, LogEntry, Snapshot};
+use crate::request::{Answer, Erased, LogEntry, Snapshot};
 use crate::served::{bytes_answered, refuse_more_than_at_once};
 use crate::service::Service;
 
@@ -373,7 +373,11 @@ impl Service {
         Ok(Answer::Purged {
             ended,
             oldest: self.history()?.oldest,
-            erased: purged.erased.map(|erased| (erased.blocks, erased.copies)),
+            erased: purged.erased.map(|erased| Erased {
+                blocks: erased.blocks,
+                copied: erased.copies,
+                left: erased.left,
+            }),
         })
     }
 

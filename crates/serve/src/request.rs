@@ -238,8 +238,8 @@ pub enum Answer {
         /// The oldest instant that can be returned to now.
         #[serde(default)]
         oldest: u64,
-        /// Blocks erased, and pages copied out of them; none unless asked for.
-        erased: Option<(u64, u64)>,
+        /// What was erased; nothing unless asked for.
+        erased: Option<Erased>,
     },
     /// Bytes in base 64.
     Bytes {
@@ -262,6 +262,23 @@ pub enum Answer {
         /// Whether another request would help.
         usage: bool,
     },
+}
+
+/// What a purge erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Erased {
+    /// Blocks.
+    pub blocks: u64,
+    /// Pages copied out of them.
+    pub copied: u64,
+    /// Blocks that hold something that nothing needs, and were left, because something in them that is needed cannot be
+    /// read: they may hold what was purged.
+    pub left: u64,
+}
+
+/// What a server that does not say is taken to mean.
+fn yes() -> bool {
+    true
 }
 
 /// The state of a volume.
@@ -291,6 +308,9 @@ pub struct Info {
     pub waiting: u64,
     /// How often it was opened.
     pub epoch: u32,
+    /// Whether whoever used it before this opening closed it.
+    #[serde(default = "yes")]
+    pub closed: bool,
     /// Number of the last checkpoint.
     pub checkpoint: u64,
     /// Why it is read-only, if it is.
@@ -321,6 +341,9 @@ pub struct ArrayInfo {
     pub slow: PathBuf,
     /// The virtual machines, the first one first.
     pub machines: Vec<MachineInfo>,
+    /// Whether whoever used it before this opening closed it.
+    #[serde(default = "yes")]
+    pub closed: bool,
     /// What the element says; nothing if the slow medium alone is open.
     pub element: Option<ElementInfo>,
     /// Why it is read-only, if it is.

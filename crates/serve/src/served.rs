@@ -8,8 +8,10 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::{Access, Mode};
+use flashlore_volume::Recovery;
 use flashlore_volume::disk::filters::Filtered;
 use flashlore_volume::disk::{BlockDevice, DiskError};
+use flashlore_volume::format::Superblock;
 
 use crate::array::ArrayService;
 use crate::clients::Clients;
@@ -53,6 +55,9 @@ pub trait Served: Send + Sync {
 
     /// The present, in nanoseconds since 1970.
     fn now(&self) -> u64;
+
+    /// What whoever opened it should know, as a sentence: that it was not closed.
+    fn recovered(&self) -> Option<String>;
 
     /// Has somebody told what should be known of it: now what happened so far, then what happens.
     fn hear(&self, _tell: Tell) {}
@@ -119,8 +124,8 @@ pub trait Served: Send + Sync {
     fn close(&self) -> Result<(), DiskError>;
 }
 
-/// Opens what a directory holds, with a sentence about what was recovered, if anything was. What is opened to be looked
-/// at is not written: what an opening writes stays in memory.
+/// Opens what a directory holds; [`Served::recovered`] says whether it was closed. What is opened to be looked at is not
+/// written: what an opening writes stays in memory.
 ///
 /// # Errors
 /// There is nothing, it is in use or damaged, or the machine has too little memory.
@@ -129,18 +134,17 @@ pub fn open(
     mode: Mode,
     clocks: Arc<dyn Clocks>,
     access: Access,
-) -> Result<(Box<dyn Served>, Option<String>), ServeError> {
+) -> Result<Box<dyn Served>, ServeError> {
     let home = home.held()?;
     if home.is_array() {
         let array = ArrayService::open(home, mode, even(clocks), access)?;
-        return Ok((Box::new(array), None));
+        return Ok(Box::new(array));
     }
-    let (volume, recovery) = match access {
+    let opened = match access {
         Access::Change => home.open(mode)?,
         Access::Look => home.open_to_look(mode)?,
     };
-    let service = Service::opened(home, volume, clocks, access)?;
-    Ok((Box::new(service), recovery_told(&recovery)))
+    Ok(Box::new(Service::opened(home, opened, clocks, access)?))
 }
 
 /// Bytes of a device, as the answer to a request.
@@ -172,16 +176,36 @@ pub(crate) fn bytes_answered(bytes: &[u8]) -> Answer {
     }
 }
 
-/// What an opening of a volume recovered, as a sentence.
-pub fn recovery_told(recovery: &flashlore_volume::Recovery) -> Option<String> {
+/// What the file of a volume that was not closed may be instead.
+const COPIED: &str = "if its file was copied while the volume was in use, the copy is of an instant, and may be older \
+                      than the original or damaged";
+
+/// What is to be known of a volume whose superblock alone is read: that it was not closed, as a sentence.
+pub fn unclosed_volume_told(superblock: &Superblock) -> Option<String> {
+    superblock
+        .in_use
+        .then(|| format!("the volume was not closed; {COPIED}"))
+}
+
+/// What is to be known of a volume that was not closed, as a sentence.
+pub fn recovery_told(recovery: &Recovery) -> Option<String> {
     (!recovery.closed).then(|| {
         format!(
-            "it was not closed, or is a copy that was made while it was open: it shows the instant {}; recovered {} \
-             events from {} units in {} blocks",
+            "the volume was not closed: it shows its state at {}, with all that was flushed ({} events recovered from \
+             {} units in {} blocks); {COPIED}",
             Time(recovery.instant),
             recovery.events,
             recovery.units,
             recovery.blocks
         )
+    })
+}
+
+/// What is to be known of an array that was not closed, as a sentence.
+pub fn unclosed_array_told(was_closed: bool) -> Option<String> {
+    (!was_closed).then(|| {
+        "the array was not closed: it shows a state with all that was flushed; if its media were copied while the array \
+         was in use, the copies are of an instant, and may be older than the originals or damaged"
+            .to_owned()
     })
 }

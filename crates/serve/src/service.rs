@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use flashlore_medium::Access;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
-use flashlore_volume::{Encoding, Finding, HistoryStatus, Identity, Policy, Survey, Volume};
+use flashlore_volume::{
+    Encoding, Finding, HistoryStatus, Identity, Policy, Recovery, Survey, Volume,
+};
 
 use crate::clients::Clients;
 use crate::clock::{Clocks, Remembered, VolumeTime};
@@ -21,7 +23,7 @@ use crate::metrics::{self, text::Page};
 use crate::names;
 use crate::past::Return;
 use crate::request::{Answer, HistoryInfo, Info, Request, Saved, Unreadable};
-use crate::served::{Live, Served, Space, Tell, read_bytes};
+use crate::served::{Live, Served, Space, Tell, read_bytes, recovery_told};
 
 const PAGE: u64 = 4096;
 /// Places of one step of a scrub, which others wait for.
@@ -44,6 +46,8 @@ pub struct Service {
     pub(crate) clients: Arc<Clients>,
     pub(crate) time: Arc<VolumeTime>,
     news: Arc<News>,
+    /// What the opening found.
+    recovery: Recovery,
     /// Until it is closed.
     looker: Mutex<Option<Looker>>,
     access: Access,
@@ -175,12 +179,16 @@ impl Drop for Looker {
 }
 
 impl Service {
-    /// A service of an open volume on a machine with these clocks.
+    /// A service of a volume that was opened, on a machine with these clocks.
     ///
     /// # Errors
     /// There can be no more threads, or the store failed.
-    pub fn new(home: Home, volume: Volume, clocks: Arc<dyn Clocks>) -> Result<Self, ServeError> {
-        Service::opened(home, volume, clocks, Access::Change)
+    pub fn new(
+        home: Home,
+        opened: (Volume, Recovery),
+        clocks: Arc<dyn Clocks>,
+    ) -> Result<Self, ServeError> {
+        Service::opened(home, opened, clocks, Access::Change)
     }
 
     /// The same, of a volume that was opened for this.
@@ -189,7 +197,7 @@ impl Service {
     /// As [`Service::new`].
     pub fn opened(
         home: Home,
-        mut volume: Volume,
+        (mut volume, recovery): (Volume, Recovery),
         clocks: Arc<dyn Clocks>,
         access: Access,
     ) -> Result<Self, ServeError> {
@@ -222,6 +230,7 @@ impl Service {
             maintainer: Mutex::new(Some(maintainer)),
             time,
             news,
+            recovery,
             looker: Mutex::new(Some(looker)),
             clients: Arc::default(),
             access,
@@ -281,6 +290,7 @@ impl Service {
                 durable: status.durable,
                 waiting: status.waiting,
                 epoch: status.epoch,
+                closed: self.recovery.closed,
                 checkpoint: status.checkpoint,
                 failure: volume.failure().map(str::to_owned),
                 findings: Vec::new(),
@@ -367,6 +377,10 @@ impl Served for Service {
 
     fn now(&self) -> u64 {
         self.disk.now()
+    }
+
+    fn recovered(&self) -> Option<String> {
+        recovery_told(&self.recovery)
     }
 
     fn hear(&self, tell: Tell) {

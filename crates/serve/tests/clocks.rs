@@ -89,8 +89,8 @@ impl Place {
     }
 
     fn open(&self) -> Service {
-        let (volume, _) = self.home.open(Mode::Buffered).unwrap();
-        Service::new(self.home.clone(), volume, self.clocks.clone()).unwrap()
+        let opened = self.home.open(Mode::Buffered).unwrap();
+        Service::new(self.home.clone(), opened, self.clocks.clone()).unwrap()
     }
 }
 

@@ -39,8 +39,8 @@ impl Served {
         let home = Home::new(directory.path().join(name));
         let options = options(SECOND);
         home.create(&options).unwrap();
-        let (volume, _) = home.open(Mode::Buffered).unwrap();
-        let service = Service::new(home, volume, Arc::new(|| 100 * SECOND)).unwrap();
+        let opened = home.open(Mode::Buffered).unwrap();
+        let service = Service::new(home, opened, Arc::new(|| 100 * SECOND)).unwrap();
         let disk: Arc<dyn BlockDevice> = Arc::clone(service.disk()) as _;
         let count = Count::default();
         Served {

@@ -106,7 +106,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         out,
         "superblock {copy}: write {} epoch {} policy {:?} uuid {uuid} created {} exported {} \
          blocks {} pages_per_block {} units_per_page {} alignment {} index_entries {} journal_bytes {} \
-         history {:?} encoding {:?} metadata at byte {}",
+         history {:?} encoding {:?} metadata at byte {}{}",
         found.write,
         found.epoch,
         id.policy,
@@ -121,6 +121,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
         id.history,
         id.encoding,
         found.metadata,
+        if found.in_use { " in use" } else { "" },
     )?;
     for start in &found.epochs {
         writeln!(

@@ -21,7 +21,7 @@ use crate::format::tables::{
 };
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::load;
-use crate::open::write_superblock;
+use crate::open::{Recovery, write_superblock};
 use crate::volume::Volume;
 
 /// A growth that was found possible.
@@ -68,12 +68,12 @@ impl Growth {
         self.areas.len
     }
 
-    /// Opens the volume, takes a checkpoint, and moves it over.
+    /// Opens the volume, takes a checkpoint, and moves it over. Answers what the opening found.
     ///
     /// # Errors
     /// The medium is too small or fails, or the volume is damaged. The volume has its old size then, or the new one if
     /// the medium failed at the very end.
-    pub fn carry_out(self, medium: impl Medium + 'static) -> Result<(), VolumeError> {
+    pub fn carry_out(self, medium: impl Medium + 'static) -> Result<Recovery, VolumeError> {
         let medium: Arc<dyn Medium> = Arc::new(medium);
         if medium.len() < self.areas.len {
             return Err(VolumeError::TooSmall {
@@ -81,7 +81,7 @@ impl Growth {
                 needed: self.areas.len,
             });
         }
-        let (mut volume, _) = Volume::open_any(Arc::clone(&medium))?;
+        let (mut volume, recovery) = Volume::open_any(Arc::clone(&medium))?;
         // What collection has freed goes back now.
         volume.flush()?;
         volume.checkpoint()?;
@@ -94,12 +94,13 @@ impl Growth {
         let superblock = Superblock {
             identity: self.identity,
             metadata: self.areas.metadata,
+            in_use: false,
             ..superblock
         };
         write_superblock(&medium, &self.areas, superblock)?;
         // The volume has grown. What this cannot give back stays taken until it is used again.
         let _ = medium.discard(old.metadata, old.len - old.metadata);
-        Ok(())
+        Ok(recovery)
     }
 }
 

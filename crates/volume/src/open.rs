@@ -38,8 +38,8 @@ pub struct Recovery {
     pub journal_bytes: u64,
     /// The epoch that was opened.
     pub epoch: u32,
-    /// Whether nothing was written after the last checkpoint of its last session, as when it was closed. If not, its user
-    /// ended without closing it, or this is a copy that was made while it was open.
+    /// Whether its last user closed it. If not, that one was killed or lost its power, or this is a copy that was made
+    /// while the volume was in use.
     pub closed: bool,
     /// The instant that it shows: that of its last change, in nanoseconds since 1970.
     pub instant: u64,
@@ -93,6 +93,7 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
         metadata: areas.metadata,
         write: 0,
         epoch: 0,
+        in_use: false,
         epochs: Vec::new(),
     };
     write_superblock(medium, &areas, superblock)?;
@@ -109,12 +110,12 @@ fn check_alignment(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError
     })
 }
 
-/// Both copies, one after the other, each durable: the older one first.
+/// Both copies, one after the other, each durable: the older one first. Answers the newer one.
 pub(crate) fn write_superblock(
     medium: &dyn Medium,
     areas: &Areas,
     mut superblock: Superblock,
-) -> Result<(), VolumeError> {
+) -> Result<Superblock, VolumeError> {
     for _ in 0..2 {
         superblock.write += 1;
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
@@ -122,7 +123,7 @@ pub(crate) fn write_superblock(
         medium.write(areas.superblock(superblock.write % 2), &bytes)?;
         medium.sync()?;
     }
-    Ok(())
+    Ok(superblock)
 }
 
 /// Everything on a medium, without changing it.
@@ -189,7 +190,9 @@ fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<Image, Volum
         units: found.len() as u64,
         journal_bytes: tail.position.offset,
         epoch: superblock.epoch + 1,
-        closed: root.epoch == superblock.epoch
+        // What an older program left open has no mark.
+        closed: !superblock.in_use
+            && root.epoch == superblock.epoch
             && state.events == 0
             && found.iter().all(|unit| unit.record.birth <= root.sequence),
         instant: state.stamp,
@@ -233,7 +236,7 @@ impl Volume {
     pub(crate) fn open_any(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
         let mut image = read_image(&medium)?;
         let epoch = image.superblock.epoch + 1;
-        open_epoch(&medium, &image, epoch)?;
+        let superblock = open_epoch(&medium, &image, epoch)?;
         let (slots, recovery) = (std::mem::take(&mut image.slots), image.recovery);
         let id = image.superblock.identity.clone();
         let mut mapped = dirty(&id, Table::Map);
@@ -249,6 +252,7 @@ impl Volume {
         let mut volume = Volume {
             layer,
             tables,
+            superblock,
             notes,
             clock: None,
             stamp,
@@ -305,13 +309,15 @@ pub fn rebuild_superblocks(medium: &dyn Medium) -> Result<u32, VolumeError> {
         }
     }
     superblock.epoch = newest;
+    // How the newest session ended they do not know.
+    superblock.in_use = true;
     read_with(medium, superblock.clone())?;
     write_superblock(medium, &areas, superblock)?;
     Ok(newest)
 }
 
-/// Makes it durable that events go on after the last one that counts, in a new epoch.
-fn open_epoch(medium: &dyn Medium, image: &Image, epoch: u32) -> Result<(), VolumeError> {
+/// Makes it durable that the volume is in use, and that events go on after the last one that counts, in a new epoch.
+fn open_epoch(medium: &dyn Medium, image: &Image, epoch: u32) -> Result<Superblock, VolumeError> {
     // What was read may lie in a cache alone: the process before may have ended without a barrier.
     medium.sync()?;
     let after = image.state.sequence;
@@ -326,5 +332,6 @@ fn open_epoch(medium: &dyn Medium, image: &Image, epoch: u32) -> Result<(), Volu
         )));
     }
     superblock.epoch = epoch;
+    superblock.in_use = true;
     write_superblock(medium, &image.areas, superblock)
 }

@@ -23,10 +23,11 @@ use flashlore_medium::{Medium, MediumError};
 use crate::error::VolumeError;
 use crate::fetch::{EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
-use crate::format::{Change, ClockNote, Identity, Kind, Record};
+use crate::format::{Change, ClockNote, Identity, Kind, Record, Superblock};
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand, NandError, Place, StoredUnit};
 use crate::notes::Notes;
+use crate::open::write_superblock;
 use crate::tables::TableStore;
 
 /// With so few blocks that can be written before a flush, it is waited for.
@@ -116,6 +117,8 @@ impl Chores {
 pub struct Volume {
     pub(crate) layer: Box<dyn Layer>,
     pub(crate) tables: TableStore,
+    /// As it was written when the volume was opened.
+    pub(crate) superblock: Superblock,
     /// What is said about the past.
     pub(crate) notes: Notes,
     /// What the clocks showed when it was opened, until the next change notes it.
@@ -518,14 +521,20 @@ impl Volume {
         flushed.map_err(|error| VolumeError::of(error, 0))
     }
 
-    /// Ends the use of a volume with a checkpoint; answers the medium's handle.
+    /// Ends the use of a volume with a checkpoint; last of all its superblock says that nobody uses it.
     ///
     /// # Errors
-    /// As [`Volume::flush`].
+    /// As [`Volume::flush`]. The next opening finds a volume that was not closed then.
     pub fn close(mut self) -> Result<(), VolumeError> {
         self.checkpoint()?;
         self.flush()?;
         self.discard_step(usize::MAX)?;
+        let nand = self.layer.core().flash();
+        let closed = Superblock {
+            in_use: false,
+            ..self.superblock
+        };
+        write_superblock(&*nand.medium, &nand.areas, closed)?;
         Ok(())
     }
 

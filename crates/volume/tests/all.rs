@@ -13,6 +13,7 @@ mod disk;
 mod failures;
 mod golden;
 mod grow;
+mod in_use;
 mod journal_chain;
 mod purge;
 mod record;

@@ -197,7 +197,7 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     };
     for copy in 0..2 {
         let at = areas.superblock(copy);
-        let filled = 120 + 16 * superblock.epochs.len() as u64;
+        let filled = 144 + 16 * superblock.epochs.len() as u64;
         add(
             "superblock",
             at,

@@ -105,9 +105,13 @@ fn copied(draw: &mut Draw, id: &Identity, writes_a_chunk: u32) -> (Vec<u8>, Log)
 }
 
 fn judged(copy: Vec<u8>, log: &Log) -> Copied {
-    let Ok((mut volume, _)) = Volume::open(MemoryMedium::from_bytes(copy)) else {
+    let Ok((mut volume, recovery)) = Volume::open(MemoryMedium::from_bytes(copy)) else {
         return Copied::Refused;
     };
+    assert!(
+        !recovery.closed,
+        "a copy passes for a volume that was closed"
+    );
     let all = 0..volume.exported();
     let contents: Vec<Option<u32>> = all.map(|lpn| read(&mut volume, lpn).ok()).collect();
     match log.is_instant(&contents) {

@@ -193,9 +193,11 @@ fn images_of_older_versions_are_upgraded() {
             assert!(expected, "{refused}");
             bytes.resize(growth.bytes() as usize, 0);
             let medium = std::sync::Arc::new(MemoryMedium::from_bytes(bytes));
-            growth.carry_out(std::sync::Arc::clone(&medium)).unwrap();
+            let found = growth.carry_out(std::sync::Arc::clone(&medium)).unwrap();
+            assert!(!found.closed, "the images were left open");
             assert!(check(&*medium, true).unwrap().is_clean());
-            let (mut volume, _) = Volume::open(medium).unwrap();
+            let (mut volume, recovery) = Volume::open(medium).unwrap();
+            assert!(recovery.closed, "an upgrade ends in order");
             assert_eq!(volume.identity().version, VERSION);
             volume.check().unwrap();
             for lpn in 0..PAGES {

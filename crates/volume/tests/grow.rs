@@ -213,7 +213,7 @@ impl World {
 fn grow(medium: &Arc<CrashMedium>, to: Identity) -> Result<(), VolumeError> {
     let growth = Growth::plan(&load::superblock(medium)?, to)?;
     assert!(growth.bytes() <= medium.len());
-    growth.carry_out(Arc::clone(medium))
+    growth.carry_out(Arc::clone(medium)).map(drop)
 }
 
 /// A volume that is larger in some way.

@@ -32,6 +32,7 @@ impl ICash {
             checkpoint: number,
             epoch: self.epoch,
             session: self.session.announced,
+            in_use: self.in_use,
             group: self.group,
             head: self.space.head,
             copies,

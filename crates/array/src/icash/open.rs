@@ -76,6 +76,7 @@ pub fn create(
         checkpoint: 1,
         epoch: 0,
         session: 0,
+        in_use: false,
         group: 0,
         head: Head {
             segment: 0,
@@ -245,6 +246,11 @@ fn load_table(
 }
 
 impl Recovered {
+    /// Whether the last user closed the array. One that an older program left open has no mark, but a log that goes on.
+    pub(super) fn was_closed(&self) -> bool {
+        !self.root.in_use && self.group == self.root.group
+    }
+
     /// Takes over the groups behind the root, up to the first gap.
     fn replay(&mut self, media: &mut Media) -> Result<(), ArrayError> {
         let shape = &self.superblock.shape;
@@ -387,11 +393,14 @@ impl ICash {
         session: Session,
     ) -> ICash {
         let id = recovered.superblock.id;
+        let was_closed = recovered.was_closed();
         let shape = recovered.superblock.shape;
         ICash {
             media,
             id,
             session,
+            in_use: true,
+            was_closed,
             tag: recovered.tag,
             areas: recovered.areas,
             addresses: recovered.addresses,

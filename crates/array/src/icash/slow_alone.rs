@@ -23,6 +23,7 @@ pub struct SlowAlone {
     media: Media,
     areas: Areas,
     addresses: Addresses,
+    was_closed: bool,
     table: Table,
     /// Number and checksum of the image of each block in the journal.
     images: BTreeMap<u32, (u32, u32)>,
@@ -46,6 +47,7 @@ impl SlowAlone {
         let numbered = (0..).zip(&images);
         Ok(SlowAlone {
             media,
+            was_closed: recovered.was_closed(),
             areas: recovered.areas,
             addresses: recovered.addresses,
             table: recovered.table,
@@ -65,6 +67,11 @@ impl SlowAlone {
         let content = self.content(block);
         *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
         Ok(())
+    }
+
+    /// Whether the last user of the array closed it.
+    pub fn was_closed(&self) -> bool {
+        self.was_closed
     }
 
     /// The virtual machines.

@@ -42,6 +42,9 @@ pub struct ICash {
     pub(super) media: Media,
     pub(super) id: [u8; 16],
     pub(super) session: Session,
+    /// What the next root says: everybody finds the array in use until it is closed.
+    pub(super) in_use: bool,
+    pub(super) was_closed: bool,
     /// Names the array in every structure: the first half of its identity.
     pub(super) tag: u64,
     pub(super) shape: Shape,
@@ -142,17 +145,25 @@ impl ICash {
         }
     }
 
+    /// Whether its last user closed it. If not, that one was killed or lost its power, or the media are copies that
+    /// were made while the array was in use.
+    pub fn was_closed(&self) -> bool {
+        self.was_closed
+    }
+
     /// Makes everything durable and, with ordered write-back, brings all of it home: the slow medium alone then holds
-    /// the present state. The session ends: a copy of a medium from before it is told from one of now.
+    /// the present state. The session ends: a copy of a medium from before it is told from one of now, and the next
+    /// opening finds an array that was closed.
     ///
     /// # Errors
     /// As for a flush, which comes first.
-    pub fn settle(&mut self) -> Result<(), ArrayError> {
+    pub fn close(mut self) -> Result<(), ArrayError> {
         self.flush()?;
         if self.shape.journal_blocks > 0 && !self.away.is_empty() {
             self.write_back_all()?;
             self.keep_room()?;
         }
+        self.in_use = false;
         self.next_session()
     }
 

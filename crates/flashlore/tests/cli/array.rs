@@ -299,7 +299,7 @@ fn served_machines_are_exports_and_outlive_a_killed_server() {
     server.kill();
 
     assert_eq!(
-        place.run(&["check", "disk"]).ok(),
+        place.run(&["check", "disk"]).ok_unclosed(),
         "199 blocks hold something\n"
     );
     let server = Server::start(&place, &["--read-only"]);

@@ -27,4 +27,5 @@ mod served;
 mod serving;
 mod synth;
 mod trace;
+mod unclosed;
 mod volume;

@@ -59,6 +59,14 @@ impl Ran {
         self.stdout
     }
 
+    /// The standard output of a success that says of a volume or an array that it was not closed, and nothing else.
+    pub fn ok_unclosed(self) -> String {
+        let told: Vec<&str> = self.stderr.lines().collect();
+        let unclosed = matches!(told[..], [line] if line.contains("was not closed"));
+        assert!(self.code == 0 && unclosed, "{}", self.stderr);
+        self.stdout
+    }
+
     /// The message of a failure with this exit code, which prints nothing else.
     pub fn fails(self, code: i32) -> String {
         assert_eq!(

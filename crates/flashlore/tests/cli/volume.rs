@@ -205,7 +205,18 @@ fn packed_values_that_cannot_be_read_are_named_and_stay_where_they_are() {
         "{}",
         affected.stdout
     );
-    quiet(place.run(&["purge", "disk", "--all", "--erase"]));
+    // Old values lie beside what cannot be read: nobody may believe that they are gone.
+    let purge = ["purge", "disk", "--all", "--erase"];
+    let told = place.run(&purge);
+    assert_eq!((told.code, told.stdout.as_str()), (1, ""));
+    for said in [
+        "not all of it is erased",
+        "1 block was left",
+        "may still hold",
+    ] {
+        assert!(told.stderr.contains(said), "{}", told.stderr);
+    }
+    assert!(!told.stderr.contains("forgotten and erased"));
     let again = place.run(&["check", "disk", "--affected"]);
     assert_eq!((again.code, &again.stdout), (1, &affected.stdout));
     // What cannot be read is left where it is: it may be readable later.
@@ -214,6 +225,10 @@ fn packed_values_that_cannot_be_read_are_named_and_stay_where_they_are() {
     let lpns: Vec<&str> = affected.stdout.lines().collect();
     let named = format!("does not hold; affects logical pages {}\n", lpns.join(", "));
     assert!(scrubbed.stdout.contains(&named), "{}", scrubbed.stdout);
+    // Written again, nothing is in the way.
+    quiet(place.run(&["import", "disk", "new.raw"]));
+    let told = quiet(place.run(&purge));
+    assert!(told.contains("forgotten and erased"), "{told}");
 }
 
 #[test]

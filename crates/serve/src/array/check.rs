@@ -10,6 +10,8 @@ use crate::home::Home;
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArrayReport {
+    /// Whether whoever used it last closed it.
+    pub closed: bool,
     /// Blocks of 4 KiB that hold something.
     pub kept: u64,
     /// The invariant that does not hold, as a sentence.
@@ -43,8 +45,11 @@ impl ArrayReport {
 pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, ServeError> {
     let (description, fast, slow) = media(home, mode, Access::Look)?;
     let element = element(home, &description, fast, slow, Access::Look)?;
+    let mut report = ArrayReport {
+        closed: element.was_closed(),
+        ..ArrayReport::default()
+    };
     let machines = Machines::whole(element)?;
-    let mut report = ArrayReport::default();
     for position in 0..machines.all().len() {
         report.kept += machines.look(|store| Ok(store.stored(position)))?;
     }

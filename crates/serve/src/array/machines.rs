@@ -97,7 +97,7 @@ impl Machines {
     /// # Errors
     /// It was closed before, or a medium failed.
     pub fn close(&self) -> Result<(), DiskError> {
-        self.store.close()?.settle()
+        self.store.close()?.close()
     }
 
     /// Reads every block in RAM and durably, and tells of each machine and block that does not hold. Nothing changes.

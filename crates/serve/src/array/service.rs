@@ -27,7 +27,7 @@ use crate::metrics::{self, text};
 use crate::request::{
     Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
 };
-use crate::served::{Live, Served, Space, read_bytes};
+use crate::served::{Live, Served, Space, read_bytes, unclosed_array_told};
 use crate::troubles::watched;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -44,6 +44,7 @@ pub struct ArrayService {
     home: Home,
     description: Description,
     machines: Arc<Machines>,
+    was_closed: bool,
     clients: Arc<Clients>,
     clock: Clock,
     access: Access,
@@ -144,6 +145,7 @@ impl ArrayService {
         let (description, fast, slow) = media(&home, mode, access)?;
         let element = element(&home, &description, fast, slow, access)?;
         Ok(ArrayService {
+            was_closed: element.was_closed(),
             access,
             home,
             description,
@@ -167,12 +169,14 @@ impl ArrayService {
         let description = Description::load(&home)?;
         let slow = part(&description, &description.slow, mode, Access::Look)?;
         let slow = watched(slow, home.troubles());
+        let alone = SlowAlone::open(Arc::new(slow))?;
         Ok(ArrayService {
+            was_closed: alone.was_closed(),
             // Its disks refuse what changes them, each with its own sentence.
             access: Access::Change,
             home,
             description,
-            machines: Machines::slow_alone(SlowAlone::open(Arc::new(slow))?)?,
+            machines: Machines::slow_alone(alone)?,
             clients: Arc::default(),
             clock,
         })
@@ -205,6 +209,7 @@ impl ArrayService {
                 fast: self.description.fast.clone(),
                 slow: self.description.slow.clone(),
                 machines: positions.map(machine).collect(),
+                closed: self.was_closed,
                 element: store.element().map(|e| self.element_info(e, store)),
                 failure: store.failure(),
                 failures: self.home.troubles().failures(),
@@ -417,6 +422,10 @@ impl Served for ArrayService {
 
     fn now(&self) -> u64 {
         (self.clock)()
+    }
+
+    fn recovered(&self) -> Option<String> {
+        unclosed_array_told(self.was_closed)
     }
 
     fn lives(&self) -> Vec<Live> {

@@ -191,9 +191,9 @@ impl Store {
     }
 
     /// Ends the use: everything is durable and, with ordered write-back, at home.
-    pub fn settle(&mut self) -> Result<(), DiskError> {
-        match &mut self.open {
-            Open::Whole(element) => element.settle().map_err(failed),
+    pub fn close(self) -> Result<(), DiskError> {
+        match self.open {
+            Open::Whole(element) => element.close().map_err(failed),
             Open::SlowAlone(_) => Ok(()),
         }
     }

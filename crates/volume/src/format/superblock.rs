@@ -20,7 +20,7 @@
 //! | 112 | 4 | current epoch |
 //! | 116 | 4 | entries of the epoch table |
 //! | 120 | 4 | most entries of the history |
-//! | 124 | 4 | zero |
+//! | 124 | 4 | 1 while the volume is in use, 0 once it is closed; volumes that an older program left have 0 either way |
 //! | 128 | 8 | least window, nanoseconds |
 //! | 136 | 8 | where the metadata begin, bytes |
 //! | 144 | 16 each | epoch (4), zero (4), last sequence number before it (8) |
@@ -181,6 +181,9 @@ pub struct Superblock {
     pub write: u64,
     /// The current epoch.
     pub epoch: u32,
+    /// Whether somebody uses the volume, or did and never closed it. Durable before an opening changes anything else;
+    /// an orderly close takes it away last.
+    pub in_use: bool,
     /// The epochs since the last checkpoint, oldest first.
     pub epochs: Vec<EpochStart>,
 }
@@ -211,7 +214,8 @@ impl Superblock {
         out.u32(id.alignment).u32(id.index_entries);
         out.u64(id.journal_bytes).u64(self.write);
         out.u32(self.epoch).u32(self.epochs.len() as u32);
-        out.u32(id.history.map_or(0, |h| h.entries)).u32(0);
+        out.u32(id.history.map_or(0, |h| h.entries));
+        out.u32(self.in_use.into());
         out.u64(id.history.map_or(0, |h| h.least_window));
         out.u64(self.metadata);
         for start in &self.epochs {
@@ -271,7 +275,7 @@ impl Superblock {
         if count > MOST_EPOCHS {
             return Err(Unusable::Broken);
         }
-        let (entries, _, least_window) = (fields.u32(), fields.u32(), fields.u64());
+        let (entries, in_use, least_window) = (fields.u32(), fields.u32(), fields.u64());
         let metadata = fields.u64();
         identity.history = has_history.then_some(HistoryIdentity {
             entries,
@@ -292,6 +296,7 @@ impl Superblock {
             metadata,
             write,
             epoch,
+            in_use: in_use != 0,
             epochs,
         })
     }

@@ -203,9 +203,9 @@ fn flip(bytes: &mut [u8], bit: usize) {
 proptest! {
     #[test]
     fn superblocks_come_back(
-        identity in identity(), metadata: u64, write: u64, epoch: u32, epochs in epochs(), bit: usize,
+        identity in identity(), metadata: u64, write: u64, epoch: u32, in_use: bool, epochs in epochs(), bit: usize,
     ) {
-        let superblock = Superblock { identity, metadata, write, epoch, epochs };
+        let superblock = Superblock { identity, metadata, write, epoch, in_use, epochs };
         let mut bytes = superblock.encode();
         prop_assert_eq!(Superblock::decode(&bytes), Ok(superblock));
         flip(&mut bytes, bit);

@@ -33,6 +33,8 @@ pub struct Root {
     pub epoch: u32,
     /// The session of the array.
     pub session: u32,
+    /// Whether somebody uses the array, or did and never closed it.
+    pub in_use: bool,
     /// The last group of the log that the table contains.
     pub group: u64,
     /// Where the log goes on.
@@ -60,6 +62,7 @@ impl Root {
             self.head.position,
             self.head.next,
             self.session,
+            self.in_use.into(),
         ];
         for (index, number) in numbers.iter().enumerate() {
             put(&mut bytes, 32 + 4 * index, &number.to_le_bytes());
@@ -103,6 +106,7 @@ impl Root {
                 next: get_u32(bytes, 44),
             },
             session: get_u32(bytes, 48),
+            in_use: get_u32(bytes, 52) != 0,
             copies,
         })
     }

@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use super::create::{Asked, asked};
-use super::{clocks, mode};
+use super::{clocks, mode, open};
 use crate::cli::{ArrayArgs, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::{print, tell};
@@ -49,9 +49,13 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     };
     let failed = |source| CliError::serve(directory, source);
     let disk_failed = |error: DiskError| failed(ServeError::Disk(error));
-    // As it is served, with what it does by itself.
-    let (service, _) =
-        served::open(&home, mode(&args.volume), clocks(), Access::Change).map_err(failed)?;
+    let service = match &made {
+        // As it is served, with what it does by itself.
+        None => open(&args.volume)?,
+        Some(_) => {
+            served::open(&home, mode(&args.volume), clocks(), Access::Change).map_err(failed)?
+        }
+    };
     let disk = Arc::clone(&service.lives()[0].device);
     let stored = service.space(0).map_err(disk_failed)?.stored;
     let measured = check(args, &load, disk.size(), stored, made.is_some())

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use flashlore_serve::clock::told;
 use flashlore_serve::moment::Time;
-use flashlore_serve::request::LogEntry;
+use flashlore_serve::request::{Erased, LogEntry};
 use flashlore_serve::{Answer, Request};
 
 use super::{json, request, unexpected};
@@ -209,11 +209,27 @@ pub fn purge(args: &PurgeArgs) -> Result<(), CliError> {
     if range.is_none() {
         tell(&format!("the history begins at {} now", Time(oldest)));
     }
-    tell(&match erased {
-        None => "forgotten; what nothing needs is erased by collection in time".to_owned(),
-        Some((blocks, copied)) => {
-            format!("forgotten and erased: {blocks} blocks, {copied} pages copied out of them")
-        }
-    });
-    Ok(())
+    let Some(Erased {
+        blocks,
+        copied,
+        left,
+    }) = erased
+    else {
+        tell("forgotten; what nothing needs is erased by collection in time");
+        return Ok(());
+    };
+    let erased = format!("{blocks} blocks, {copied} pages copied out of them");
+    if left == 0 {
+        tell(&format!("forgotten and erased: {erased}"));
+        return Ok(());
+    }
+    Err(CliError::Differs(format!(
+        "{}: forgotten, but not all of it is erased ({erased}): {left} block{} left as {}, because something in {} that is \
+         needed cannot be read, and may still hold what was purged. `check` names the pages: write them again, or trim \
+         them, then purge with --erase again",
+        args.volume.directory.display(),
+        if left == 1 { " was" } else { "s were" },
+        if left == 1 { "it is" } else { "they are" },
+        if left == 1 { "it" } else { "them" },
+    )))
 }

@@ -9,17 +9,16 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flashlore_medium::Access;
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::clock::even;
 use flashlore_serve::control::{Reach, Remote};
 use flashlore_serve::past::lacking;
 use flashlore_serve::request::MOST_READ;
-use flashlore_serve::{Answer, Request, served};
+use flashlore_serve::{Answer, Request, Served};
 use flashlore_volume::disk::DiskError;
 
 use super::history::tell_missing;
-use super::{clocks, home, mode, reach, unexpected};
+use super::{clocks, home, mode, open, reach, tell_of, unexpected};
 use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -49,13 +48,52 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
             directory.display()
         )));
     }
-    let failed = |source| CliError::serve(directory, source);
-    let (service, _) =
-        served::open(&home, mode(&args.volume), clocks(), Access::Change).map_err(failed)?;
-    let disk = service.disk_of(args.machine).map_err(failed)?;
+    let service = open(&args.volume)?;
+    let copied = copy_in(&*service, args, &mut image);
+    // Also where the image was refused, or did not fit: otherwise the next opening finds a volume that was not closed.
+    let closed = service.close();
+    let Copied { end, room, stored } = copied?;
+    closed.map_err(|source| CliError::serve(directory, source.into()))?;
+    // The length of a pipe is not known before.
+    if fill(&mut image, &mut [0]).map_err(file_error("read", path))? > 0 {
+        return Err(CliError::Differs(format!(
+            "{} has more than the {room} bytes that the volume shows; those are in it now",
+            path.display()
+        )));
+    }
+    let rest = room - end;
+    if rest > 0 {
+        let what = match args.trim_rest {
+            true => "are zeros now",
+            false => "are as they were (--trim-rest makes zeros of them)",
+        };
+        tell(&format!(
+            "{} has {end} bytes: the {rest} that the volume shows behind them {what}",
+            path.display()
+        ));
+    }
+    tell(&format!("{stored} pages are stored"));
+    Ok(())
+}
+
+/// What was copied into a disk.
+struct Copied {
+    /// Bytes of the image that are in it.
+    end: u64,
+    /// Bytes it shows.
+    room: u64,
+    /// Pages stored.
+    stored: u64,
+}
+
+/// Copies a raw image into the disk that was asked for.
+fn copy_in(service: &dyn Served, args: &ImportArgs, image: &mut File) -> Result<Copied, CliError> {
+    let (directory, path) = (&args.volume.directory, &args.image);
+    let disk = service.disk_of(args.machine);
+    let disk = disk.map_err(|source| CliError::serve(directory, source))?;
     let device = Arc::clone(&service.lives()[disk].device);
     let failed = |source: DiskError| CliError::serve(directory, source.into());
-    let length = length_of(&mut image).map_err(file_error("read", path))?;
+    let length = length_of(image).map_err(file_error("read", path))?;
     let room = device.size();
     if length > room {
         return Err(CliError::Usage(format!(
@@ -67,7 +105,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     let mut end = 0;
     while end < room {
         let mut page = [0; PAGE];
-        let filled = fill(&mut image, &mut page).map_err(file_error("read", path))?;
+        let filled = fill(image, &mut page).map_err(file_error("read", path))?;
         // What is behind the end of the image is no part of it.
         let done = match filled {
             0 => break,
@@ -81,31 +119,13 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         }
     }
     drop(progress);
-    let rest = room - end;
-    if rest > 0 && args.trim_rest {
-        device.write_zeroes(end, rest, false).map_err(failed)?;
+    if end < room && args.trim_rest {
+        device
+            .write_zeroes(end, room - end, false)
+            .map_err(failed)?;
     }
     let stored = service.space(disk).map_err(failed)?.stored;
-    service.close().map_err(failed)?;
-    // The length of a pipe is not known before.
-    if fill(&mut image, &mut [0]).map_err(file_error("read", path))? > 0 {
-        return Err(CliError::Differs(format!(
-            "{} has more than the {room} bytes that the volume shows; those are in it now",
-            path.display()
-        )));
-    }
-    if rest > 0 {
-        let what = match args.trim_rest {
-            true => "are zeros now",
-            false => "are as they were (--trim-rest makes zeros of them)",
-        };
-        tell(&format!(
-            "{} has {end} bytes: the {rest} that the volume shows behind them {what}",
-            path.display()
-        ));
-    }
-    tell(&format!("{stored} pages are stored"));
-    Ok(())
+    Ok(Copied { end, room, stored })
 }
 
 /// Bytes of a file or block device; 0 of what does not say, such as a pipe.
@@ -261,6 +281,7 @@ impl<'a> Source<'a> {
 fn slow_alone(args: &VolumeArgs) -> Result<Reach, CliError> {
     let opened = ArrayService::slow_alone(home(args), mode(args), even(clocks()));
     let opened = opened.map_err(|source| CliError::serve(&args.directory, source))?;
+    tell_of(args, opened.recovered());
     Ok(Reach::local(Box::new(opened)))
 }
 

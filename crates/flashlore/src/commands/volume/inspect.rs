@@ -6,12 +6,13 @@ use std::io::{self, BufWriter, Write};
 use flashlore_medium::Access;
 use flashlore_serve::array::{self, check::ArrayFinding, check::ArrayReport};
 use flashlore_serve::request::Unreadable;
+use flashlore_serve::served::{recovery_told, unclosed_array_told, unclosed_volume_told};
 use flashlore_serve::{Answer, Request, ServeError};
 use flashlore_volume::dump::DumpError;
-use flashlore_volume::{CheckReport, DumpParts, Finding};
+use flashlore_volume::{CheckReport, DumpParts, Finding, load};
 use serde_json::{Value, json};
 
-use super::{home, medium, mode, reach, unexpected};
+use super::{home, medium, mode, reach, tell_of, unexpected};
 use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::print;
@@ -24,6 +25,7 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
         rebuild_superblocks(&args.volume)?;
     }
     let checked = checked(&args.volume, args.quick)?;
+    tell_of(&args.volume, checked.recovered());
     print(&if args.json {
         format!("{}\n", checked.json())
     } else if args.affected {
@@ -92,6 +94,14 @@ impl Checked {
         }
     }
 
+    /// What is to be known of what was not closed, as a sentence.
+    fn recovered(&self) -> Option<String> {
+        match self {
+            Checked::Volume(report) => recovery_told(&report.recovery),
+            Checked::Array(report) => unclosed_array_told(report.closed),
+        }
+    }
+
     fn is_clean(&self) -> bool {
         match self {
             Checked::Volume(report) => report.is_clean(),
@@ -104,6 +114,7 @@ impl Checked {
         match self {
             Checked::Volume(report) => json!({
                 "clean": report.is_clean(),
+                "closed": report.recovery.closed,
                 "mapped": report.mapped,
                 "stored": report.stored,
                 "superblocks": report.superblocks,
@@ -115,6 +126,7 @@ impl Checked {
                 let one = |f: &ArrayFinding| json!({"machine": f.machine, "block": f.block, "why": f.why});
                 json!({
                     "clean": report.is_clean(),
+                    "closed": report.closed,
                     "mapped": report.kept,
                     "findings": report.findings.iter().map(one).collect::<Vec<_>>(),
                     "errors": Vec::from_iter(&report.error),
@@ -235,6 +247,12 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
 /// Shows what lies on the medium.
 pub fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let medium = medium(&args.volume)?;
+    // One without a superblock is shown too.
+    let superblock = load::superblock(&medium).ok();
+    tell_of(
+        &args.volume,
+        superblock.as_ref().and_then(unclosed_volume_told),
+    );
     let has = |part| args.part.contains(&part);
     let parts = DumpParts {
         heads: has(DumpPart::Heads),

@@ -34,7 +34,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flashlore_medium::{Access, FileMedium, Mode};
 use flashlore_serve::clock::{Clocks, machine};
 use flashlore_serve::control::{Reach, ask};
-use flashlore_serve::{Answer, Home, Request};
+use flashlore_serve::{Answer, Home, Request, Served, served};
 
 pub use bench::bench;
 pub use clone::clone;
@@ -49,6 +49,7 @@ pub use state::info;
 
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
+use crate::output::tell;
 
 /// Nanoseconds since 1970.
 fn now() -> u64 {
@@ -78,15 +79,33 @@ fn medium(args: &VolumeArgs) -> Result<FileMedium, CliError> {
     opened.map_err(|source| CliError::serve(&args.directory, source))
 }
 
+/// Says what should be known of what was opened, such as that it was not closed.
+fn tell_of(args: &VolumeArgs, recovered: Option<String>) {
+    if let Some(recovered) = recovered {
+        tell(&format!("{}: {recovered}", args.directory.display()));
+    }
+}
+
 /// The volume, served by somebody or opened here to be looked at.
 fn reach(args: &VolumeArgs) -> Result<Reach, CliError> {
     let reached = Reach::open(&home(args), mode(args), clocks(), Access::Look);
-    reached.map_err(|source| CliError::serve(&args.directory, source))
+    let reached = reached.map_err(|source| CliError::serve(&args.directory, source))?;
+    tell_of(args, reached.recovered());
+    Ok(reached)
+}
+
+/// The volume or the array, opened here to be used.
+fn open(args: &VolumeArgs) -> Result<Box<dyn Served>, CliError> {
+    let opened = served::open(&home(args), mode(args), clocks(), Access::Change);
+    let opened = opened.map_err(|source| CliError::serve(&args.directory, source))?;
+    tell_of(args, opened.recovered());
+    Ok(opened)
 }
 
 /// Has one request carried out.
 fn request(args: &VolumeArgs, request: &Request) -> Result<Answer, CliError> {
-    ask(&home(args), mode(args), clocks(), request)
+    let heard = |sentence: &str| tell_of(args, Some(sentence.to_owned()));
+    ask(&home(args), mode(args), clocks(), request, heard)
         .map_err(|source| CliError::serve(&args.directory, source))
 }
 

@@ -1,8 +1,9 @@
 //! `resize`: a volume becomes larger.
 
+use flashlore_serve::served::recovery_told;
 use flashlore_volume::options::capacity;
 
-use super::{home, human, mode};
+use super::{home, human, mode, tell_of};
 use crate::cli::ResizeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -14,9 +15,10 @@ pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
         args.grow.map(|size| size.0),
         args.capacity.map(|room| room.0),
     );
-    let (from, to) = home
+    let (from, to, recovery) = home
         .grow(size, room, mode(&args.volume))
         .map_err(|source| CliError::serve(&args.volume.directory, source))?;
+    tell_of(&args.volume, recovery_told(&recovery));
     let size = |pages: u32| human(u64::from(pages) * 4096);
     tell(&format!(
         "{}: size from {} to {}, capacity from {} to {}; open it takes up to {} of memory",

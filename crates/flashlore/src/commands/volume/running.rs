@@ -9,14 +9,14 @@ use flashlore_paged::Pager;
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::clock::even;
 use flashlore_serve::control::Control;
-use flashlore_serve::served::{self, recovery_told};
+use flashlore_serve::served;
 use flashlore_serve::{Home, ServeError, Served, Service};
 use flashlore_sim::config::Size;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::memory::bound;
-use super::{clocks, home, mode};
+use super::{clocks, home, mode, tell_of};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -51,22 +51,23 @@ impl How {
     }
 }
 
-/// What is open, with a sentence about what was recovered.
-type Opened = (Box<dyn Served>, Option<String>);
-
-fn opened(home: &Home, args: &VolumeArgs, how: How, access: Access) -> Result<Opened, ServeError> {
+fn opened(
+    home: &Home,
+    args: &VolumeArgs,
+    how: How,
+    access: Access,
+) -> Result<Box<dyn Served>, ServeError> {
     match how {
         How::Whole => served::open(home, mode(args), clocks(), access),
         How::SlowAlone => {
             let array = ArrayService::slow_alone(home.clone(), mode(args), even(clocks()))?;
-            Ok((Box::new(array), None))
+            Ok(Box::new(array))
         }
         How::Within(_) => {
             // Its memory is bounded by somebody, so it is not asked for.
             let home = home.held()?;
-            let (volume, recovery) = home.open_bounded(mode(args), access)?;
-            let service = Service::opened(home, volume, clocks(), access)?;
-            Ok((Box::new(service), recovery_told(&recovery)))
+            let opened = home.open_bounded(mode(args), access)?;
+            Ok(Box::new(Service::opened(home, opened, clocks(), access)?))
         }
     }
 }
@@ -111,10 +112,8 @@ impl Running {
             }
             opened => opened,
         };
-        let (service, recovered) = opened.map_err(failed)?;
-        if let Some(recovered) = recovered {
-            tell(&recovered);
-        }
+        let service = opened.map_err(failed)?;
+        tell_of(args, service.recovered());
         service.hear(Box::new(tell));
         Ok(Running {
             directory,

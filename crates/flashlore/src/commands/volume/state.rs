@@ -51,6 +51,7 @@ fn array_text(info: &ArrayInfo) -> String {
         ),
         Some(element) => element_lines(element, &mut line),
     }
+    last_use_line(info.closed, &mut line);
     clients_line(info.clients, &mut line);
     failures_line(info.failures.as_ref(), &mut line);
     line(
@@ -62,6 +63,15 @@ fn array_text(info: &ArrayInfo) -> String {
         },
     );
     text
+}
+
+fn last_use_line(was_closed: bool, line: &mut dyn FnMut(&str, String)) {
+    if !was_closed {
+        line(
+            "last use",
+            "it was not closed before this opening".to_owned(),
+        );
+    }
 }
 
 fn clients_line(clients: Option<(u64, u64)>, line: &mut dyn FnMut(&str, String)) {
@@ -205,6 +215,7 @@ fn text(info: &Info) -> String {
         },
     );
     line("opened", format!("{} times", info.epoch));
+    last_use_line(info.closed, &mut line);
     let (time, wall) = info.clock;
     if wall.abs_diff(time) >= 1_000_000_000 {
         line("clock", told(time, wall, 0));
