@@ -339,7 +339,7 @@ def test_to_answer_at_once_is_fastest() -> None:
 
 def test_answers_from_ram_are_told_where_not_all_give_them(report: Path) -> None:
     text = report.read_text()
-    assert text.count("writes to bvssd are answered when they are in a queue in RAM") == 2
+    assert text.count("bvssd (answers-early): Writes are answered when they are in a queue in RAM") == 2
 
 
 def test_names_from_files_are_only_text(results: Path, tmp_path: Path, visit: Open) -> None:

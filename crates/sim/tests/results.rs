@@ -7,10 +7,10 @@ use flashlore_sim::config::{
     RunConfig, Settings, config_hash, load_device, load_host, load_system,
 };
 use flashlore_sim::results::{
-    Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
-    Host, LatencyByKind, MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile,
+    Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, FindingId, Flash, Gc,
+    History, Host, LatencyByKind, MapTraffic, Programs, QueueTraffic, ResponseByKind, ResultsFile,
     RunOutput, RunResult, RunSpeed, TableStyle, Timeline, TraceFile, Utilization, compare_table,
-    differences, write_directory,
+    differences, findings, write_directory,
 };
 use flashlore_trace::{ContentModel, Existing, Format, WorkloadOptions};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -421,6 +421,47 @@ fn the_table_says_loudly_that_devices_differ() {
         table.contains("  ca-ssd on device tlc-1t: 953,869 MiB exported"),
         "{table}"
     );
+}
+
+/// What reports once told by themselves is in the one list.
+#[test]
+fn what_happened_to_a_run_is_found() {
+    let plain = result("plain", "ca-ssd-4g", 1, 2);
+    let mut other = result("bvssd", "ca-ssd-4g", 1, 1);
+    let ids = |runs: &[RunResult]| -> Vec<(FindingId, Vec<String>)> {
+        let found = findings(runs).into_iter();
+        found.map(|f| (f.id, f.systems)).collect()
+    };
+    let both = [plain.clone(), other.clone()];
+    assert!(ids(&both).contains(&(FindingId::AnswersEarly, vec!["bvssd".to_string()])));
+    let known = |id| ids(&both).iter().any(|(known, _)| *known == id);
+    other.trace_files[0].skipped = 3;
+    other.trace_files[0].clamped = 4;
+    other.buffer.pages_end = 101;
+    other.flash.retired_blocks = 1;
+    other.configuration.device.timing.erase.0 += 1;
+    let after = ids(&[plain, other.clone()]);
+    for id in [
+        FindingId::RecordsSkipped,
+        FindingId::TimesRaised,
+        FindingId::LeftInBuffer,
+        FindingId::WornOut,
+        FindingId::DevicesDiffer,
+    ] {
+        assert!(!known(id), "{id:?}");
+        assert!(
+            after.contains(&(id, vec!["bvssd".to_string()])),
+            "{id:?} in {after:?}"
+        );
+    }
+    other.buffer.pages_end = 100;
+    let alone = ids(&[other]);
+    let gone = [
+        FindingId::LeftInBuffer,
+        FindingId::DevicesDiffer,
+        FindingId::AnswersEarly,
+    ];
+    assert!(alone.iter().all(|(id, _)| !gone.contains(id)), "{alone:?}");
 }
 
 #[test]

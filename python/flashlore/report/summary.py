@@ -67,7 +67,7 @@ def findings(groups: Sequence[Group]) -> list[str]:
 
 def caveats(traces: Mapping[str, Sequence[Group]]) -> list[str]:
     """List what a reader should mind before quoting a number."""
-    found = [*_found(traces), *(caution for groups in traces.values() for caution in _of_trace(groups))]
+    found = list(_found(traces))
     every = [group for groups in traces.values() for group in groups]
     first = every[0]
     if all(len(groups) == 1 for groups in traces.values()):
@@ -97,46 +97,6 @@ def _found(traces: Mapping[str, Sequence[Group]]) -> Iterator[str]:
             if finding not in told:
                 told.append(finding)
                 yield f"On {trace}, {_listed(finding['systems'])} ({finding['id']}): {finding['sentence']}"
-
-
-def _of_trace(groups: Sequence[Group]) -> Iterator[str]:
-    base = groups[0]
-    if len({_hardware(group.record) for group in groups}) > 1:
-        yield (
-            f"On {base.trace} the devices differ in size or timing, so differences are not due to the systems alone."
-        )
-    early = [group.system for group in groups if _answers_early(group.record)]
-    if 0 < len(early) < len(groups):
-        yield (
-            f"On {base.trace} writes to {_listed(early)} are answered when they are in a queue in RAM, those to the "
-            "others when they are on flash: response times say as much about that as about the systems."
-        )
-    yield from _of_files(base)
-    for group in groups:
-        yield from _of_group(group)
-
-
-def _of_files(group: Group) -> Iterator[str]:
-    """Say what was wrong with the files of the trace."""
-    causes = (("skipped", "malformed records were left out"), ("clamped", "times ran backwards and were raised"))
-    for file in group.record["trace_files"]:
-        for key, what in causes:
-            if file.get(key):
-                yield f"{file['path']}: {number(file[key])} {what}."
-
-
-def _of_group(group: Group) -> Iterator[str]:
-    """Say what is missing from the figures of one system."""
-    kept = int(at(group.record, "buffer.pages_end") or 0)
-    written = int(group.record["host"]["write_pages"])
-    if kept * 20 > written > 0:
-        yield (
-            f"{group.system} on {group.trace}: {number(kept)} units were still in the write buffer at the end, written "
-            "by no number here."
-        )
-    retired = group.record["flash"]["retired_blocks"]
-    if retired:
-        yield f"{group.system} on {group.trace}: {number(retired)} blocks wore out."
 
 
 def _asked(group: Group) -> str:
@@ -280,16 +240,6 @@ def _spread(changes: Sequence[float], won: Sequence[tuple[Sequence[Group], Group
     where = f"against {base}" + (f", {len(won)} traces" if len(won) > 1 else "")
     both = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
     return f"{both} {where}"
-
-
-def _answers_early(record: Mapping[str, Any]) -> bool:
-    queue = at(record, "configuration.system.queue") or {}
-    return bool(queue.get("enabled")) and queue.get("ack") == "enqueue"
-
-
-def _hardware(record: Mapping[str, Any]) -> str:
-    device = record["configuration"].get("device", {})
-    return repr([device.get(key) for key in ("geometry", "timing", "space")])
 
 
 def _random(record: Mapping[str, Any]) -> bool:

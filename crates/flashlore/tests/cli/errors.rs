@@ -293,7 +293,10 @@ fn traces_that_cannot_be_read() {
         &["t.fiu, line 1"],
     );
     let text = place().run(&["compare", "bad.fiu", "--lenient"]).ok();
-    assert!(text.contains("Malformed records skipped: 1"), "{text}");
+    assert!(
+        text.contains("1 malformed records of the trace were left out"),
+        "{text}"
+    );
 }
 
 #[test]

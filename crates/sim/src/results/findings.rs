@@ -38,6 +38,18 @@ pub enum FindingId {
     WithinIntervals,
     /// Two systems did the same.
     SameAs,
+    /// Malformed records were left out.
+    RecordsSkipped,
+    /// Times of the trace ran backwards.
+    TimesRaised,
+    /// Much of what was written was never programmed.
+    LeftInBuffer,
+    /// Blocks wore out.
+    WornOut,
+    /// The devices of systems differ.
+    DevicesDiffer,
+    /// Some systems answer writes before they are on flash, others do not.
+    AnswersEarly,
 }
 
 /// Something to mind.
@@ -86,6 +98,16 @@ impl Found {
     fn with(mut self, name: &str, value: f64) -> Self {
         self.numbers.insert(name.to_string(), value);
         self
+    }
+
+    /// As [`Found::of`], of several runs of one trace; nothing if there is none.
+    fn of_all<'a>(self, mut runs: impl Iterator<Item = &'a RunResult>) -> Option<Finding> {
+        let mut finding = self.of(runs.next()?);
+        for run in runs {
+            finding.systems.push(run.system.clone());
+            finding.devices.push(run.device.clone());
+        }
+        Some(finding)
     }
 
     fn of(self, run: &RunResult) -> Finding {

@@ -3,7 +3,6 @@
 
 use flashlore_trace::{ContentModel, DeltaModel, Join, WorkloadOptions};
 
-use super::compare::group_digits;
 use super::record::RunResult;
 use crate::config::{HostConfig, Load, Nanos};
 
@@ -12,20 +11,6 @@ use crate::config::{HostConfig, Load, Nanos};
 pub(super) fn workload_notes(run: &RunResult) -> Vec<String> {
     let mut notes = layout_notes(&run.workload, run.trace_files.len());
     notes.extend(host_notes(&run.configuration.host));
-    let clamped: u64 = run.trace_files.iter().map(|file| file.clamped).sum();
-    if clamped > 0 {
-        notes.push(format!(
-            "Records out of order, raised to the time of the one before: {}.",
-            group_digits(clamped as f64)
-        ));
-    }
-    let skipped: u64 = run.trace_files.iter().map(|file| file.skipped).sum();
-    if skipped > 0 {
-        notes.push(format!(
-            "!!! Malformed records skipped: {} !!!",
-            group_digits(skipped as f64)
-        ));
-    }
     notes
 }
 

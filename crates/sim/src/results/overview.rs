@@ -4,7 +4,7 @@
 use comfy_table::{Cell, CellAlignment};
 
 use super::compare::{TableStyle, Unit, change_cell};
-use super::findings::{Finding, Findings, findings, findings_text};
+use super::findings::{Finding, FindingId, Findings, findings, findings_text};
 use super::interval::workload_key;
 use super::record::RunResult;
 
@@ -66,7 +66,8 @@ pub fn overview_table(runs: &[RunResult], style: TableStyle) -> String {
             let mut figures = FIGURES.iter();
             figures.any(|(_, metric, ..)| Findings(one).doubts(run, metric))
         };
-        runs.iter().any(of_system)
+        let of_trace = [FindingId::RecordsSkipped, FindingId::TimesRaised];
+        of_trace.contains(&finding.id) || runs.iter().any(of_system)
     };
     let doubtful: Vec<Finding> = found.iter().filter(|f| shown(f)).cloned().collect();
     format!("{table}\n{}", findings_text(&doubtful))

@@ -5,7 +5,7 @@ use flashlore_trace::{ContentModel, DeltaModel};
 use super::{FindingId, Found};
 use crate::config::{HostMode, RatioFrom};
 use crate::results::compare::group_digits;
-use crate::results::record::RunResult;
+use crate::results::record::{RunResult, TraceFile};
 
 /// A part that is busy for so much of the time is what requests wait for.
 const SATURATED: f64 = 0.95;
@@ -18,6 +18,9 @@ const SERVICES: f64 = 10.0;
 
 /// Fewer requests than this beyond a percentile say little about it.
 const FEW: f64 = 20.0;
+
+/// A share of the units written that is worth telling.
+const LEFT: f64 = 0.05;
 
 /// What collection decides: amplification, wear, and with them how much is programmed.
 const OF_COLLECTION: [&str; 6] = [
@@ -50,7 +53,53 @@ pub(super) fn of_run(run: &RunResult) -> Vec<Found> {
     found.extend(of_ratios(run));
     found.extend(of_content(run));
     found.extend(of_percentiles(run));
+    found.extend(of_files(run));
+    found.extend(of_buffer(run));
+    found.extend(of_wear(run));
     found
+}
+
+fn of_files(run: &RunResult) -> impl Iterator<Item = Found> {
+    let all = |count: fn(&TraceFile) -> u64| run.trace_files.iter().map(count).sum::<u64>();
+    let told = |id, count: u64, what: &str| {
+        let sentence = format!("{} {what}", group_digits(count as f64));
+        let found = Found::new(id, sentence, &[], false);
+        (count > 0).then(|| found.with("records", count as f64))
+    };
+    let skipped = told(
+        FindingId::RecordsSkipped,
+        all(|file| file.skipped),
+        "malformed records of the trace were left out.",
+    );
+    let raised = told(
+        FindingId::TimesRaised,
+        all(|file| file.clamped),
+        "records of the trace came out of order and have the time of the one before.",
+    );
+    skipped.into_iter().chain(raised)
+}
+
+fn of_buffer(run: &RunResult) -> Option<Found> {
+    let (kept, written) = (run.buffer.pages_end, run.host.write_pages);
+    if kept as f64 <= LEFT * written as f64 || written == 0 {
+        return None;
+    }
+    let sentence = format!(
+        "{} units were still in the write buffer at the end and are programmed in no number here.",
+        group_digits(kept as f64)
+    );
+    let found = Found::new(FindingId::LeftInBuffer, sentence, &OF_COLLECTION, true);
+    Some(found.with("buffer.pages_end", kept as f64))
+}
+
+fn of_wear(run: &RunResult) -> Option<Found> {
+    let retired = run.flash.retired_blocks;
+    let sentence = format!(
+        "{} blocks wore out; the device became smaller while it was measured.",
+        group_digits(retired as f64)
+    );
+    let found = Found::new(FindingId::WornOut, sentence, &[], false);
+    (retired > 0).then(|| found.with("flash.retired_blocks", retired as f64))
 }
 
 fn of_arrivals(run: &RunResult) -> Option<Found> {

@@ -1,7 +1,7 @@
 //! What several seeds, and several systems, say about each other's numbers.
 
 use super::{Finding, FindingId, Found};
-use crate::config::Sampling;
+use crate::config::{Acknowledge, Sampling};
 use crate::results::interval::{Estimate, estimate};
 use crate::results::record::RunResult;
 
@@ -62,7 +62,50 @@ pub(super) fn of_pairs(columns: &[&Vec<&RunResult>]) -> Vec<Finding> {
         let alike = columns[..at].iter().find(|other| same(other[0], column[0]));
         all.extend(alike.map(|other| same_as(other[0], column[0])));
     }
+    let firsts: Vec<&RunResult> = columns.iter().map(|column| column[0]).collect();
+    all.extend(devices_differ(&firsts, base));
+    all.extend(answers_early(&firsts));
     all
+}
+
+/// Systems whose device is another one than the baseline's.
+fn devices_differ(runs: &[&RunResult], base: usize) -> Option<Finding> {
+    let hardware = |run: &RunResult| {
+        let device = &run.configuration.device;
+        (
+            device.geometry.clone(),
+            device.timing.clone(),
+            device.space.clone(),
+        )
+    };
+    let own = hardware(runs[base]);
+    let others = runs.iter().filter(|run| hardware(run) != own);
+    let sentence = format!(
+        "The device differs from that of {} in size or timing, so differences are not due to the systems alone.",
+        runs[base].system
+    );
+    let found = Found::new(FindingId::DevicesDiffer, sentence, &[], false);
+    found.of_all(others.copied())
+}
+
+/// Systems that answer writes before they are on flash, where others do not.
+fn answers_early(runs: &[&RunResult]) -> Option<Finding> {
+    let early = |run: &&&RunResult| {
+        let queue = &run.configuration.system.queue;
+        queue.enabled && queue.ack == Acknowledge::Enqueue
+    };
+    if runs.iter().all(|run| early(&run)) {
+        return None;
+    }
+    let sentence = "Writes are answered when they are in a queue in RAM, those to other systems when they are on flash: \
+                    response times say as much about that as about the systems.";
+    let found = Found::new(
+        FindingId::AnswersEarly,
+        sentence.to_string(),
+        &["response_us"],
+        false,
+    );
+    found.of_all(runs.iter().filter(early).copied())
 }
 
 fn within(base: &[&RunResult], column: &[&RunResult]) -> Option<Finding> {
