@@ -10,6 +10,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`mounted`] | mounting, unmounting, the end of a mount |
+//! | `kernel` | the kernel's side of a mount: where it is, how it begins and ends |
 //! | `filesystem` | what the kernel asks, answered |
 //! | `node` | numbers of files, and their attributes |
 //! | `file` | an open file: reads, writes, holes |
@@ -25,6 +26,7 @@ pub mod mounted;
 mod errno;
 mod file;
 mod filesystem;
+mod kernel;
 mod later;
 mod node;
 

@@ -1,7 +1,5 @@
-//! Mounting, unmounting, the end of a mount.
-//!
-//! Root mounts by the system call, others through `fusermount3`. Whoever mounted may use the files, and nobody else:
-//! for a loop device, mount as root.
+//! Mounting, unmounting, the end of a mount. Whoever mounted may use the files, and nobody else: for a loop device, mount
+//! as root.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -10,13 +8,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use flashlore_serve::Served;
-use fuser::{Config, MountOption, Session, SessionUnmounter};
-use nix::errno::Errno;
-use nix::mount::{MntFlags, umount2};
+use fuser::{Config, Session, SessionACL};
 
 use crate::filesystem::{Files, OpenFiles, file_name};
+use crate::kernel::{self, DEVICE, Gone, MountId};
 
-const DEVICE: &str = "/dev/fuse";
 /// Requests that are served at once.
 const THREADS: usize = 8;
 
@@ -107,7 +103,7 @@ pub struct Mounted {
     point: MountPoint,
     files: Vec<PathBuf>,
     open: Arc<OpenFiles>,
-    unmounter: SessionUnmounter,
+    id: MountId,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -129,30 +125,29 @@ pub fn mount(
     let files = Files::new(Arc::clone(service), read_only, Arc::clone(&open));
     let files = files.map_err(refused)?;
     let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName("flashlore".to_owned()),
-        MountOption::Subtype("flashlore".to_owned()),
-        MountOption::DefaultPermissions,
-        MountOption::NoAtime,
-    ];
-    if read_only {
-        config.mount_options.push(MountOption::RO);
-    }
     config.n_threads = Some(THREADS);
     config.clone_fd = true;
-    let mut session = Session::new(files, &point.0, &config).map_err(refused)?;
-    let unmounter = session.unmount_callable();
-    let run = move || {
+    let (device, id) = kernel::mount(&point.0, read_only).map_err(refused)?;
+    let session = Session::from_fd(files, device, SessionACL::Owner, config);
+    let run = move |session: Session<Files>| {
         let result = match session.run() {
             // The last request was on its way when the mount ended.
             Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
             other => other,
         };
+        // Nothing answers there any more.
+        let _ = id.unmount();
         ended();
         result
     };
-    let thread = thread::Builder::new().name("fuse".into()).spawn(run);
-    let thread = thread.map_err(refused)?;
+    let thread = session.and_then(|session| {
+        let thread = thread::Builder::new().name("fuse".into());
+        thread.spawn(move || run(session))
+    });
+    let thread = thread.map_err(|error| {
+        let _ = id.unmount();
+        refused(error)
+    })?;
     service.clients().mount(point.0.clone());
     let lives = service.lives();
     Ok(Mounted {
@@ -162,7 +157,7 @@ pub fn mount(
             .collect(),
         point,
         open,
-        unmounter,
+        id,
         thread: Some(thread),
     })
 }
@@ -184,28 +179,12 @@ impl Mounted {
     /// # Errors
     /// The kernel does not let it go.
     pub fn unmount(&mut self) -> Result<bool, MountError> {
-        let error = match self.unmounter.unmount() {
-            // Without root it is taken away like this even while it is used.
-            Ok(()) => return Ok(self.open_files() > 0),
-            Err(error) => error,
-        };
-        match error.raw_os_error() {
-            // Somebody unmounted it already.
-            Some(libc::EINVAL) => return Ok(self.open_files() > 0),
-            Some(libc::EBUSY) => {}
-            _ => return Err(self.not_unmounted(error)),
-        }
-        match umount2(&self.point.0, MntFlags::MNT_DETACH) {
-            Ok(()) | Err(Errno::EINVAL) => Ok(true),
-            Err(errno) => Err(self.not_unmounted(errno.into())),
-        }
-    }
-
-    fn not_unmounted(&self, source: io::Error) -> MountError {
-        MountError::Unmount {
+        let gone = self.id.unmount();
+        let gone = gone.map_err(|source| MountError::Unmount {
             point: self.point.0.clone(),
             source,
-        }
+        })?;
+        Ok(gone == Gone::Detached || self.open_files() > 0)
     }
 
     /// Waits for the end of the mount.

@@ -306,7 +306,10 @@ pub fn ask(
 mod tests {
     use flashlore_volume::{CreateOptions, Encoding, Policy};
 
+    use flashlore_nbd::server::{Config, Server};
+
     use super::*;
+    use crate::exports::Exports;
     use crate::service::Service;
 
     fn service(home: &Home) -> Service {
@@ -344,6 +347,27 @@ mod tests {
             (&client).write_all(b"{").unwrap();
             assert!(serving.join().unwrap().is_err());
         });
+        service.close().unwrap();
+    }
+
+    /// Between the opening and the first client somebody renames the directory and makes another one in its place.
+    #[test]
+    fn sockets_are_made_in_the_directory_that_was_opened_whatever_lies_at_its_path() {
+        let top = tempfile::tempdir().unwrap();
+        let [here, away] = ["disk", "away"].map(|name| top.path().join(name));
+        let service: Arc<dyn Served> = Arc::new(service(&Home::new(&here)));
+        std::fs::rename(&here, &away).unwrap();
+        std::fs::create_dir(&here).unwrap();
+        let control = Control::start(Arc::clone(&service)).unwrap();
+        let exports = Exports::new(Arc::clone(&service), service.lives(), false);
+        let address = service.home().nbd().unwrap();
+        let server = Server::start(&[address], Config::default(), Arc::new(exports)).unwrap();
+        let sockets = |directory: &std::path::Path| {
+            ["nbd.sock", "control.sock"].map(|socket| directory.join(socket).exists())
+        };
+        assert_eq!((sockets(&here), sockets(&away)), ([false; 2], [true; 2]));
+        drop((server, control));
+        assert_eq!((sockets(&here), sockets(&away)), ([false; 2], [false; 2]));
         service.close().unwrap();
     }
 

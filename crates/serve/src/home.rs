@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flashlore_medium::{Access, Cause, FileMedium, Mode, Overlay};
+use flashlore_nbd::server::Address;
 use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
@@ -31,6 +32,7 @@ use crate::troubles::{Troubles, watched};
 
 const VOLUME: &str = "volume.flashlore";
 pub(crate) const CONTROL: &str = "control.sock";
+const NBD: &str = "nbd.sock";
 pub(crate) const DESCRIPTION: &str = "array.json";
 
 /// The directory of a volume or an array.
@@ -176,8 +178,15 @@ impl Home {
     }
 
     /// The socket that speaks NBD unless another address is given.
-    pub fn nbd(&self) -> PathBuf {
-        self.directory.join("nbd.sock")
+    ///
+    /// # Errors
+    /// No file can be opened.
+    pub fn nbd(&self) -> Result<Address, ServeError> {
+        let path = self.directory.join(NBD);
+        let handle = self
+            .handle()
+            .map_err(ServeError::file("listen on", &path))?;
+        Ok(Address::Within(handle.into(), path))
     }
 
     /// The name of the volume as an export: that of its directory, as it was when it was opened.

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::program::{Place, Ran};
 
@@ -24,10 +25,16 @@ struct Mount {
 impl Mount {
     /// Nothing, and a word about it, where nothing can be mounted.
     fn start(place: &Place, more: &[&str]) -> Option<Mount> {
-        let point = place.path("mnt");
+        Mount::of(place, "disk", "mnt", more)
+    }
+
+    /// The same of a volume at a directory that is made for it.
+    fn of(place: &Place, volume: &str, point: &str, more: &[&str]) -> Option<Mount> {
+        let at = point;
+        let point = place.path(at);
         fs::create_dir_all(&point).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
-            .args(["mount", "disk", "mnt"])
+            .args(["mount", volume, at])
             .args(more)
             .current_dir(place.path(""))
             .stderr(Stdio::piped())
@@ -99,6 +106,39 @@ fn run(program: &str, args: &[&str]) -> String {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {args:?}: {complaint}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The directory above a mount point is renamed, and another volume is mounted at the old path: the end of the first one
+/// leaves that alone.
+#[test]
+fn a_mount_that_was_moved_ends_where_it_is_and_leaves_another_at_its_path() {
+    let place = Place::new();
+    for disk in ["one", "two"] {
+        quiet(place.run(&["create", disk, "--size", "1MiB"]));
+    }
+    let Some(mut first) = Mount::of(&place, "one", "here/mnt", &[]) else {
+        return;
+    };
+    fs::rename(place.path("here"), place.path("away")).unwrap();
+    first.point = place.path("away/mnt");
+    let second = Mount::of(&place, "two", "here/mnt", &[]).unwrap();
+    first.signal();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while first.child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < patience, "it does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(first.ended().0, Some(0));
+    assert!(!place.path("away/mnt/one").exists());
+    let file = OpenOptions::new()
+        .write(true)
+        .open(second.point.join("two"));
+    file.unwrap().write_all_at(b"here", 5).unwrap();
+    second.signal();
+    assert_eq!(second.ended().0, Some(0));
+    assert!(!place.path("here/mnt/two").exists());
+    let read = place.run(&["read", "two", "--length", "9"]).ok();
+    assert_eq!(&read.as_bytes()[5..], b"here");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::local::LocalListener;
@@ -13,11 +14,31 @@ use super::local::LocalListener;
 /// The longest path that a Unix socket can have, in bytes: `sun_path` less the zero at its end.
 const MOST_PATH: usize = 107;
 
+/// A directory that is held open: the same one whatever its path is called by now.
+#[derive(Clone, Debug)]
+pub struct Held(Arc<OwnedFd>);
+
+impl From<OwnedFd> for Held {
+    fn from(directory: OwnedFd) -> Self {
+        Held(Arc::new(directory))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Held {}
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A path of a Unix socket. A socket left there by a server that is gone is replaced.
     Unix(PathBuf),
+    /// The same, by the last name of the path in a directory that is held open. The path is what it is called.
+    Within(Held, PathBuf),
     /// An address and port; port 0 is any that is free.
     Tcp(SocketAddr),
 }
@@ -25,7 +46,7 @@ pub enum Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Unix(path) | Self::Within(_, path) => write!(f, "{}", path.display()),
             Self::Tcp(address) => write!(f, "{address}"),
         }
     }
@@ -41,7 +62,9 @@ pub(super) enum Listening {
 impl Listening {
     pub(super) fn bind(address: &Address) -> io::Result<Self> {
         let bound = match address {
-            Address::Unix(path) if path.as_os_str().len() > MOST_PATH => {
+            Address::Unix(path) | Address::Within(_, path)
+                if path.as_os_str().len() > MOST_PATH =>
+            {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
                     format!(
@@ -50,10 +73,10 @@ impl Listening {
                     ),
                 ));
             }
-            Address::Unix(path) => {
-                let local = LocalListener::bind(path)?;
-                local.listener().set_nonblocking(true)?;
-                Self::Unix(local, path.clone())
+            Address::Unix(path) => Self::local(LocalListener::bind(path)?, path)?,
+            Address::Within(Held(directory), path) => {
+                let name = path.file_name().unwrap_or_default();
+                Self::local(LocalListener::bind_in(directory.try_clone()?, name)?, path)?
             }
             Address::Tcp(address) => {
                 let listener = TcpListener::bind(address)?;
@@ -62,6 +85,11 @@ impl Listening {
             }
         };
         Ok(bound)
+    }
+
+    fn local(listener: LocalListener, path: &Path) -> io::Result<Self> {
+        listener.listener().set_nonblocking(true)?;
+        Ok(Self::Unix(listener, path.to_owned()))
     }
 
     pub(super) fn address(&self) -> io::Result<Address> {

@@ -109,7 +109,8 @@ fn listen(args: &ServingArgs, home: &Home, exports: Exports) -> Result<Server, C
         addresses.push(address(text)?);
     }
     if addresses.is_empty() {
-        addresses.push(Address::Unix(home.nbd()));
+        let own = home.nbd();
+        addresses.push(own.map_err(|source| CliError::serve(&args.volume.directory, source))?);
     }
     let config = Config {
         connections: args.connections.get(),
@@ -147,7 +148,7 @@ fn uri(address: &Address, name: &str, tls: bool) -> String {
     let scheme = if tls { "nbds" } else { "nbd" };
     let name = escaped(name.as_bytes());
     match address {
-        Address::Unix(path) => {
+        Address::Unix(path) | Address::Within(_, path) => {
             let path = escaped(path.as_os_str().as_bytes());
             format!("{scheme}+unix:///{name}?socket={path}")
         }
