@@ -1,8 +1,9 @@
 //! The kernel's side of a mount: where it is, and how it begins and ends.
 //!
-//! The kernel knows a mount by the device number of its file system, which no other one has while it exists. By that
-//! number it is found in the table of mounts, wherever the directories above it have been moved to. So nothing is ever
-//! unmounted because of its path: another mount that lies there by now stays.
+//! Each mount has a source of its own, drawn at random, which the kernel shows in the table of mounts. By that it is
+//! found there, wherever the directories above it have been moved to. So nothing is ever unmounted because of its path
+//! (another mount that lies there by now stays), nor because of its device number or its number as a mount (the kernel
+//! gives those of a mount that ended to the next one).
 //!
 //! Root mounts by the system call, others through `fusermount3`, which hands the open device over.
 
@@ -27,16 +28,12 @@ pub const DEVICE: &str = "/dev/fuse";
 const HELPER: &str = "fusermount3";
 /// The mounts that this process sees.
 const TABLE: &str = "/proc/self/mountinfo";
-/// What the table calls our file systems, and what is mounted.
+/// What the table calls our file systems.
 const KIND: &str = "fuse.flashlore";
-const SOURCE: &str = "flashlore";
 
-/// A mount, by its device number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MountId {
-    major: u32,
-    minor: u32,
-}
+/// A mount, by its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountId(String);
 
 /// Whether a mount is gone, or only its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,18 +49,21 @@ pub enum Gone {
 /// # Errors
 /// The kernel or `fusermount3` refused.
 pub fn mount(point: &Path, read_only: bool) -> io::Result<(OwnedFd, MountId)> {
-    let device = match by_call(point, read_only) {
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => by_helper(point, read_only)?,
+    let id = MountId::draw()?;
+    let device = match by_call(point, &id, read_only) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            by_helper(point, &id, read_only)?
+        }
         mounted => mounted?,
     };
-    let found = table()?.into_iter().rfind(|row| row.point == point);
-    let row = found.filter(|row| row.kind == KIND);
-    let row = row.ok_or_else(|| io::Error::other(format!("the mount is not in {TABLE}")))?;
-    Ok((device, row.id))
+    match table()?.iter().any(|row| row.is(&id)) {
+        true => Ok((device, id)),
+        false => Err(io::Error::other(format!("the mount is not in {TABLE}"))),
+    }
 }
 
 /// As root does it.
-fn by_call(point: &Path, read_only: bool) -> io::Result<OwnedFd> {
+fn by_call(point: &Path, id: &MountId, read_only: bool) -> io::Result<OwnedFd> {
     let device = OpenOptions::new().read(true).write(true).open(DEVICE)?;
     let options = format!(
         "fd={},rootmode={:o},user_id={},group_id={},default_permissions",
@@ -75,7 +75,7 @@ fn by_call(point: &Path, read_only: bool) -> io::Result<OwnedFd> {
     let mut flags = MsFlags::MS_NODEV | MsFlags::MS_NOSUID | MsFlags::MS_NOATIME;
     flags.set(MsFlags::MS_RDONLY, read_only);
     nix::mount::mount(
-        Some(SOURCE),
+        Some(id.0.as_str()),
         point,
         Some(KIND),
         flags,
@@ -85,13 +85,14 @@ fn by_call(point: &Path, read_only: bool) -> io::Result<OwnedFd> {
 }
 
 /// As others do it: the helper gets one end of a pair of sockets as its standard input, and sends the device through it.
-fn by_helper(point: &Path, read_only: bool) -> io::Result<OwnedFd> {
+fn by_helper(point: &Path, id: &MountId, read_only: bool) -> io::Result<OwnedFd> {
     let (ours, its) = UnixStream::pair()?;
     let access = if read_only { "ro" } else { "rw" };
     let child = Command::new(HELPER)
         .arg("-o")
         .arg(format!(
-            "fsname={SOURCE},subtype=flashlore,default_permissions,noatime,{access}"
+            "fsname={},subtype=flashlore,default_permissions,noatime,{access}",
+            id.0
         ))
         .arg("--")
         .arg(point)
@@ -125,17 +126,23 @@ fn received(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
 }
 
 impl MountId {
+    /// One that no mount has had.
+    fn draw() -> io::Result<Self> {
+        let drawn = getrandom::u64().map_err(io::Error::from)?;
+        Ok(MountId(format!("flashlore-{drawn:016x}")))
+    }
+
     /// Takes the mount away, wherever it is: nobody finds it any more.
     ///
     /// # Errors
     /// Something is mounted over it, or the kernel does not let it go.
-    pub fn unmount(self) -> io::Result<Gone> {
+    pub fn unmount(&self) -> io::Result<Gone> {
         let table = table()?;
-        let Some(own) = table.iter().rfind(|row| row.id == self) else {
+        let Some(own) = table.iter().rfind(|row| row.is(self)) else {
             return Ok(Gone::Unused);
         };
         let top = table.iter().rfind(|row| row.point == own.point);
-        if top.is_some_and(|top| top.id != self) {
+        if top.is_some_and(|top| !top.is(self)) {
             return Err(io::Error::other(format!(
                 "something else is mounted over it at {}: unmount that first",
                 own.point.display()
@@ -172,9 +179,15 @@ fn by_helper_unmounted(point: &Path) -> io::Result<Gone> {
 
 /// A row of the table of mounts.
 struct Row {
-    id: MountId,
     point: PathBuf,
     kind: String,
+    source: String,
+}
+
+impl Row {
+    fn is(&self, id: &MountId) -> bool {
+        self.kind == KIND && self.source == id.0
+    }
 }
 
 /// The mounts that this process sees; of several at one place the last one is on top.
@@ -186,17 +199,13 @@ fn table() -> io::Result<Vec<Row>> {
 /// `36 35 98:0 /root /point options [tags] - kind source options`
 fn row(line: &[u8]) -> Option<Row> {
     let mut fields = line.split(|&byte| byte == b' ');
-    let number = std::str::from_utf8(fields.nth(2)?).ok()?;
-    let (major, minor) = number.split_once(':')?;
-    let point = unescaped(fields.nth(1)?);
-    let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    let point = unescaped(fields.nth(4)?);
+    let mut behind = fields.skip_while(|field| *field != b"-").skip(1);
+    let mut text = || Some(String::from_utf8_lossy(behind.next()?).into_owned());
     Some(Row {
-        id: MountId {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        },
         point: PathBuf::from(OsString::from_vec(point)),
-        kind: String::from_utf8_lossy(kind).into_owned(),
+        kind: text()?,
+        source: text()?,
     })
 }
 
@@ -223,19 +232,16 @@ mod tests {
     #[test]
     fn rows_of_the_table_are_understood() {
         let line =
-            b"36 35 98:12 / /mnt/a\\040b\\134 rw,noatime master:1 - fuse.flashlore flashlore rw";
+            b"36 35 98:12 / /mnt/a\\040b\\134 rw,noatime master:1 - fuse.flashlore flashlore-1 rw";
         let found = row(line).unwrap();
-        assert_eq!((found.id.major, found.id.minor), (98, 12));
         assert_eq!(found.point.as_os_str().as_bytes(), b"/mnt/a b\\");
-        assert_eq!(found.kind, KIND);
-        for line in [&b""[..], b"36 35 98 / /mnt", b"36 35 98:0 / /mnt rw"] {
+        assert!(found.is(&MountId("flashlore-1".to_owned())));
+        assert!(!found.is(&MountId("flashlore".to_owned())));
+        for line in [&b""[..], b"36 35 98 / /mnt", b"36 35 98:0 / /mnt rw - fuse"] {
             assert!(row(line).is_none());
         }
         // One that cannot be unmounted because it is not there.
-        let nowhere = MountId {
-            major: u32::MAX,
-            minor: 0,
-        };
+        let nowhere = MountId::draw().unwrap();
         assert_eq!(nowhere.unmount().unwrap(), Gone::Unused);
     }
 }

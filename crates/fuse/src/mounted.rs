@@ -129,6 +129,7 @@ pub fn mount(
     config.clone_fd = true;
     let (device, id) = kernel::mount(&point.0, read_only).map_err(refused)?;
     let session = Session::from_fd(files, device, SessionACL::Owner, config);
+    let own = id.clone();
     let run = move |session: Session<Files>| {
         let result = match session.run() {
             // The last request was on its way when the mount ended.
@@ -136,7 +137,7 @@ pub fn mount(
             other => other,
         };
         // Nothing answers there any more.
-        let _ = id.unmount();
+        let _ = own.unmount();
         ended();
         result
     };

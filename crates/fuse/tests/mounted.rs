@@ -125,7 +125,22 @@ fn errno<T>(result: io::Result<T>) -> Option<Errno> {
 /// others may not.
 fn refused<T>(result: io::Result<T>, why: Errno) -> bool {
     let found = errno(result);
+    println!("{found:?}, expected {why}");
     found == Some(why) || (!nix::unistd::geteuid().is_root() && found == Some(Errno::EACCES))
+}
+
+#[test]
+fn a_mount_that_has_ended_takes_no_other_one_away() {
+    let Some(mut first) = Place::new(true, false) else {
+        return;
+    };
+    first.mounted.unmount().unwrap();
+    // The kernel gives the numbers of the first one to one of these.
+    let others = [(); 4].map(|()| Place::new(true, false).unwrap());
+    first.mounted.unmount().unwrap();
+    for other in &others {
+        assert_eq!(fs::metadata(other.path("vol")).unwrap().len(), SIZE);
+    }
 }
 
 /// A sequence of numbers that look random.
