@@ -181,9 +181,9 @@ pub trait Flash {
     type Page;
     /// Why an operation failed.
     type Error: std::error::Error + Send + Sync + 'static;
-    /// Whether what lies in a unit may be lost or something else, so that a block is looked at before it is emptied
-    /// ([`Flash::prove_copy`]).
-    const PROVES_COPIES: bool = false;
+    /// Whether what lies in a unit may be lost or something else: then what is read is proven ([`Flash::prove`]), and a
+    /// block is looked at before it is emptied ([`Flash::prove_copy`]).
+    const PROVES: bool = false;
 
     /// Whether an error of an erase means that the block, and nothing else, has failed: it is to be
     /// retired. Otherwise the error is the device's.

@@ -65,7 +65,7 @@ impl<F: Flash> Recorded<F> {
 impl<F: Flash> Flash for Recorded<F> {
     type Page = F::Page;
     type Error = F::Error;
-    const PROVES_COPIES: bool = F::PROVES_COPIES;
+    const PROVES: bool = F::PROVES;
 
     fn is_block_failure(error: &F::Error) -> bool {
         F::is_block_failure(error)

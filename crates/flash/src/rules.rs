@@ -128,7 +128,7 @@ impl<F: Flash> Checked<F> {
 impl<F: Flash> Flash for Checked<F> {
     type Page = F::Page;
     type Error = RuleError<F::Error>;
-    const PROVES_COPIES: bool = F::PROVES_COPIES;
+    const PROVES: bool = F::PROVES;
 
     fn is_block_failure(error: &Self::Error) -> bool {
         matches!(error, RuleError::Device(error) if F::is_block_failure(error))

@@ -85,9 +85,6 @@ pub struct Collect {
     pub copyback: bool,
     /// Whether blocks sealed before the window of old versions begins are victims rather than others.
     pub sealed_before_window: bool,
-    /// Whether a victim is read before it is emptied in steps: one that cannot be read is left alone, and a block that
-    /// is half emptied frees nothing. For devices that may lose what they hold ([`flashlore_flash::Flash::prove_copy`]).
-    pub reads_victims_first: bool,
 }
 
 /// Wear levelling.
@@ -148,7 +145,6 @@ impl FtlOptions {
                 watermarks: Watermarks { low: 1, high: 1 },
                 copyback: false,
                 sealed_before_window: false,
-                reads_victims_first: false,
             },
             wear: Wear {
                 dynamic: false,

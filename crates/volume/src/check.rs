@@ -13,7 +13,7 @@ use crate::findings::{Finding, LOST};
 use crate::format::superblock::SUPERBLOCK_BYTES;
 use crate::format::{Kind, Superblock, packed};
 use crate::lost::{Lost, NOWHERE};
-use crate::nand::{NandError, StoredUnit};
+use crate::nand::NandError;
 use crate::open::{Image, Recovery, read_image};
 use crate::unit::{ELSEWHERE, Units};
 
@@ -72,11 +72,17 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
 }
 
 /// What needs a unit.
-#[derive(Default)]
 struct Owned {
     addresses: Vec<u32>,
-    /// What its record must say; nothing of a packed one.
-    proof: Option<Proof>,
+    /// What its record must say.
+    proof: Proof,
+}
+
+impl Owned {
+    fn new(proof: Proof) -> Self {
+        let addresses = Vec::new();
+        Owned { addresses, proof }
+    }
 }
 
 /// Packed units that can be read, with the slots whose values were lost before.
@@ -102,14 +108,14 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Owned> {
     let mut object_at: HashMap<u32, u32> = HashMap::new();
     let mut objects = HashSet::new();
     let mut add = |owner: u32, lpn: Option<u32>| {
-        if plain {
-            let all = owners.entry(owner).or_default();
+        if let Some(lpn) = lpn.filter(|_| plain) {
+            let all = owners.entry(owner);
+            let all = all.or_insert_with(|| Owned::new(Proof::Lpn(lpn)));
             if let [first, ..] = all.addresses[..] {
-                let what = format!("unit {owner} is owned by both {first} and {lpn:?}");
+                let what = format!("unit {owner} is owned by both {first} and {lpn}");
                 report.errors.push(what);
             }
-            all.addresses.extend(lpn);
-            all.proof = lpn.map(Proof::Lpn);
+            all.addresses.push(lpn);
             return;
         }
         objects.insert(owner);
@@ -120,10 +126,10 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Owned> {
                     "unit {unit} is owned by object {owner:?} and another, {first:?}"
                 ));
             }
-            let owned = owners.entry(unit).or_default();
-            owned.addresses.extend(lpn);
             let birth = |owner: u32| image.state.placed.objects[owner as usize].birth;
-            owned.proof = owner.map(|owner| Proof::Birth(birth(owner)));
+            let proof = owner.map_or(Proof::Packed, |owner| Proof::Birth(birth(owner)));
+            let owned = owners.entry(unit).or_insert_with(|| Owned::new(proof));
+            owned.addresses.extend(lpn);
         }
     };
     for (lpn, &row) in (0..).zip(&image.state.map) {
@@ -202,15 +208,6 @@ fn lost_values(image: &Image, lost: &LostSlots) -> Vec<Finding> {
     found.into_iter().map(finding).collect()
 }
 
-/// Whether a unit is what is needed of it.
-fn is_proven(proof: Option<Proof>, stored: &StoredUnit) -> bool {
-    match (proof, stored.record.kind) {
-        (None, kind) => kind == Kind::Packed,
-        (Some(_), Kind::Packed) => false,
-        (Some(proof), _) => proof.holds(&stored.record),
-    }
-}
-
 /// Reads every unit that is needed.
 fn read_all(
     medium: &dyn Medium,
@@ -237,7 +234,7 @@ fn read_all(
             None => image.rows[block.index()].opening,
         };
         let why = match units.read(ppn, opening) {
-            Ok(stored) if !is_proven(*proof, &stored) => ELSEWHERE.to_owned(),
+            Ok(stored) if !proof.holds(&stored.record) => ELSEWHERE.to_owned(),
             Ok(stored) => {
                 if stored.record.kind == Kind::Packed {
                     let slots = packed::lost_slots(&*stored.bytes);

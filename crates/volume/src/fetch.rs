@@ -24,20 +24,26 @@ use crate::unit::{ELSEWHERE, MOST_RUN, Units};
 #[derive(Debug)]
 pub struct ReadPlan(Option<(Source, Proof)>);
 
-/// What a page must say of itself to be the one that the map means.
+/// What a unit must say of itself to be the one that the map means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// The address it was written to: a plain volume knows no more.
     Lpn(u32),
     /// The number of the write.
     Birth(u64),
+    /// That it holds packed values: it has no identity of its own, its values have.
+    Packed,
 }
 
 impl Proof {
     pub fn holds(self, record: &Record) -> bool {
-        match self {
-            Proof::Lpn(lpn) => record.lpn == lpn,
-            Proof::Birth(birth) => record.birth == birth,
+        match (self, record.kind) {
+            (Proof::Packed, kind) => kind != Kind::Data,
+            (_, Kind::Packed) => false,
+            (Proof::Lpn(lpn), _) => record.lpn == lpn,
+            // One that was lost with its record has lost its birth too.
+            (Proof::Birth(_), Kind::Lost) if record.birth == 0 => true,
+            (Proof::Birth(birth), _) => record.birth == birth,
         }
     }
 }

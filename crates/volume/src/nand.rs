@@ -22,6 +22,7 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::dirty::DirtyPages;
 use crate::encoder::{Ahead, PackedValue, SharedWaiting};
+use crate::fetch::Proof;
 use crate::format::mark::MARK_BYTES;
 use crate::format::notes::PART_BYTES;
 use crate::format::packed;
@@ -774,7 +775,10 @@ impl Nand {
 
     /// The same for a unit whose record holds.
     fn judge_record(&self, owner: u32, record: Record, unit: &[u8]) -> Judged {
-        if !self.is_of(owner, &record) {
+        if !self
+            .proof_of(owner)
+            .is_some_and(|proof| proof.holds(&record))
+        {
             return Judged::Elsewhere;
         }
         if record.kind == Kind::Lost {
@@ -787,18 +791,14 @@ impl Nand {
         }
     }
 
-    /// Whether a record is that of something of `owner`: an address, an object, or a packed page.
-    fn is_of(&self, owner: u32, record: &Record) -> bool {
-        let packed = self.id.encoding.is_on() && owner >= FIRST_PACK;
-        match record.kind {
-            // Packed pages have no identity of their own; their values have.
-            Kind::Packed => packed,
-            // One that was lost with its record has lost its birth too.
-            Kind::Lost if packed || record.birth == 0 => true,
-            Kind::Data | Kind::Lost if self.id.has_objects() => {
-                !packed && self.births.get(owner as usize) == Some(&record.birth)
-            }
-            Kind::Data | Kind::Lost => record.lpn == owner,
+    /// What the record of a unit of `owner` must say; nothing of an object that there is not.
+    fn proof_of(&self, owner: u32) -> Option<Proof> {
+        if self.id.encoding.is_on() && owner >= FIRST_PACK {
+            return Some(Proof::Packed);
+        }
+        match self.id.has_objects() {
+            true => self.births.get(owner as usize).copied().map(Proof::Birth),
+            false => Some(Proof::Lpn(owner)),
         }
     }
 
@@ -917,7 +917,7 @@ fn stream_of(cause: Cause, is_packed: bool) -> Stream {
 impl Flash for Nand {
     type Page = StoredUnit;
     type Error = NandError;
-    const PROVES_COPIES: bool = true;
+    const PROVES: bool = true;
 
     fn is_loss(error: &NandError) -> bool {
         matches!(error, NandError::Rot { .. } | NandError::Medium(_))
@@ -961,7 +961,7 @@ impl Flash for Nand {
 
     fn prove(&self, ppn: Ppn, owner: u32, page: &StoredUnit) -> Result<(), NandError> {
         // What waits to be programmed has its identity when it is.
-        if page.values.is_some() || self.is_of(owner, &page.record) {
+        if page.values.is_some() || self.proof_of(owner).is_some_and(|p| p.holds(&page.record)) {
             return Ok(());
         }
         let (ppn, why) = (ppn.0, ELSEWHERE);

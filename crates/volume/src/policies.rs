@@ -22,7 +22,6 @@ pub fn ftl_options(id: &Identity) -> FtlOptions {
     options.collect.mode = Mode::Stepped {
         urgent: URGENT_BLOCKS,
     };
-    options.collect.reads_victims_first = true;
     options.collect.watermarks = watermarks(id.blocks);
     options
 }

@@ -7,6 +7,7 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_content::{Digest, NoCensus, PageBytes};
+use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
@@ -17,15 +18,19 @@ use flashlore_volume::policies::{dedup_options, ftl_options};
 use flashlore_volume::{Identity, Policy, Volume, VolumeError, bytes_needed, create};
 use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 
+/// A device that might fail, so that victims are read before they are emptied, and never does.
+type Device = Faulty<MemoryFlash<Digest>>;
+
 /// The simulated twin: content is the digest of the bytes, so the index sees the same fingerprints.
 enum Twin {
-    Plain(Box<PlainFtl<MemoryFlash<Digest>>>),
-    Dedup(Box<ContentFtl<Digest, MemoryFlash<Digest>, NoCensus>>),
+    Plain(Box<PlainFtl<Device>>),
+    Dedup(Box<ContentFtl<Digest, Device, NoCensus>>),
 }
 
 impl Twin {
     fn new(id: &Identity) -> Twin {
         let flash = MemoryFlash::new(geometry(id).unwrap());
+        let flash = Faulty::new(flash, Odds::default(), 0);
         let options = ftl_options(id);
         match id.policy {
             Policy::Plain => Twin::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),

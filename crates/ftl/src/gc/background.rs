@@ -98,7 +98,7 @@ where
             stream,
             units: u32::from(self.blocks.record(victim).valid),
             from: self.geometry.first_unit(victim).0,
-            proven: match self.options.collect.reads_victims_first {
+            proven: match F::PROVES {
                 true if self.blocks.record(victim).valid > 0 => self.geometry.first_unit(victim).0,
                 _ => u32::MAX,
             },

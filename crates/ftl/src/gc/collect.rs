@@ -89,7 +89,7 @@ where
         victim: BlockId,
         stream: Stream,
     ) -> Result<bool, FtlError<F::Error>> {
-        if F::PROVES_COPIES && !self.prove_victim(victim)? {
+        if F::PROVES && !self.prove_victim(victim)? {
             self.aside.put(victim, self.counters.erases);
             return Ok(false);
         }
@@ -242,7 +242,7 @@ where
     #[inline(always)]
     pub(crate) fn is_readable(&mut self, first: Ppn, end: u32) -> Result<bool, FtlError<F::Error>> {
         let mut from = first.0;
-        while F::PROVES_COPIES
+        while F::PROVES
             && from < end
             && let Some(ppn) = self.blocks.next_valid(from, end)
         {

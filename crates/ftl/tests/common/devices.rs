@@ -180,7 +180,6 @@ impl Drawn {
                 },
                 copyback: self.streams == Streams::Separate,
                 sealed_before_window: self.sealed_before_window,
-                reads_victims_first: false,
             },
             wear: Wear {
                 dynamic: self.dynamic,

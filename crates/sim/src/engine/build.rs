@@ -131,7 +131,6 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
             },
             copyback: device.timing.copyback,
             sealed_before_window: false,
-            reads_victims_first: false,
         },
         wear: ftl::Wear {
             dynamic: device.wear.dynamic,
