@@ -99,6 +99,9 @@ pub enum VolumeError {
         /// The newest epoch that wrote anything.
         newest: u32,
     },
+    /// The superblocks are to be derived from the rest, and know all of it.
+    #[error("its superblocks are as new as the rest: there is nothing to derive")]
+    NewSuperblocks,
     /// The volume was created without a history.
     #[error("the volume keeps no history: it was created without one")]
     NoHistory,

@@ -287,11 +287,7 @@ pub fn rebuild_superblocks(medium: &dyn Medium) -> Result<u32, VolumeError> {
     let newest = match read_with(medium, superblock.clone()) {
         Err(VolumeError::OldSuperblocks { newest, .. }) => newest,
         Err(other) => return Err(other),
-        Ok(_) => {
-            return Err(VolumeError::Damaged(
-                "its superblocks are as new as the rest, there is nothing to derive".to_string(),
-            ));
-        }
+        Ok(_) => return Err(VolumeError::NewSuperblocks),
     };
     let id = &superblock.identity;
     let areas = Areas::at(id, superblock.metadata)?;
