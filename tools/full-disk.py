@@ -25,6 +25,7 @@ SYSTEMS = ["plain", "ca-ssd", "ca-ssd-trusted", "compress", "delta-ftl", "bvssd"
 PROGRAM = os.environ.get("PROGRAM", str(Path(__file__).parent.parent / "target/release/flashlore"))
 SIZE = int(os.environ.get("SIZE", "256"))
 OPERATIONS = int(os.environ.get("OPERATIONS", "500000"))
+MIB = 1 << 20
 EDIT_BYTES = 60
 FLUSH_EVERY = 1000
 LARGE = "large"
@@ -99,7 +100,9 @@ class Files:
 
     def write_new(self, name: str, length: int) -> int:
         """Writes as much of a file as there is room for; answers a handle of it."""
-        content = bytearray(self.random.randbytes(length))
+        # At most 256 MiB can be drawn at a time.
+        pieces = (self.random.randbytes(min(MIB, length - at)) for at in range(0, length, MIB))
+        content = bytearray().join(pieces)
         handle = os.open(self.mount / name, os.O_RDWR | os.O_CREAT)
         written = 0
         try:
@@ -123,9 +126,9 @@ class Files:
 
     def fill(self) -> None:
         """Fills the file system to the last block."""
-        for _ in range(int(SIZE * SMALL_SHARE * (1 << 20)) // SMALL_BYTES):
+        for _ in range(int(SIZE * SMALL_SHARE * MIB) // SMALL_BYTES):
             self.add_small(SMALL_BYTES)
-        self.large = self.write_new(LARGE, SIZE << 20)
+        self.large = self.write_new(LARGE, SIZE * MIB)
 
     def edit(self) -> None:
         """Changes a few bytes of the large file."""
