@@ -168,6 +168,13 @@ impl Service {
             }
         }
         entries.extend(self.disk.with(|volume| noted(volume, &history.snapshots))?);
+        // A mark of what is not remembered any more leads nowhere.
+        entries.retain(|entry| match entry {
+            LogEntry::Mark { instant, .. } => {
+                *instant >= history.oldest || history.snapshots.contains(instant)
+            }
+            _ => true,
+        });
         entries.sort_by_key(LogEntry::instant);
         let extra = entries.len().saturating_sub(most);
         entries.drain(..extra);

@@ -209,6 +209,7 @@ fn a_purge_of_everything_moves_the_start_of_the_history_and_ends_snapshots() {
     assert!(oldest(&after) > oldest(&before));
     let log = place.run(&["log", "disk"]).ok();
     assert!(log.contains("purge of everything"), "{log}");
+    assert!(!log.contains("mark second"), "{log}");
     let before = format!("ns:{}", oldest(&after) - 1);
     let message = place.run(&["recover", "disk", "--to", &before]).fails(1);
     assert!(message.contains("is not remembered"), "{message}");
