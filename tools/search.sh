@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Property tests, model tests and crash searches with seeds never used before, round after round for SEARCH_SECONDS:
-# one whole round at least, and a command that has begun is finished. Each failure is printed with the command that repeats it, and the exit status
-# is 1 if there was any. SEARCH_SEED is the seed of the first round, which repeats a search.
+# one whole round at least, and a command that has begun is finished. Each failure is printed with the command that
+# repeats it, and the exit status is 1 if there was any. SEARCH_SEED is the seed of the first round, which repeats a
+# search.
 #
 # `cargo test` and pytest draw from fixed seeds instead (.cargo/config.toml, python/tests/conftest.py).
 set -euo pipefail
@@ -28,7 +29,7 @@ commands=(
     "$cargo test --workspace --no-fail-fast --lib --bins --tests -- ${properties[*]}"
     "$cargo test -p flashlore-ftl --test model -- --exact every_combination_equals_the_list_of_versions"
     "$cargo test -p flashlore-volume --test crash_search -- --exact a_short_search_finds_no_broken_promise"
-    "$cargo test -p flashlore-array --test crash_search -- --exact no_crash_loses_what_was_flushed_or_mixes_states"
+    "$cargo test -p flashlore-array --test all -- --exact crash_search::no_crash_loses_what_was_flushed_or_mixes_states"
     "$cargo test -p flashlore-serve --test array_crash"
 )
 if [[ -x $python ]]; then
@@ -56,7 +57,8 @@ while ((rounds == 0 || SECONDS < seconds)); do
         ((rounds == 0 || SECONDS < seconds)) || break
         command=$(command_of "$search" "$seed")
         echo "$(date +%T) seed $seed: ${names[search]}"
-        if ! env bash -c "$command" >"$log/output" 2>&1; then
+        # A name that fits no test is no success.
+        if ! env bash -c "$command" >"$log/output" 2>&1 || ! grep -qE '^test result: ok\. [1-9]|^[1-9][0-9]* passed' "$log/output"; then
             failures+=("$command")
             cp "$log/output" "$log/failure-${#failures[@]}"
             grep -E '^(test .* FAILED|error:|FAILED |thread .* panicked|minimal failing input)' "$log/output" | head -20 || true
