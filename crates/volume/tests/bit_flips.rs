@@ -14,15 +14,16 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::{Medium, MediumError, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
-use flashlore_volume::format::mark::MARK_BYTES;
 use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
 use flashlore_volume::format::{Areas, Batch, Policy};
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create, load,
+    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create,
 };
+use support::loaded::Loaded;
+use support::verdict::judge_refusal;
 use support::{Contents, Mix, POLICIES, Shape, after, history, read};
 
 const SHAPE: Shape = Shape {
@@ -179,12 +180,16 @@ fn case(name: &str, id: &Identity, end: End) -> Case {
 
 /// What of the medium is in use, found by reading the format, not by asking the volume.
 fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
-    let superblock = load::superblock(medium).unwrap();
+    let Loaded {
+        superblock,
+        areas,
+        root,
+        tables,
+        tail,
+        mark_at,
+        ..
+    } = Loaded::of(medium).unwrap();
     let id = &superblock.identity;
-    let areas = Areas::new(id).unwrap();
-    let root = load::root(medium, &areas, &id.key).unwrap();
-    let tables = load::tables(medium, id, &areas, &root).unwrap();
-    let tail = load::journal(medium, id, &areas, &root).unwrap();
     let mut parts = Vec::new();
     let mut add = |name, start, dense, len, duty| {
         parts.push(Part {
@@ -239,8 +244,7 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
         at += len;
     }
     // Without it less is known to be durable.
-    let at = areas.journal(root.checkpoint + 1) + id.journal_bytes - MARK_BYTES;
-    add("mark", at, 32, SECTOR as u64, Duty::Harmless);
+    add("mark", mark_at, 32, SECTOR as u64, Duty::Harmless);
     let used = tables.slots.iter().chain(&root.directories);
     for &slot in used.filter(|&&s| s != NO_SLOT) {
         let at = areas.slot(slot);
@@ -346,8 +350,7 @@ impl Case {
         let harmed = match Volume::open(Overlay::new(&self.image, flipped)) {
             Err(error) => {
                 outcome.refused += 1;
-                assert!(refuses(&error), "{}: {error}", place());
-                assert!(report.is_err(), "{}: not opened, but checked", place());
+                judge_refusal(&error, &report).unwrap_or_else(|how| panic!("{}: {how}", place()));
                 true
             }
             Ok((mut volume, _)) => {
@@ -381,17 +384,6 @@ impl Case {
             Duty::Either => {}
         }
     }
-}
-
-/// Errors that say that something does not hold.
-fn refuses(error: &VolumeError) -> bool {
-    matches!(
-        error,
-        VolumeError::Damaged(_)
-            | VolumeError::NotAVolume
-            | VolumeError::Version { .. }
-            | VolumeError::Features(_)
-    )
 }
 
 /// Flips the bits of all parts, on all processors.

@@ -11,6 +11,7 @@ use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create, load,
 };
 
+use crate::support::loaded::Loaded;
 use crate::support::{Contents, Draw, Mix, Shape, Step, after, page, step};
 
 pub const SHAPE: Shape = Shape {
@@ -173,12 +174,7 @@ impl Killed {
 
 /// Whether a block that the last checkpoint knows as full was opened again since.
 fn has_reopened_blocks(medium: &MemoryMedium) -> bool {
-    let superblock = load::superblock(medium).unwrap();
-    let id = &superblock.identity;
-    let areas = Areas::new(id).unwrap();
-    let root = load::root(medium, &areas, &id.key).unwrap();
-    let tables = load::tables(medium, id, &areas, &root).unwrap();
-    let tail = load::journal(medium, id, &areas, &root).unwrap();
+    let Loaded { tables, tail, .. } = Loaded::of(medium).unwrap();
     load::entries(&tail).any(|entry| match entry {
         Entry::Open { block, .. } => tables.blocks[block as usize].state != load::BlockState::Free,
         _ => false,
@@ -187,18 +183,21 @@ fn has_reopened_blocks(medium: &MemoryMedium) -> bool {
 
 /// Roots, the journal in use with its mark, and the slots of tables.
 fn metadata(medium: &MemoryMedium) -> Vec<(usize, usize)> {
-    let superblock = load::superblock(medium).unwrap();
+    let Loaded {
+        superblock,
+        areas,
+        root,
+        tables,
+        tail,
+        mark_at,
+        ..
+    } = Loaded::of(medium).unwrap();
     let id = &superblock.identity;
-    let areas = Areas::new(id).unwrap();
-    let root = load::root(medium, &areas, &id.key).unwrap();
-    let tables = load::tables(medium, id, &areas, &root).unwrap();
-    let tail = load::journal(medium, id, &areas, &root).unwrap();
     let lengths = tail.batches.iter().map(|batch| {
         let (entries, values) = (batch.entries.len(), batch.value_bytes());
         Batch::bytes(entries, values, id.alignment as usize)
     });
     let journal = areas.journal(root.checkpoint);
-    let mark = areas.journal(root.checkpoint + 1) + id.journal_bytes - MARK_BYTES;
     let slots = tables.slots.iter().chain(&root.directories);
     let slots = slots.filter(|&&slot| slot != NO_SLOT);
     let mut parts: Vec<(u64, usize)> = slots
@@ -208,7 +207,7 @@ fn metadata(medium: &MemoryMedium) -> Vec<(usize, usize)> {
     // The journal counts as much as the tables.
     let journal = (journal, lengths.sum());
     parts.extend(std::iter::repeat_n(journal, parts.len()));
-    parts.push((mark, MARK_BYTES as usize));
+    parts.push((mark_at, MARK_BYTES as usize));
     parts
         .into_iter()
         .map(|(at, len)| (at as usize, len))

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::killed::{Killed, SYSTEMS};
-use super::strike::Strike;
+use super::strike::{self, Drawn};
 use super::verdict::{Outcomes, judge};
 use crate::support::Draw;
 
@@ -15,16 +15,17 @@ fn campaign(system: &str, volumes: u64, flips: u32, replacements: u32) -> Outcom
         let killed = Killed::new(system, seed);
         let mut draw = Draw::new(seed + 1000);
         for n in 0..flips + replacements {
-            let strike = match n < flips {
-                true => Strike::flip(&killed, &mut draw),
-                false => Strike::replace(&killed, &foreign, &mut draw),
+            let drawn = match n < flips {
+                true => strike::flip(&killed, &mut draw),
+                false => strike::replace(&killed, &foreign, &mut draw),
             };
-            let Some(damaged) = strike.on(&killed.image) else {
+            let Drawn { strike, other, how } = drawn;
+            let mut damaged = killed.image.to_vec();
+            if !strike.on(&mut damaged, other) {
                 outcomes.unharmed += 1;
                 continue;
-            };
-            let (at, len) = (strike.at, strike.bytes.len());
-            let what = format!("{}, strike {n}: {} at {at}+{len}", killed.name, strike.how);
+            }
+            let what = format!("{}, strike {n}: {how}, {strike:?}", killed.name);
             judge(&killed, damaged, &what, &mut outcomes);
         }
     }

@@ -4,7 +4,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `killed.rs` | volumes of every system, killed after a flush, with collection since their last checkpoint |
-//! | `strike.rs` | one place of such a volume, damaged in one way |
+//! | `strike.rs` | where damage strikes such a volume |
 //! | `verdict.rs` | the volume opened, read, used on and opened again |
 //! | `medium.rs` | damage of the medium before the opening |
 //! | `superblocks.rs` | superblocks that are older than the rest |

@@ -1,4 +1,4 @@
-//! One place of a medium, damaged in one way.
+//! Where damage strikes a killed volume, drawn from what is in use.
 
 use flashlore_flash::PageId;
 use flashlore_medium::SECTOR;
@@ -6,62 +6,50 @@ use flashlore_volume::format::record::RECORD_BYTES;
 
 use super::killed::{Killed, SHAPE};
 use crate::support::Draw;
+use crate::support::strike::Strike;
 
-/// What became of a range of bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strike {
-    pub at: usize,
-    pub bytes: Vec<u8>,
+/// A strike, what it takes the bytes from, and how it is called.
+pub struct Drawn<'a> {
+    pub strike: Strike,
+    pub other: &'a [u8],
     pub how: &'static str,
 }
 
-impl Strike {
-    /// A bit flips: anywhere in the superblocks, the roots, the journals and the tables, in a record, or in data.
-    pub fn flip(killed: &Killed, draw: &mut Draw) -> Strike {
-        let (start, len) = match draw.below(10) {
-            0 => (0, 8192),
-            1..5 => metadata(killed, draw),
-            5..9 => record(killed, draw),
-            _ => data(killed, draw),
-        };
-        let at = start + draw.below(len as u32) as usize;
-        Strike {
-            at,
-            bytes: vec![killed.image[at] ^ 1 << draw.below(8)],
-            how: "a bit flipped",
-        }
+/// A bit flips: anywhere in the superblocks, the roots, the journals and the tables, in a record, or in data.
+pub fn flip<'a>(killed: &'a Killed, draw: &mut Draw) -> Drawn<'a> {
+    let (start, len) = match draw.below(10) {
+        0 => (0, 8192),
+        1..5 => metadata(killed, draw),
+        5..9 => record(killed, draw),
+        _ => data(killed, draw),
+    };
+    let at = start + draw.below(len as u32) as usize;
+    let bit = draw.below(8) as u8;
+    Drawn {
+        strike: Strike::Flip { at, bit },
+        other: &killed.image,
+        how: "a bit flipped",
     }
+}
 
-    /// A sector, 4096 bytes or a flash page are zeroed, or replaced by what lay there earlier, lies elsewhere, or is of
-    /// another volume.
-    pub fn replace(killed: &Killed, foreign: &Killed, draw: &mut Draw) -> Strike {
-        let (at, len) = range(killed, draw);
-        let elsewhere = range(killed, draw).0.min(killed.image.len() - len);
-        let (bytes, how) = match draw.below(4) {
-            0 => (vec![0; len], "zeroed"),
-            1 => {
-                let older = draw.below(killed.older.len() as u32) as usize;
-                (killed.older[older][at..at + len].to_vec(), "older")
-            }
-            2 => (killed.image[elsewhere..elsewhere + len].to_vec(), "moved"),
-            _ => {
-                let at = at.min(foreign.image.len() - len);
-                (foreign.image[at..at + len].to_vec(), "foreign")
-            }
-        };
-        Strike { at, bytes, how }
-    }
-
-    /// The medium with the damage; `None` if it is as it was.
-    pub fn on(&self, image: &[u8]) -> Option<Vec<u8>> {
-        let range = self.at..self.at + self.bytes.len();
-        if image[range.clone()] == self.bytes[..] {
-            return None;
+/// A sector, 4096 bytes or a flash page are zeroed, or replaced by what lay there earlier, lies elsewhere, or is of
+/// another volume.
+pub fn replace<'a>(killed: &'a Killed, foreign: &'a Killed, draw: &mut Draw) -> Drawn<'a> {
+    let (at, len) = range(killed, draw);
+    let from = range(killed, draw).0.min(killed.image.len() - len);
+    let (strike, other, how): (_, &[u8], _) = match draw.below(4) {
+        0 => (Strike::Zero { at, len }, &killed.image, "zeroed"),
+        1 => {
+            let older = draw.below(killed.older.len() as u32) as usize;
+            (Strike::Put { at, len }, &killed.older[older], "older")
         }
-        let mut damaged = image.to_vec();
-        damaged[range].copy_from_slice(&self.bytes);
-        Some(damaged)
-    }
+        2 => (Strike::Move { at, from, len }, &killed.image, "moved"),
+        _ => {
+            let at = at.min(foreign.image.len() - len);
+            (Strike::Put { at, len }, &foreign.image, "foreign")
+        }
+    };
+    Drawn { strike, other, how }
 }
 
 fn pages() -> u32 {

@@ -7,6 +7,7 @@ use flashlore_medium::MemoryMedium;
 use flashlore_volume::{Volume, VolumeError, check};
 
 use super::killed::{Killed, SHAPE};
+use crate::support::verdict::{judge_findings, judge_refusal};
 use crate::support::{Contents, Draw, page, value_of};
 
 /// What happened to damaged volumes.
@@ -21,17 +22,6 @@ impl Outcomes {
     pub fn all(&self) -> u32 {
         self.refused + self.with_errors + self.unharmed
     }
-}
-
-/// Errors that say that something does not hold.
-fn refuses(error: &VolumeError) -> bool {
-    matches!(
-        error,
-        VolumeError::Damaged(_)
-            | VolumeError::NotAVolume
-            | VolumeError::Version { .. }
-            | VolumeError::Features(_)
-    )
 }
 
 /// Addresses that cannot be read; all others read as they should.
@@ -77,8 +67,7 @@ pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outco
     let mut volume = match Volume::open(Arc::clone(&medium)) {
         Ok((volume, _)) => volume,
         Err(error) => {
-            assert!(refuses(&error), "{what}: {error}");
-            assert!(report.is_err(), "{what}: refused, but checked: {error}");
+            judge_refusal(&error, &report).unwrap_or_else(|how| panic!("{what}: {how}"));
             outcomes.refused += 1;
             return;
         }
@@ -86,18 +75,12 @@ pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outco
     volume.check().unwrap_or_else(|e| panic!("{what}: {e}"));
     let bad = unreadable(&mut volume, &killed.contents, what);
     let bad_past = unreadable_past(&mut volume, &killed.past, what);
-    if bad.is_empty() && bad_past == 0 {
-        outcomes.unharmed += 1;
-    } else {
-        outcomes.with_errors += 1;
-        let report = report.unwrap_or_else(|e| panic!("{what}: opened, but not checked: {e}"));
-        let named = |lpn: &u32| report.findings.iter().any(|f| f.addresses.contains(lpn));
-        assert!(bad.iter().all(named), "{what}: {bad:?}, {report:?}");
-        assert!(!report.is_clean(), "{what}: a clean check");
-        let scrubbed = volume.scrub(0, u32::MAX).unreadable;
-        let named = |lpn: &u32| scrubbed.iter().any(|f| f.addresses.contains(lpn));
-        assert!(bad.iter().all(named), "{what}: {bad:?}, {scrubbed:?}");
+    match bad.is_empty() && bad_past == 0 {
+        true => outcomes.unharmed += 1,
+        false => outcomes.with_errors += 1,
     }
+    judge_findings(&mut volume, report, &bad, bad_past > 0)
+        .unwrap_or_else(|how| panic!("{what}: {how}"));
     use_on(volume, &medium, killed, what);
 }
 
@@ -111,7 +94,6 @@ fn use_on(mut volume: Volume, medium: &Arc<MemoryMedium>, killed: &Killed, what:
         let value = 1000 + draw.below(300);
         match volume.write(1 << 40, lpn, &page(value)) {
             Ok(()) => contents[lpn as usize] = value,
-            Err(VolumeError::NoSpace { .. }) => break,
             Err(error) => panic!("{what}: write {n}: {error}"),
         }
         if n % 40 == 39 {

@@ -1,6 +1,11 @@
 //! What the tests of the volume share: small identities, pages by number, a generator of draws, and
-//! histories with the states a recovery from them may answer.
+//! histories with the states a recovery from them may answer; damage (`strike.rs`), what a damaged volume must say
+//! (`verdict.rs`), and what lies on a medium (`loaded.rs`).
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+
+pub mod loaded;
+pub mod strike;
+pub mod verdict;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError};

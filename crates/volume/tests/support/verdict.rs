@@ -1,0 +1,63 @@
+//! What a damaged volume must say: why it is not opened, and which addresses cannot be read.
+
+use flashlore_volume::{CheckReport, Finding, Volume, VolumeError};
+
+/// Errors that say that something does not hold.
+pub fn refuses(error: &VolumeError) -> bool {
+    matches!(
+        error,
+        VolumeError::Damaged(_)
+            | VolumeError::NotAVolume
+            | VolumeError::Version { .. }
+            | VolumeError::Features(_)
+            | VolumeError::OldSuperblocks { .. }
+    )
+}
+
+/// What a check before an opening says.
+pub type Checked = Result<CheckReport, VolumeError>;
+
+/// Judges an opening that was refused: for damage, which the check saw too.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn judge_refusal(error: &VolumeError, checked: &Checked) -> Result<(), String> {
+    if !refuses(error) {
+        return Err(format!("refused for another reason than damage: {error}"));
+    }
+    match checked {
+        Ok(_) => Err(format!("refused, but checked: {error}")),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Judges what is told of a volume that opened: `bad` addresses cannot be read, and something old if `old_is_bad`.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn judge_findings(
+    volume: &mut Volume,
+    checked: Checked,
+    bad: &[u32],
+    old_is_bad: bool,
+) -> Result<(), String> {
+    let report = checked.map_err(|error| format!("opened, but not checked: {error}"))?;
+    if !bad.is_empty() || old_is_bad {
+        if report.is_clean() {
+            return Err("a clean check".to_owned());
+        }
+        all_named("the check", bad, &report.findings)?;
+    }
+    let scrubbed = volume.scrub(0, u32::MAX).unreadable;
+    all_named("the scrub", bad, &scrubbed)
+}
+
+fn all_named(who: &str, bad: &[u32], findings: &[Finding]) -> Result<(), String> {
+    let is_named = |lpn: &u32| findings.iter().any(|f| f.addresses.contains(lpn));
+    match bad.iter().find(|&lpn| !is_named(lpn)) {
+        Some(lpn) => Err(format!(
+            "page {lpn} cannot be read, {who} names {findings:?}"
+        )),
+        None => Ok(()),
+    }
+}
