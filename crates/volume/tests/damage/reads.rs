@@ -27,28 +27,44 @@ fn reads_of_an_opening(killed: &Killed) -> u64 {
     medium.reads()
 }
 
+/// Lets reads fail in so many openings of a killed volume, one in each: it is not opened and nothing is written, and
+/// the next opening finds everything.
+fn fail_reads(killed: &Killed, openings: u32) {
+    let reads = reads_of_an_opening(killed);
+    let mut draw = Draw::new(5);
+    for _ in 0..openings {
+        let nth = 1 + u64::from(draw.below(reads as u32));
+        let what = format!("{}, read {nth} of {reads}", killed.name);
+        let medium = sound(killed);
+        medium.set_faults(failing(ReadFault::Calls(When::Only(nth))));
+        match Volume::open(Arc::clone(&medium)) {
+            Err(VolumeError::Medium(_)) => {}
+            Err(other) => panic!("{what}: {other}"),
+            Ok(_) => panic!("{what}: opened"),
+        }
+        assert_eq!((medium.writes(), medium.syncs()), (0, 0), "{what}");
+        medium.set_faults(Faults::default());
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        let bad = unreadable(&mut volume, &killed.contents, &what);
+        assert!(bad.is_empty(), "{what}: {bad:?}");
+        assert_eq!(unreadable_past(&mut volume, &killed.past, &what), 0);
+    }
+}
+
 #[test]
 fn a_read_that_fails_ends_an_opening_and_changes_nothing() {
     for system in SYSTEMS {
-        let killed = Killed::new(system, 3);
-        let reads = reads_of_an_opening(&killed);
-        let mut draw = Draw::new(5);
-        for _ in 0..30 {
-            let nth = 1 + u64::from(draw.below(reads as u32));
-            let what = format!("{system}, read {nth} of {reads}");
-            let medium = sound(&killed);
-            medium.set_faults(failing(ReadFault::Calls(When::Only(nth))));
-            match Volume::open(Arc::clone(&medium)) {
-                Err(VolumeError::Medium(_)) => {}
-                Err(other) => panic!("{what}: {other}"),
-                Ok(_) => panic!("{what}: opened"),
-            }
-            assert_eq!((medium.writes(), medium.syncs()), (0, 0), "{what}");
-            medium.set_faults(Faults::default());
-            let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-            let bad = unreadable(&mut volume, &killed.contents, &what);
-            assert!(bad.is_empty(), "{what}: {bad:?}");
-            assert_eq!(unreadable_past(&mut volume, &killed.past, &what), 0);
+        fail_reads(&Killed::new(system, 3), 30);
+    }
+}
+
+/// 210 openings of each system, of six volumes.
+#[test]
+#[ignore = "takes minutes"]
+fn many_reads_that_fail_end_openings_and_change_nothing() {
+    for system in SYSTEMS {
+        for seed in 1..=6 {
+            fail_reads(&Killed::new(system, seed), 35);
         }
     }
 }
