@@ -6,6 +6,7 @@
 //! `FLASHLORE_CRASH_SHRINK` for how many seconds a failure is made smaller, 60 if not given.
 
 mod crash;
+mod support;
 
 use std::time::Duration;
 
@@ -53,6 +54,13 @@ fn assert_covers(report: &Report) {
     assert!(work.compressed > histories, "little compressed: {report}");
     assert!(work.merged > 0 && work.repacked > 0, "{report}");
     assert!(work.steps > 0, "collection never stepped: {report}");
+    let damaged = &report.total.damaged;
+    let least = histories / 2;
+    assert!(damaged.refused > least, "few refusals of damage: {report}");
+    assert!(damaged.with_errors > least, "little damage hit: {report}");
+    assert!(damaged.unharmed > least, "all damage hit: {report}");
+    assert!(damaged.went_on > least, "few were used on: {report}");
+    assert!(report.total.failed_reads > least, "few failed: {report}");
 }
 
 #[test]
@@ -68,6 +76,8 @@ fn a_short_search_finds_no_broken_promise() {
             recovery_cuts: 3,
             recut: 30,
             go_on: 30,
+            damage: 12,
+            failed_reads: 3,
         },
         shrinking: shrinking(),
     };
@@ -88,6 +98,8 @@ fn a_long_search_finds_no_broken_promise() {
             recovery_cuts: usize::MAX,
             recut: 10,
             go_on: 30,
+            damage: 40,
+            failed_reads: 5,
         },
         shrinking: shrinking(),
     };

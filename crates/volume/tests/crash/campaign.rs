@@ -148,6 +148,11 @@ impl Report {
         total.recoveries += tally.recoveries;
         total.recoveries_cut += tally.recoveries_cut;
         total.went_on += tally.went_on;
+        total.failed_reads += tally.failed_reads;
+        total.damaged.refused += tally.damaged.refused;
+        total.damaged.with_errors += tally.damaged.with_errors;
+        total.damaged.unharmed += tally.damaged.unharmed;
+        total.damaged.went_on += tally.damaged.went_on;
         total.work.collections += work.collections;
         total.work.checkpoints += work.checkpoints;
         total.work.evictions += work.evictions;
@@ -199,6 +204,16 @@ impl fmt::Display for Report {
             f,
             "{} differences, {} of them from pages found by similarity, {} compressed, {} made whole, {} packed anew",
             work.differences, work.similar, work.compressed, work.merged, work.repacked,
+        )?;
+        let damaged = &total.damaged;
+        writeln!(
+            f,
+            "damaged images: {} refused, {} with pages that cannot be read, {} unharmed, {} used on; {} failing reads",
+            damaged.refused,
+            damaged.with_errors,
+            damaged.unharmed,
+            damaged.went_on,
+            total.failed_reads,
         )?;
         write!(
             f,

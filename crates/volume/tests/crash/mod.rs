@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `draw.rs` | seeded draws |
 //! | `pages.rs` | values, and the pages that stand for them |
+//! | `damage.rs` | where damage strikes what a power cut left |
 //! | `history.rs` | setups and operations, and how they are drawn |
 //! | `oracle.rs` | the states a volume may come back with |
 //! | `session.rs` | one power-on: open, verify, operate until the power is cut |
@@ -14,6 +15,7 @@
 //! | `shrink.rs` | a failing scenario made small |
 
 mod campaign;
+mod damage;
 mod draw;
 mod history;
 mod oracle;

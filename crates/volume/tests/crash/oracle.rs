@@ -2,12 +2,15 @@
 //!
 //! A moment is a state of the volume: the value of each address, and what it remembers: the states it went
 //! through, and its snapshots. Invariant: `moments[sure..]` are exactly the states allowed, oldest first; those
-//! before are kept to say what went wrong.
+//! before are kept to say what went wrong. Of a damaged medium those are allowed that follow what it told to be
+//! durable, and any of their values may be unreadable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::crash::pages::{NO_VALUE, PURGED, Value, agrees, perhaps};
+use crate::crash::pages::{
+    NO_VALUE, PURGED, UNREADABLE, Value, agrees, doubtful, perhaps, without_doubt,
+};
 
 /// What every address held from an instant on.
 pub type Past = Vec<(u64, Arc<Vec<Value>>)>;
@@ -17,6 +20,8 @@ pub type Past = Vec<(u64, Arc<Vec<Value>>)>;
 pub struct Moment {
     /// The stamp of the last change of what is remembered: unlike a write of what was there it is always an event.
     remembered: u64,
+    /// The number of the last event, once the volume has told it.
+    sequence: Option<u64>,
     /// What every address holds.
     pub contents: Arc<Vec<Value>>,
     /// What they held, from which instant on, oldest first; the present last.
@@ -46,6 +51,7 @@ impl Moment {
         let contents = Arc::new(contents);
         Moment {
             remembered: 0,
+            sequence: None,
             past: Arc::new(vec![(0, Arc::clone(&contents))]),
             contents,
             snapshots: BTreeSet::new(),
@@ -66,6 +72,7 @@ impl Moment {
         past.push((stamp, Arc::clone(&contents)));
         Moment {
             remembered: self.remembered,
+            sequence: None,
             past: Arc::new(past),
             contents,
             snapshots: self.snapshots.clone(),
@@ -81,7 +88,7 @@ impl Moment {
             let mut is_present = true;
             for (_, contents) in past.iter_mut().rev() {
                 let held = contents[lpn];
-                is_present &= agrees(held, self.contents[lpn]);
+                is_present &= agrees(held, without_doubt(self.contents[lpn]));
                 Arc::make_mut(contents)[lpn] = match is_present {
                     true => perhaps(held),
                     false => PURGED,
@@ -91,6 +98,34 @@ impl Moment {
         let last = past.len() - 1;
         past[last].1 = Arc::clone(&self.contents);
         self.past = Arc::new(past);
+    }
+
+    /// Whether a volume may hold this; one that is damaged may have lost anything.
+    pub fn holds(&self, found: &[Value], is_damaged: bool) -> bool {
+        let mut pairs = self.contents.iter().zip(found);
+        pairs
+            .all(|(&expected, &found)| agrees(expected, found) || is_damaged && found == UNREADABLE)
+    }
+
+    /// The same with doubt in whatever the medium may have lost: of the present what was found to be lost, and all of
+    /// the past, which is not read as a whole.
+    fn doubted(&self, found: &[Value]) -> Moment {
+        let mut doubted = self.clone();
+        let present = Arc::make_mut(&mut doubted.contents).iter_mut().zip(found);
+        for (value, _) in present.filter(|(_, found)| **found == UNREADABLE) {
+            *value = doubtful(*value);
+        }
+        let past = Arc::make_mut(&mut doubted.past);
+        for (_, contents) in past.iter_mut() {
+            let contents = Arc::make_mut(contents);
+            contents
+                .iter_mut()
+                .for_each(|value| *value = doubtful(*value));
+        }
+        if let Some((_, last)) = past.last_mut() {
+            *last = Arc::clone(&doubted.contents);
+        }
+        doubted
     }
 
     /// Whether a volume tells the truth about the past.
@@ -135,6 +170,9 @@ pub struct Oracle {
     /// What the user gave up everything before, and the same as far as it is acknowledged as durable.
     forgotten: u64,
     surely_forgotten: u64,
+    /// The first state allowed of a medium that was damaged and not accepted since.
+    damaged: Option<usize>,
+    was_damaged: bool,
 }
 
 impl Oracle {
@@ -145,6 +183,8 @@ impl Oracle {
             sure: 0,
             forgotten: 0,
             surely_forgotten: 0,
+            damaged: None,
+            was_damaged: false,
         }
     }
 
@@ -181,6 +221,7 @@ impl Oracle {
     pub fn remember(&mut self, stamp: u64, change: impl FnOnce(&mut Moment)) {
         let mut next = self.moment().clone();
         next.remembered = stamp;
+        next.sequence = None;
         change(&mut next);
         self.moments.push(next);
     }
@@ -250,52 +291,104 @@ impl Oracle {
         }
     }
 
-    /// Takes what an opened volume holds: from now on this is the only state allowed.
+    /// Takes what an opened volume holds, whose last event has this number: from now on this is the only state allowed.
     ///
     /// # Errors
     /// It is not an allowed state; a text that says how it differs.
-    pub fn accept(&mut self, found: &[Value], told: Option<&Told>) -> Result<(), String> {
-        told.map_or(Ok(()), |told| self.has_forgotten(told))?;
-        let allowed = self.moments[self.sure..].iter().rev();
+    pub fn accept(
+        &mut self,
+        found: &[Value],
+        told: Option<&Told>,
+        sequence: u64,
+    ) -> Result<(), String> {
+        let from = self.damaged.unwrap_or(self.sure);
+        if from == self.sure {
+            told.map_or(Ok(()), |told| self.has_forgotten(told))?;
+        }
+        let is_damaged = self.damaged.is_some();
+        let allowed = self.moments[from..].iter().rev();
         let mut same = allowed
             .filter(|moment| told.is_none_or(|told| moment.remembered <= told.newest))
-            .filter(|moment| *moment.contents == found)
+            .filter(|moment| moment.holds(found, is_damaged))
+            .map(|moment| match is_damaged {
+                true => moment.doubted(found),
+                false => moment.clone(),
+            })
             .peekable();
         if same.peek().is_none() {
             return Err(self.explain(found));
         }
         let mut why = String::new();
-        let fits = same.find(|moment| {
+        let fits = |moment: &Moment| {
             let agrees = told.map_or(Ok(()), |told| moment.agrees(told));
             agrees.map_err(|how| why = how).is_ok()
-        });
-        let Some(moment) = fits else {
+        };
+        let mut fitting = same.filter(fits);
+        let first = fitting.next();
+        // Of states that differ in nothing that can be read, the event tells which it is.
+        let is_it = |moment: &Moment| moment.sequence.is_none_or(|last| last == sequence);
+        let found = match first {
+            Some(ref moment) if is_it(moment) => first,
+            Some(first) => Some(fitting.find(is_it).unwrap_or(first)),
+            None => None,
+        };
+        let Some(mut moment) = found else {
             return Err(why);
         };
-        let mut moment = moment.clone();
         if let Some(told) = told {
             // Events that did not survive and had changed nothing.
             Arc::make_mut(&mut moment.past).retain(|&(stamp, _)| stamp <= told.newest);
+            if from < self.sure {
+                self.surely_forgotten = self.surely_forgotten.min(told.oldest);
+            }
         }
+        moment.sequence = Some(sequence);
         self.moments = vec![moment];
         self.sure = 0;
+        self.damaged = None;
         self.forgotten = self.surely_forgotten;
         Ok(())
+    }
+
+    /// The medium is damaged before it is opened, which told until then that everything up to an event was durable.
+    /// Whatever is read may be an error, and what was not told may be taken for a write that the power loss tore.
+    pub fn damage(&mut self, durable: u64) {
+        let is_told = |moment: &Moment| moment.sequence.is_some_and(|last| last <= durable);
+        let told = self.moments.iter().rposition(is_told).unwrap_or(0);
+        self.damaged = Some(told.min(self.damaged.unwrap_or(self.sure)));
+        self.was_damaged = true;
+    }
+
+    /// Whether the medium was damaged, and no volume on it has been accepted since.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.is_some()
+    }
+
+    /// Whether the medium was ever damaged.
+    pub fn was_damaged(&self) -> bool {
+        self.was_damaged
+    }
+
+    /// The volume tells the number of its last event.
+    pub fn tell(&mut self, sequence: u64) {
+        if let Some(moment) = self.moments.last_mut() {
+            moment.sequence.get_or_insert(sequence);
+        }
     }
 
     fn explain(&self, found: &[Value]) -> String {
         let events = self.moments.len() - 1;
         let range = format!(
             "allowed are the states after {} to {events} of {events} changes",
-            self.sure
+            self.damaged.unwrap_or(self.sure)
         );
-        let holds = |moment: &Moment| *moment.contents == found;
+        let holds = |moment: &Moment| moment.holds(found, self.is_damaged());
         if let Some(old) = self.moments.iter().position(holds) {
             return format!("the volume went back to its state after change {old}; {range}");
         }
         let differences = |moment: &Moment| -> Vec<usize> {
             (0..found.len())
-                .filter(|&lpn| moment.contents[lpn] != found[lpn])
+                .filter(|&lpn| !agrees(moment.contents[lpn], found[lpn]))
                 .collect()
         };
         let nearest = (self.sure..self.moments.len())
@@ -306,6 +399,7 @@ impl Oracle {
         for lpn in differences(&self.moments[nearest]) {
             let value = match found[lpn] {
                 NO_VALUE => "bytes nobody wrote".to_owned(),
+                UNREADABLE => "what cannot be read".to_owned(),
                 value => format!("value {value}"),
             };
             let expected = self.moments[nearest].contents[lpn];

@@ -16,8 +16,14 @@ pub const NO_VALUE: Value = Value::MAX;
 /// What a page held was purged: reading it there is an error.
 pub const PURGED: Value = Value::MAX - 1;
 
+/// What a page held cannot be read: an error. No history writes it.
+pub const UNREADABLE: Value = Value::MAX - 2;
+
 /// With this bit a value may have been purged.
 const PERHAPS: Value = 1 << 31;
+
+/// With this bit a value may be unreadable.
+const DOUBTFUL: Value = 1 << 29;
 
 /// A value that was purged unless the volume knew that nothing changed.
 pub fn perhaps(value: Value) -> Value {
@@ -32,12 +38,31 @@ pub fn is_unsure(expected: Value) -> bool {
     expected & PERHAPS != 0 && expected != PURGED
 }
 
+/// A value that the medium may have lost: it reads as it should, or not at all.
+pub fn doubtful(value: Value) -> Value {
+    match value {
+        PURGED => PURGED,
+        value => value | DOUBTFUL,
+    }
+}
+
+/// A value, whether it can be read or not.
+pub fn without_doubt(value: Value) -> Value {
+    match value {
+        PURGED => PURGED,
+        value => value & !DOUBTFUL,
+    }
+}
+
 /// Whether a volume may say this of what a page held.
 pub fn agrees(expected: Value, found: Value) -> bool {
-    match is_unsure(expected) {
-        true => found == PURGED || found == expected & !PERHAPS,
-        false => found == expected,
+    if expected == PURGED {
+        return found == PURGED;
     }
+    let value = expected & !(PERHAPS | DOUBTFUL);
+    let is_lost = expected & DOUBTFUL != 0 && found == UNREADABLE;
+    let is_purged = expected & PERHAPS != 0 && found == PURGED;
+    found == value || is_lost || is_purged
 }
 
 /// Values from here on belong to one of three families.

@@ -328,9 +328,9 @@ fn the_oracle_knows_a_lost_purge_by_its_stamp() {
         instants: vec![(20, vec![6])],
     };
     let mut lost = oracle.clone();
-    lost.accept(&[6], Some(&told(20))).unwrap();
+    lost.accept(&[6], Some(&told(20)), 2).unwrap();
     assert_eq!(lost.moment().at(10), &[5]);
-    oracle.accept(&[6], Some(&told(30))).unwrap();
+    oracle.accept(&[6], Some(&told(30)), 3).unwrap();
     assert_eq!(oracle.moment().at(10), &[PURGED]);
 }
 

@@ -3,11 +3,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use flashlore_medium::Style;
+use flashlore_medium::{MemoryMedium, Style};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::Oracle;
 use crate::crash::session::{Session, Stop, Trouble};
+use crate::support::loaded::Loaded;
+use crate::support::strike::Strike;
 
 /// Opening, operations, and the end of the power.
 #[derive(Debug, Clone)]
@@ -18,6 +20,8 @@ pub struct Generation {
     pub style: Style,
     /// Seed of what survives.
     pub seed: u64,
+    /// What becomes of that before it is opened.
+    pub damage: Option<Strike>,
 }
 
 /// A new volume and what happens to it.
@@ -35,7 +39,24 @@ impl Generation {
             trouble: Trouble::Never,
             style: Style::All,
             seed: 0,
+            damage: None,
         }
+    }
+
+    /// What a session of it leaves, which began with the image `before`, and what that may be recovered to.
+    pub fn end(&self, session: &Session, before: &[u8]) -> (Vec<u8>, Oracle) {
+        let medium = MemoryMedium::from_bytes(session.medium().survivors(self.seed, self.style));
+        let mut oracle = session.oracle.clone();
+        let Some(strike) = self.damage else {
+            return (medium.into_bytes(), oracle);
+        };
+        // If it is damaged already, it may not tell.
+        let durable = Loaded::of(&medium).map_or(0, |loaded| loaded.durable());
+        let mut image = medium.into_bytes();
+        if strike.on(&mut image, before) {
+            oracle.damage(durable);
+        }
+        (image, oracle)
     }
 }
 
@@ -45,29 +66,41 @@ impl Scenario {
     /// # Errors
     /// How the volume broke its promise, and in which generation.
     pub fn play(&self) -> Result<(), String> {
+        self.play_until(usize::MAX).map(|_| ())
+    }
+
+    /// The medium before a generation, and what it leaves before that is damaged. None if it does not come so far.
+    pub fn around(&self, index: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut calm = self.clone();
+        calm.generations[index].damage = None;
+        let before = calm.play_until(index).ok()??;
+        Some((before, calm.play_until(index + 1).ok()??))
+    }
+
+    /// Plays so many generations. Answers the medium, unless it was refused.
+    fn play_until(&self, count: usize) -> Result<Option<Vec<u8>>, String> {
         let mut image = self.setup.image()?;
         let mut oracle = Oracle::new(vec![0; self.setup.exported as usize]);
         let mut epoch = 0;
-        for (index, generation) in self.generations.iter().enumerate() {
-            let medium = self.setup.medium(image);
+        for (index, generation) in self.generations.iter().take(count).enumerate() {
+            let medium = self.setup.medium(image.clone());
             let session = Session::new(medium, oracle, epoch, generation.trouble);
             let mut session = session.with(self.setup.similar());
-            if let Err(Stop::Broken(how)) = session.run(&generation.ops) {
-                return Err(format!("generation {index}: {how}"));
+            match session.run(&generation.ops) {
+                Err(Stop::Broken(how)) => return Err(format!("generation {index}: {how}")),
+                Err(Stop::Refused) => return Ok(None),
+                _ => {}
             }
-            image = session
-                .medium()
-                .survivors(generation.seed, generation.style);
-            oracle = session.oracle;
             epoch = session.epoch;
+            (image, oracle) = generation.end(&session, &image);
         }
-        Ok(())
+        Ok(Some(image))
     }
 
     /// The body of a test that plays it.
     pub fn as_test(&self) -> String {
         let mut text = String::from(
-            "    use {Op::*, Policy::*, Style::*, Trouble::*};\n    let scenario = Scenario {\n",
+            "    use {Op::*, Policy::*, Strike::*, Style::*, Trouble::*};\n    let scenario = Scenario {\n",
         );
         let mut line = |line: String| writeln!(text, "        {line}").expect("a string grows");
         line(format!("setup: {:?},", self.setup));
@@ -83,10 +116,11 @@ impl Scenario {
                 trouble,
                 style,
                 seed,
+                damage,
                 ..
             } = generation;
             line(format!(
-                "        trouble: {trouble:?}, style: {style:?}, seed: {seed},"
+                "        trouble: {trouble:?}, style: {style:?}, seed: {seed}, damage: {damage:?},"
             ));
             line("    },".to_owned());
         }

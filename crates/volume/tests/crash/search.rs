@@ -1,16 +1,19 @@
 //! All cuts of one history, and what follows them.
 //!
 //! For each cut, images of what survives are recovered from. The recovery is cut itself, at each of its
-//! calls, and recovered from again; and after a recovery new operations go on until the next cut.
+//! calls, and recovered from again; and after a recovery new operations go on until the next cut. Copies of some images
+//! are damaged in one place and opened too, and a read fails in some recoveries.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flashlore_medium::Style;
 
+use crate::crash::damage;
 use crate::crash::draw::Draw;
 use crate::crash::history::{Op, Setup, operations};
 use crate::crash::oracle::Oracle;
+use crate::crash::pages::{Value, without_doubt};
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::session::{Session, Stop, Trouble, Work};
 
@@ -29,6 +32,10 @@ pub struct Effort {
     pub recut: u64,
     /// After how many recoveries, in per cent, operations go on.
     pub go_on: u64,
+    /// Of how many images, in per cent, a copy is damaged and opened too.
+    pub damage: u64,
+    /// At how many recoveries, in per cent, a read fails first.
+    pub failed_reads: u64,
 }
 
 /// Distinct contents of media, by 64 bits of BLAKE3.
@@ -60,8 +67,25 @@ pub struct Tally {
     pub recoveries_cut: u64,
     /// Times that operations went on after a recovery until the next cut.
     pub went_on: u64,
+    /// Openings during which a read failed.
+    pub failed_reads: u64,
+    /// Damaged images opened.
+    pub damaged: Damaged,
     /// What the history did without a cut.
     pub work: Work,
+}
+
+/// What became of damaged images.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Damaged {
+    /// They were refused.
+    pub refused: u64,
+    /// They opened, with present or old pages that cannot be read.
+    pub with_errors: u64,
+    /// They opened, and all that was compared can be read.
+    pub unharmed: u64,
+    /// They opened and were used on until the next cut.
+    pub went_on: u64,
 }
 
 /// A scenario that fails, and how.
@@ -125,6 +149,8 @@ pub fn every_cut(setup: &Setup, ops: &[Op]) -> Tally {
         recovery_cuts: usize::MAX,
         recut: 10,
         go_on: 10,
+        damage: 20,
+        failed_reads: 5,
     };
     search(setup, &ops.into(), effort, 1, &Distinct::default())
         .unwrap_or_else(|failure| panic!("{}\n{}", failure.how, failure.scenario.as_test()))
@@ -150,6 +176,7 @@ impl Start<'_> {
             trouble,
             style,
             seed,
+            damage: None,
         }
     }
 }
@@ -188,21 +215,60 @@ impl Search<'_> {
         }
         for _ in 0..self.effort.images {
             let survivors = self.survivors();
-            let wreck = wreck(&session, Vec::new(), start.generation(trouble, survivors));
-            let hash = self.register(&wreck.image);
-            let (sure, events) = wreck.oracle.window();
-            if self.seen.insert((hash, sure, events)) {
-                self.recover(&wreck)?;
+            let generation = start.generation(trouble, survivors);
+            let left = Left {
+                session: &session,
+                before: &start.image,
+                path: &[],
+            };
+            for wreck in self.wrecks(&left, generation) {
+                let hash = self.register(&wreck.image);
+                let (sure, events) = wreck.oracle.window();
+                if self.seen.insert((hash, sure, events)) {
+                    self.recover(&wreck)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Opens a wreck; then cuts that opening, or goes on, or both.
+    /// What a session left, and perhaps the same damaged.
+    fn wrecks(&mut self, left: &Left<'_>, generation: Generation) -> Vec<Wreck> {
+        let whole = left.wreck(generation.clone());
+        // There are few of these, and they are what is most easily mistaken for something else.
+        let moved = match left.session.has_collected() {
+            true => damage::moved(&whole.image),
+            false => Vec::new(),
+        };
+        let strike = match !moved.is_empty() || self.draw.chance(self.effort.damage) {
+            true => damage::draw(
+                &mut self.draw,
+                self.setup,
+                &moved,
+                &whole.image,
+                left.before,
+            ),
+            false => None,
+        };
+        let damaged = strike.map(|strike| {
+            left.wreck(Generation {
+                damage: Some(strike),
+                ..generation
+            })
+        });
+        let damaged = damaged.filter(|damaged| damaged.image != whole.image);
+        std::iter::once(whole).chain(damaged).collect()
+    }
+
+    /// Opens a wreck; then lets a read of that opening fail, cuts it, or goes on, or all of these.
     fn recover(&mut self, wreck: &Wreck) -> Result<(), Box<Failure>> {
-        let mut session = self.restart(wreck, Trouble::Never);
-        let result = session.open();
-        self.must_end(result, || wreck.then(Generation::calm(Arc::new([]))))?;
+        let Some(session) = self.opened(wreck)? else {
+            return Ok(());
+        };
+        if self.draw.chance(self.effort.failed_reads) {
+            let read = self.draw.between(1, session.reads);
+            self.fail_read(wreck, read)?;
+        }
         let calls = session.medium().calls();
         if self.draw.chance(self.effort.recut) {
             for cut in self.draw.sample(calls, self.effort.recovery_cuts) {
@@ -215,6 +281,41 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Opens a wreck. None if it is refused, because it is damaged.
+    fn opened(&mut self, wreck: &Wreck) -> Result<Option<Session>, Box<Failure>> {
+        let is_damaged = wreck.oracle.is_damaged();
+        let mut session = self.restart(wreck, Trouble::Never);
+        let result = session.open();
+        let damaged = &mut self.tally.damaged;
+        match (&result, session.unreadable) {
+            (Err(Stop::Refused), _) => {
+                damaged.refused += 1;
+                return Ok(None);
+            }
+            (Ok(()), (0, false)) => damaged.unharmed += u64::from(is_damaged),
+            _ => damaged.with_errors += u64::from(is_damaged),
+        }
+        self.must_end(result, || wreck.then(Generation::calm(Arc::new([]))))?;
+        Ok(Some(session))
+    }
+
+    /// Lets a read of an opening fail: that changes nothing, and the next opening is as if nothing had happened.
+    fn fail_read(&mut self, wreck: &Wreck, read: u64) -> Result<(), Box<Failure>> {
+        self.tally.failed_reads += 1;
+        let trouble = Trouble::FailedRead(read);
+        let generation = Generation {
+            trouble,
+            ..Generation::calm(Arc::new([]))
+        };
+        let mut session = self.restart(wreck, trouble);
+        let how = match session.open() {
+            Err(Stop::ReadFailed) => return Ok(()),
+            Err(Stop::Broken(how)) => how,
+            other => format!("read {read} of an opening failed, and it ended with {other:?}"),
+        };
+        Err(self.failure(wreck.then(generation), how))
+    }
+
     /// Cuts an opening and opens what it left.
     fn cut_recovery(&mut self, wreck: &Wreck, cut: u64) -> Result<(), Box<Failure>> {
         self.tally.recoveries_cut += 1;
@@ -224,25 +325,29 @@ impl Search<'_> {
             trouble: Trouble::Cut(cut),
             style,
             seed,
+            damage: None,
         };
         let mut session = self.restart(wreck, Trouble::Cut(cut));
         let result = session.open();
         self.must_be_cut(result, || wreck.then(generation.clone()))?;
-        let next = crate::crash::search::wreck(&session, wreck.path.clone(), generation);
-        self.register(&next.image);
-        let mut session = self.restart(&next, Trouble::Never);
-        let result = session.open();
-        self.must_end(result, || next.then(Generation::calm(Arc::new([]))))
+        let left = Left::of(&session, wreck);
+        for next in self.wrecks(&left, generation) {
+            self.register(&next.image);
+            self.opened(&next)?;
+        }
+        Ok(())
     }
 
     /// Goes on after a recovery until the next cut, and recovers from that.
     fn go_on(&mut self, wreck: &Wreck, mut session: Session) -> Result<(), Box<Failure>> {
         self.tally.went_on += 1;
+        self.tally.damaged.went_on += u64::from(wreck.oracle.is_damaged());
         let count = self.draw.between(1, 30);
         let count_before = 1_000_000 * (1 + wreck.path.len() as u32);
         let first_unique = self.setup.first_unique(count_before);
-        let ops: Arc<[Op]> =
-            operations(&mut self.draw, count, session.oracle.newest(), first_unique).into();
+        let newest = session.oracle.newest().iter();
+        let believed: Vec<Value> = newest.map(|&value| without_doubt(value)).collect();
+        let ops: Arc<[Op]> = operations(&mut self.draw, count, &believed, first_unique).into();
         let cut = session.medium().calls() + self.draw.between(1, 1 + 2 * count);
         let (style, seed) = self.survivors();
         let generation = Generation {
@@ -250,15 +355,19 @@ impl Search<'_> {
             trouble: Trouble::Cut(cut),
             style,
             seed,
+            damage: None,
         };
         session.cut_at(cut);
         match session.operate(&ops) {
             Ok(()) | Err(Stop::PowerCut) => {}
             other => self.must_end(other, || wreck.then(generation.clone()))?,
         }
-        let next = crate::crash::search::wreck(&session, wreck.path.clone(), generation);
-        self.register(&next.image);
-        self.recover(&next)
+        let left = Left::of(&session, wreck);
+        for next in self.wrecks(&left, generation) {
+            self.register(&next.image);
+            self.recover(&next)?;
+        }
+        Ok(())
     }
 
     fn restart(&mut self, wreck: &Wreck, trouble: Trouble) -> Session {
@@ -293,7 +402,7 @@ impl Search<'_> {
         let how = match result {
             Ok(()) => return Ok(()),
             Err(Stop::Broken(how)) => how,
-            Err(Stop::PowerCut | Stop::StoreFailed) => "it failed without a reason".to_owned(),
+            Err(other) => format!("it failed without a reason: {other:?}"),
         };
         Err(self.failure(path(), how))
     }
@@ -306,7 +415,7 @@ impl Search<'_> {
         let how = match result {
             Err(Stop::PowerCut) => return Ok(()),
             Err(Stop::Broken(how)) => how,
-            Err(Stop::StoreFailed) => "it failed without a reason".to_owned(),
+            Err(other) => format!("it failed without a reason: {other:?}"),
             Ok(()) => "a second run of the same operations made fewer calls".to_owned(),
         };
         Err(self.failure(path(), how))
@@ -331,17 +440,35 @@ impl Search<'_> {
     }
 }
 
-/// What is left of a session whose power was cut.
-fn wreck(session: &Session, mut path: Vec<Generation>, generation: Generation) -> Wreck {
-    let image = session
-        .medium()
-        .survivors(generation.seed, generation.style);
-    path.push(generation);
-    Wreck {
-        image,
-        path,
-        oracle: session.oracle.clone(),
-        epoch: session.epoch,
+/// A session whose power was cut, and what was before it.
+struct Left<'a> {
+    session: &'a Session,
+    /// The medium when the power came on.
+    before: &'a [u8],
+    path: &'a [Generation],
+}
+
+impl<'a> Left<'a> {
+    /// A session that began with a wreck.
+    fn of(session: &'a Session, wreck: &'a Wreck) -> Self {
+        Left {
+            session,
+            before: &wreck.image,
+            path: &wreck.path,
+        }
+    }
+
+    /// What is left of it.
+    fn wreck(&self, generation: Generation) -> Wreck {
+        let (image, oracle) = generation.end(self.session, self.before);
+        let mut path = self.path.to_vec();
+        path.push(generation);
+        Wreck {
+            image,
+            path,
+            oracle,
+            epoch: self.session.epoch,
+        }
     }
 }
 

@@ -7,13 +7,18 @@ use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
-use flashlore_medium::{Cause, CrashMedium, Medium, Operation};
+use flashlore_medium::{
+    Cause, CrashMedium, Faults, FaultyMedium, Medium, Operation, ReadFault, When,
+};
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{OpenCheckpoint, OpenFlush, Purged, Status, Volume, VolumeError};
+use flashlore_volume::{
+    OpenCheckpoint, OpenFlush, Purged, Recovery, Status, Volume, VolumeError, check,
+};
 
 use crate::crash::history::Op;
 use crate::crash::oracle::{Mark, Oracle, Told};
-use crate::crash::pages::{PURGED, Value, is_unsure, page, value_of};
+use crate::crash::pages::{PURGED, UNREADABLE, Value, agrees, is_unsure, page, value_of};
+use crate::support::verdict::{judge_findings, judge_refusal};
 
 /// Instants of a history that are compared each time, besides the ends and the snapshots.
 const MOST_INSTANTS: usize = 3;
@@ -51,6 +56,8 @@ pub enum Trouble {
     Cut(u64),
     /// This sync, counted from 1 since the power came on, fails.
     FailedSync(u64),
+    /// This read, counted from 1 since the power came on, fails with an input/output error.
+    FailedRead(u64),
 }
 
 /// Why a session ended before its operations did.
@@ -60,6 +67,10 @@ pub enum Stop {
     PowerCut,
     /// A sync failed and the volume said so.
     StoreFailed,
+    /// A read of the opening failed, and the volume was not opened.
+    ReadFailed,
+    /// The medium is damaged, and the volume was not opened.
+    Refused,
     /// The volume broke its promise: how.
     Broken(String),
 }
@@ -102,6 +113,10 @@ pub struct Session {
     /// The epoch of the last opening that was acknowledged.
     pub epoch: u32,
     pub work: Work,
+    /// Reads of the last opening.
+    pub reads: u64,
+    /// Present pages that the last opening of a damaged medium found unreadable, and whether old ones were.
+    pub unreadable: (usize, bool),
 }
 
 impl Session {
@@ -119,11 +134,14 @@ impl Session {
             oracle,
             epoch,
             work: Work::default(),
+            reads: 0,
+            unreadable: (0, false),
         };
         match trouble {
             Trouble::Never => {}
             Trouble::Cut(call) => session.cut_at(call),
             Trouble::FailedSync(number) => session.medium.fail_sync(number),
+            Trouble::FailedRead(_) => {}
         }
         session
     }
@@ -162,6 +180,8 @@ impl Session {
                 Stop::Broken(how) => Stop::Broken(format!("operation {index}, {op:?}: {how}")),
                 other => other,
             })?;
+            let sequence = self.status().sequence;
+            self.oracle.tell(sequence);
         }
         self.verify()
     }
@@ -187,7 +207,7 @@ impl Session {
             return broken("a write succeeds after a flush that failed".to_owned());
         }
         let found = read_all(volume)?;
-        if found != before && found != self.oracle.newest() {
+        if !agree(before, &found) && !agree(self.oracle.newest(), &found) {
             return broken(format!(
                 "after a failed flush it holds {found:?}, expected {before:?}"
             ));
@@ -197,8 +217,23 @@ impl Session {
 
     /// Opens and verifies: what is found must be allowed.
     pub fn open(&mut self) -> Result<(), Stop> {
-        let medium = Arc::clone(&self.medium);
-        let opened = guarded(|| Volume::open(medium))?;
+        // Reads change nothing: no power cut is met in between.
+        let checked = match self.oracle.was_damaged() {
+            true => Some(guarded(|| check(&*self.medium, true))?),
+            false => None,
+        };
+        let calls = self.medium.calls();
+        let opened = self.open_volume()?;
+        let is_refused = matches!(&opened, Err(error) if !self.is_off() && !is_failed_sync(error));
+        if let (true, Err(error), Some(checked)) =
+            (self.oracle.is_damaged() && is_refused, &opened, &checked)
+        {
+            judge_refusal(error, checked).map_err(Stop::Broken)?;
+            return match self.medium.calls() == calls {
+                true => Err(Stop::Refused),
+                false => broken(format!("refused after the medium was changed: {error}")),
+            };
+        }
         let (mut volume, recovery) = self.done(opened)?;
         self.alive()?;
         if recovery.epoch <= self.epoch {
@@ -214,11 +249,57 @@ impl Session {
         let state = read_all(&mut volume)?;
         let told = told(&mut volume, &self.oracle)?;
         self.work.instants += told.as_ref().map_or(0, |t| t.instants.len() as u64);
+        let sequence = volume.status().sequence;
         self.oracle
-            .accept(&state, told.as_ref())
+            .accept(&state, told.as_ref(), sequence)
             .map_err(Stop::Broken)?;
+        if let Some(checked) = checked {
+            let bad = unreadable(&state);
+            let instants = told.iter().flat_map(|told| &told.instants);
+            let old_is_bad = instants
+                .clone()
+                .any(|(_, state)| !unreadable(state).is_empty());
+            self.unreadable = (bad.len(), old_is_bad);
+            guarded(|| judge_findings(&mut volume, checked, &bad, old_is_bad))?
+                .map_err(Stop::Broken)?;
+        }
         self.volume = Some(volume);
         Ok(())
+    }
+
+    /// Opens the volume, once reads fail as they are to.
+    fn open_volume(&mut self) -> Result<Result<(Volume, Recovery), VolumeError>, Stop> {
+        let reads = match self.trouble {
+            Trouble::FailedRead(number) => Some(ReadFault::Calls(When::Only(number))),
+            _ => None,
+        };
+        let is_to_fail = reads.is_some();
+        let faults = Faults {
+            reads,
+            ..Faults::default()
+        };
+        let medium = Arc::new(FaultyMedium::new(Arc::clone(&self.medium), faults));
+        let calls = self.medium.calls();
+        let opened = guarded(|| Volume::open(Arc::clone(&medium)))?;
+        self.reads = medium.reads();
+        medium.set_faults(Faults::default());
+        let Err(error) = &opened else {
+            return match self.trouble {
+                Trouble::FailedRead(read) if read <= self.reads => {
+                    broken(format!("read {read} of an opening failed, and it opened"))
+                }
+                _ => Ok(opened),
+            };
+        };
+        if !is_to_fail || !is_failed(error, Operation::Read) {
+            return Ok(opened);
+        }
+        match self.medium.calls() == calls {
+            true => Err(Stop::ReadFailed),
+            false => broken(format!(
+                "a read failed after the medium was changed: {error}"
+            )),
+        }
     }
 
     fn apply(&mut self, op: &Op) -> Result<(), Stop> {
@@ -514,8 +595,7 @@ impl Session {
         self.oracle.set(stamp, lpn, value);
         let done = guarded(|| self.volume().write(now, lpn, &page(value)))?;
         if let Err(VolumeError::NoSpace { stored, most }) = done {
-            let protects = self.volume().history_status().is_ok_and(|h| h.entries > 0);
-            if stored < most && !protects {
+            if stored < most {
                 return broken(format!("refused although {stored} of {most} are stored"));
             }
             self.oracle.withdraw();
@@ -527,10 +607,12 @@ impl Session {
 
     fn read(&mut self, lpn: u32) -> Result<(), Stop> {
         let mut bytes = [1; PAGE_BYTES];
-        let done = guarded(|| self.volume().read(lpn, &mut bytes))?;
-        self.done(done)?;
-        let (found, expected) = (value_of(&bytes), self.oracle.newest()[lpn as usize]);
-        if found != expected {
+        let found = match guarded(|| self.volume().read(lpn, &mut bytes))? {
+            Err(VolumeError::Unreadable { .. }) if !self.is_off() => UNREADABLE,
+            done => self.done(done).map(|()| value_of(&bytes))?,
+        };
+        let expected = self.oracle.newest()[lpn as usize];
+        if !agrees(expected, found) {
             return broken(format!("read value {found}, expected {expected}"));
         }
         Ok(())
@@ -558,7 +640,7 @@ impl Session {
         let volume = self.volume();
         guarded(|| volume.check())?.map_err(|how| Stop::Broken(format!("check() says: {how}")))?;
         let found = read_all(volume)?;
-        if found != self.oracle.newest() {
+        if !agree(self.oracle.newest(), &found) {
             let expected = self.oracle.newest();
             return broken(format!("the volume holds {found:?}, expected {expected:?}"));
         }
@@ -600,6 +682,12 @@ impl Session {
         self.volume().status()
     }
 
+    /// Whether the volume that was opened last has collected blocks.
+    pub fn has_collected(&self) -> bool {
+        let volume = self.volume.as_ref();
+        volume.is_some_and(|volume| volume.counters().victims > 0)
+    }
+
     fn volume(&mut self) -> &mut Volume {
         self.volume.as_mut().expect("the volume is open")
     }
@@ -630,10 +718,28 @@ impl Session {
 }
 
 fn is_failed_sync(error: &VolumeError) -> bool {
+    is_failed(error, Operation::Sync)
+}
+
+/// Whether such a call of the medium failed, with the power on.
+fn is_failed(error: &VolumeError, operation: Operation) -> bool {
     let (VolumeError::Medium(error) | VolumeError::Store(NandError::Medium(error))) = error else {
         return false;
     };
-    error.operation == Operation::Sync && matches!(error.cause, Cause::Eio)
+    error.operation == operation && matches!(error.cause, Cause::Eio)
+}
+
+/// The addresses that cannot be read.
+fn unreadable(state: &[Value]) -> Vec<u32> {
+    let pages = (0..).zip(state);
+    let bad = pages.filter(|(_, found)| **found == UNREADABLE);
+    bad.map(|(lpn, _)| lpn).collect()
+}
+
+/// Whether a volume may hold this.
+fn agree(expected: &[Value], found: &[Value]) -> bool {
+    let mut pairs = expected.iter().zip(found);
+    pairs.all(|(&expected, &found)| agrees(expected, found))
 }
 
 fn read_all(volume: &mut Volume) -> Result<Vec<Value>, Stop> {
@@ -642,6 +748,7 @@ fn read_all(volume: &mut Volume) -> Result<Vec<Value>, Stop> {
     for lpn in 0..volume.exported() {
         match guarded(|| volume.read(lpn, &mut bytes))? {
             Ok(()) => state.push(value_of(&bytes)),
+            Err(VolumeError::Unreadable { .. }) => state.push(UNREADABLE),
             Err(error) => return broken(format!("page {lpn} cannot be read: {error}")),
         }
     }
@@ -686,6 +793,7 @@ fn told(volume: &mut Volume, oracle: &Oracle) -> Result<Option<Told>, Stop> {
             match guarded(|| volume.read_at(instant, lpn, &mut bytes))? {
                 Ok(()) => contents.push(value_of(&bytes)),
                 Err(VolumeError::Purged { .. }) => contents.push(PURGED),
+                Err(VolumeError::Unreadable { .. }) => contents.push(UNREADABLE),
                 Err(error) => {
                     return broken(format!("page {lpn} cannot be read at {instant}: {error}"));
                 }

@@ -1,14 +1,16 @@
 //! A failing scenario made small: operations are dropped while some cut or failing sync still shows
-//! a broken promise.
+//! a broken promise, and damage is made simpler, or looked for elsewhere.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use flashlore_medium::Style;
+use flashlore_medium::{SECTOR, Style};
 
+use crate::crash::damage;
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::search::Failure;
 use crate::crash::session::Trouble;
+use crate::support::strike::Strike;
 
 /// Makes a scenario smaller until nothing more can be dropped or time is up. None if it does not fail.
 pub fn shrink(scenario: Scenario, deadline: Instant) -> Option<Failure> {
@@ -16,6 +18,9 @@ pub fn shrink(scenario: Scenario, deadline: Instant) -> Option<Failure> {
     loop {
         let before = size(&best.scenario);
         drop_generations(&mut best);
+        for index in 0..best.scenario.generations.len() {
+            simplify_damage(&mut best, index, deadline);
+        }
         for index in 0..best.scenario.generations.len() {
             drop_operations(&mut best, index, deadline);
         }
@@ -51,6 +56,32 @@ fn drop_generations(best: &mut Failure) {
     }
 }
 
+/// Does without the damage of a generation, or finds a simpler one.
+fn simplify_damage(best: &mut Failure, index: usize, deadline: Instant) {
+    let generation = &best.scenario.generations[index];
+    if matches!(
+        generation.damage,
+        None | Some(Strike::Zero { len: SECTOR, .. })
+    ) {
+        return;
+    }
+    let with = |damage| Generation {
+        damage,
+        ..generation.clone()
+    };
+    let attempt = |damage| fails(replace(&best.scenario, index, with(damage)));
+    let smaller = attempt(None).or_else(|| {
+        let (before, image) = best.scenario.around(index)?;
+        damage::simple(&image, &before)
+            .into_iter()
+            .take_while(|_| Instant::now() < deadline)
+            .find_map(|strike| attempt(Some(strike)))
+    });
+    if let Some(smaller) = smaller {
+        *best = smaller;
+    }
+}
+
 /// Drops runs of operations of one generation, long runs first.
 fn drop_operations(best: &mut Failure, index: usize, deadline: Instant) {
     let mut run = best.scenario.generations[index].ops.len();
@@ -82,12 +113,30 @@ fn without(
         trouble,
         style,
         seed,
+        damage: old.damage,
     };
-    let attempt = |trouble, choice| fails(replace(scenario, index, generation(trouble, choice)));
+    // What it strikes lies elsewhere, now that less was written.
+    let attempt = |trouble, choice| {
+        let candidate = replace(scenario, index, generation(trouble, choice));
+        let (before, image) = match old.damage {
+            Some(_) => candidate.around(index)?,
+            None => return fails(candidate),
+        };
+        let strikes = damage::simple(&image, &before).into_iter();
+        std::iter::once(old.damage)
+            .chain(strikes.map(Some))
+            .take_while(|_| Instant::now() < deadline)
+            .find_map(|damage| {
+                let mut candidate = candidate.clone();
+                candidate.generations[index].damage = damage;
+                fails(candidate)
+            })
+    };
     let (number, trouble): (u64, fn(u64) -> Trouble) = match old.trouble {
         Trouble::Never => return attempt(Trouble::Never, (old.style, old.seed)),
         Trouble::Cut(call) => (call, Trouble::Cut),
         Trouble::FailedSync(number) => (number, Trouble::FailedSync),
+        Trouble::FailedRead(number) => (number, Trouble::FailedRead),
     };
     (1..=number)
         .rev()
