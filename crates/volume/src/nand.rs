@@ -25,7 +25,7 @@ use crate::encoder::{Ahead, PackedValue, SharedWaiting};
 use crate::fetch::Proof;
 use crate::format::mark::MARK_BYTES;
 use crate::format::notes::PART_BYTES;
-use crate::format::packed;
+use crate::format::packed::{self, Head};
 use crate::format::record::RECORD_BYTES;
 use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
 use crate::journal::{Journal, JournalError, Position};
@@ -678,6 +678,7 @@ impl Nand {
             Some(values) => {
                 let zeros = [0; PAGE_BYTES];
                 let parts = values.iter().map(|v| v.parts(&self.births, &zeros));
+                let parts = parts.map(|(head, bytes)| (with_write(&self.young, head), bytes));
                 let space = &mut self.buffer[data];
                 record.birth = packed::encode(&self.id.key, parts, space);
                 if let Some(space) = space.first_chunk() {
@@ -688,6 +689,9 @@ impl Nand {
             None if record.kind == Kind::Lost => {
                 self.lost.push(owner);
                 record.birth = self.births.get(owner as usize).copied().unwrap_or(0);
+                if let Some(write) = write_of(&self.young, record.birth) {
+                    (record.lpn, record.stamp) = (write.lpn, write.stamp);
+                }
             }
             None => self.buffer[data].copy_from_slice(&*page.bytes),
         }
@@ -703,6 +707,7 @@ impl Nand {
         let zeros = [0; PAGE_BYTES];
         for value in due.values {
             let (head, bytes) = value.parts(&self.births, &zeros);
+            let head = with_write(&self.young, head);
             self.journal.push_value(head, bytes);
             value.note_safe();
         }
@@ -1053,5 +1058,20 @@ impl Flash for Nand {
 
     fn next_event(&self) -> Option<Time> {
         None
+    }
+}
+
+/// The write of a birth that the checkpoint does not know.
+fn write_of(young: &HashMap<u32, Vec<Young>>, birth: u64) -> Option<Young> {
+    let mut all = young.values().flatten();
+    all.find(|young| young.birth == birth).copied()
+}
+
+/// The head of a value that was lost says which write it was: a recovery may have nothing else to tell it.
+fn with_write(young: &HashMap<u32, Vec<Young>>, head: Head) -> Head {
+    let write = head.lost.then(|| write_of(young, head.birth)).flatten();
+    match write {
+        Some(Young { lpn, stamp, .. }) => Head { lpn, stamp, ..head },
+        None => head,
     }
 }

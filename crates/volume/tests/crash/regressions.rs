@@ -12,6 +12,7 @@ use crate::crash::pages::PURGED;
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::search::every_cut;
 use crate::crash::session::{Session, Stop, Trouble};
+use crate::support::strike::Strike;
 
 const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
 
@@ -429,5 +430,42 @@ fn returns_fill_a_history_with_snapshots() {
         Op::Reopen,
     ];
     let generations = vec![Generation::calm(ops.into())];
+    Scenario { setup, generations }.play().unwrap();
+}
+
+/// A value that was lost was stored again without the stamp of its write, and the next opening refused the volume.
+#[test]
+fn a_lost_value_is_still_known_by_its_write() {
+    let setup = Setup {
+        history: history(300, 50, false),
+        encoding: BOTH,
+        exported: 6,
+        blocks: 8,
+        ..setup(Policy::DedupTrusted, 3, 2)
+    };
+    let before = [
+        write(4, 1004),
+        write(2, 1019),
+        write(4, 1021),
+        fua(3, 1022),
+        write(3, 1023),
+        write(4, 1024),
+        fua(1, 1026),
+    ];
+    let damaged = Generation {
+        trouble: Trouble::FailedSync(5),
+        style: Style::OneLost,
+        seed: 2_091_339_108,
+        damage: Some(Strike::Flip { at: 12_538, bit: 5 }),
+        ..Generation::calm(before.into())
+    };
+    let after = [
+        write_at(1, 0, 1_000_000),
+        write_at(0, 1, 1_000_001),
+        Op::Trim { lpn: 0 },
+        Op::Flush,
+        Op::Kill,
+    ];
+    let generations = vec![damaged, Generation::calm(after.into())];
     Scenario { setup, generations }.play().unwrap();
 }
