@@ -7,13 +7,14 @@
 //! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
 //! or, if it is needed no more, among those forgotten.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_ftl::content::delta::packs::MOST_BYTES;
+use flashlore_ftl::mapping::objects::NO_OBJECT;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
 use crate::format::{Kind, Record};
@@ -25,6 +26,8 @@ pub struct PackedValue {
     pub(crate) what: What,
     /// How durable it is.
     state: AtomicU8,
+    /// The object that it is the value of, once it is held.
+    holder: AtomicU32,
 }
 
 /// What a packed value is.
@@ -51,7 +54,13 @@ impl PackedValue {
                 bytes: bytes.into(),
             },
             state: AtomicU8::new(WAITS),
+            holder: AtomicU32::new(NO_OBJECT),
         }
+    }
+
+    /// It is the value of an object.
+    pub(crate) fn note_holder(&self, object: u32) {
+        self.holder.store(object, Ordering::Relaxed);
     }
 
     /// It has been programmed, or written to the journal.
@@ -124,6 +133,7 @@ pub(crate) struct Due {
 
 impl Waiting {
     fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
+        value.note_holder(object);
         self.touched.push(object);
         if value.is_safe() {
             return;
@@ -288,6 +298,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
                 length,
             },
             state: AtomicU8::new(WAITS),
+            holder: AtomicU32::new(object),
         })
     }
 
@@ -300,6 +311,16 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn pack(&mut self, values: &[Arc<PackedValue>]) -> StoredUnit {
+        // Their slots have moved up if one before them was given up while they waited, and their rows may have been
+        // written in between.
+        let holders = values
+            .iter()
+            .map(|value| value.holder.load(Ordering::Relaxed));
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting
+            .touched
+            .extend(holders.filter(|&object| object != NO_OBJECT));
+        drop(waiting);
         let mut unit = StoredUnit::lost(0, 0);
         unit.record.kind = Kind::Packed;
         unit.values = Some(values.into());
@@ -357,6 +378,7 @@ pub(crate) fn unpack(page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
                 length: EXTRA_BYTES,
             },
             state: AtomicU8::new(WAITS),
+            holder: AtomicU32::new(NO_OBJECT),
         },
     })
 }

@@ -121,13 +121,14 @@ struct FoundObjects {
     blocks: RestoredBlocks,
 }
 
-fn never(_: &JournalValue) -> Never {
+fn never(_: u32, _: &JournalValue) -> Never {
     unreachable!("nothing is encoded on this volume")
 }
 
 /// A value that stands in the journal.
-fn safe(value: &JournalValue) -> Arc<PackedValue> {
+fn safe(object: u32, value: &JournalValue) -> Arc<PackedValue> {
     let value = PackedValue::stored(value.head, &value.bytes);
+    value.note_holder(object);
     value.note_safe();
     Arc::new(value)
 }
@@ -137,7 +138,7 @@ fn with_objects<C, E>(
     id: &Identity,
     found: FoundObjects,
     encoder: E,
-    value: impl Fn(&JournalValue) -> E::Encoded,
+    value: impl Fn(u32, &JournalValue) -> E::Encoded,
 ) -> Result<Box<dyn Layer>, VolumeError>
 where
     C: Kept + 'static,
@@ -181,7 +182,7 @@ where
             }),
             base: packed.base,
             place: match journal {
-                Some(journal) => RestoredPlace::Ram(value(journal)),
+                Some(journal) => RestoredPlace::Ram(value(handle, journal)),
                 None => RestoredPlace::Page(row.location.0),
             },
         })

@@ -469,3 +469,33 @@ fn a_lost_value_is_still_known_by_its_write() {
     let generations = vec![damaged, Generation::calm(after.into())];
     Scenario { setup, generations }.play().unwrap();
 }
+
+/// A value that waited to be packed was given up after the row of the one behind it had been written: that row kept a
+/// slot which the packed page did not get, and the next opening refused the checkpoint.
+#[test]
+fn a_value_that_waits_moves_up_after_its_row_was_written() {
+    let setup = Setup {
+        encoding: Encoding {
+            differences: true,
+            compression: false,
+        },
+        exported: 12,
+        blocks: 8,
+        alignment: 4096,
+        index_entries: 2,
+        ..setup(Policy::DedupTrusted, 4, 4)
+    };
+    let ops = [
+        write(0, 0),
+        write(9, 1117),
+        write(9, 1121),
+        write(0, 1126),
+        Op::SlowFlush { during: 2 },
+        Op::Clean { pages: 3 },
+        Op::Trim { lpn: 9 },
+        Op::Checkpoint,
+        Op::Kill,
+    ];
+    let generations = vec![Generation::calm(ops.into())];
+    Scenario { setup, generations }.play().unwrap();
+}
