@@ -7,7 +7,8 @@
 //! * [`tier`] — entries of old versions that lie on flash
 //! * [`out_of_line`] — pages that are hashed in idle time
 //! * [`prefetch`] — index entries restored from flash
-//! * [`bytes`] — writes whose equality somebody else judges
+//! * [`decision`] — how a write is served
+//! * [`bytes`] — what a device over bytes needs besides
 //!
 //! A write whose fingerprint is indexed shares the object it finds; only a new value is programmed.
 //! The index names objects, the map names objects, and an object has one location: relocation patches
@@ -22,6 +23,7 @@
 //! entry has the object's fingerprint.
 
 pub mod bytes;
+pub mod decision;
 pub mod delta;
 pub mod history;
 pub mod out_of_line;
@@ -34,9 +36,10 @@ use std::marker::PhantomData;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::delta::Value;
 use flashlore_content::history::{TooOld, Version};
-use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder, Sketch};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
+use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 
+use self::decision::Write;
 use self::delta::packs::Filler;
 use self::delta::similar::{SimilarCounters, SimilarOptions};
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
@@ -50,14 +53,6 @@ use crate::gc::erase_stale::Erased;
 use crate::map_cache::{MapKeeper, Resident};
 use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
-
-/// What a write brings that is not stored yet.
-struct Fresh<C, P> {
-    content: C,
-    page: P,
-    /// Whether it is to be encoded.
-    encode: bool,
-}
 
 /// How a write was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -489,20 +484,11 @@ where
         self.core.access_map(&mut self.store, at, lpn, tag)
     }
 
-    /// The same for a page that is programmed: that waits for the read.
-    #[inline(always)]
-    fn after_entry(&mut self, when: When, lpn: u32) -> Result<When, FtlError<F::Error>> {
-        let read = self.entry_to_change(when.at, lpn, Tag::NONE)?;
-        let ready = read.map_or(when.ready, |read| when.ready.and(Ready::from(read)));
-        Ok(When { ready, ..when })
-    }
-
-    /// Writes a logical page that was hashed. When duplicates are verified,
-    /// [`ContentFtl::fetch_candidate`] has just said that there is nothing left to read.
+    /// Writes a logical page that was hashed, and says of each value that it is what it says it is. When duplicates are
+    /// verified, [`ContentFtl::fetch_candidate`] has just said that there is nothing left to read.
     ///
     /// # Errors
-    /// An address out of range, a full device, or a failure of the device.
-    #[inline(always)]
+    /// As [`ContentFtl::commit`].
     pub fn write(
         &mut self,
         when: When,
@@ -514,125 +500,19 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
-        let encode = self.begin_write(lpn);
-        self.write_begun(when, lpn, content, encode, tag)
-    }
-
-    /// The same for a write that [`ContentFtl::begin_write`] was asked about: its answer is `encode`.
-    ///
-    /// # Errors
-    /// As [`ContentFtl::write`].
-    #[inline(always)]
-    pub fn write_begun(
-        &mut self,
-        when: When,
-        lpn: u32,
-        content: C,
-        encode: bool,
-        tag: Tag,
-    ) -> Result<(Outcome, Completion), FtlError<F::Error>>
-    where
-        C: Into<F::Page>,
-    {
-        self.core.check_range(lpn)?;
-        self.store.room_for_entry(&mut self.core)?;
-        if E::ON {
-            self.store
-                .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
-        }
-        let found = self.candidate(content);
-        let same = found.is_none_or(|object| self.store.objects.content(object) == content);
-        if let Some(object) = found
-            && (same || !self.store.dedup.verify)
-        {
-            let entry = self.entry_to_change(when.at, lpn, tag)?;
-            self.store.dedup.counters.corrupted += u64::from(!same);
-            let done = entry.unwrap_or(Completion::instant(when.at));
-            if self.store.prefetch.is_some() {
-                return Ok((self.hit_and_prefetch(when.at, lpn, object)?, done));
-            }
-            return Ok((self.hit(lpn, object), done));
-        }
-        let when = self.after_entry(when, lpn)?;
-        let new = Fresh {
-            content,
-            page: content.into(),
-            encode,
+        let write = Write {
+            encode: self.begin_write(lpn),
+            ..Write::new(lpn, content)
         };
-        let (object, done) = self.miss(when, lpn, new, found, tag)?;
-        Ok((self.outcome(object), done))
-    }
-
-    /// How new content was stored.
-    #[inline(always)]
-    fn outcome(&self, object: u32) -> Outcome {
-        if E::ON && self.store.objects.is_packed(object) {
-            Outcome::Packed
-        } else {
-            Outcome::Programmed
-        }
-    }
-
-    /// A hashed write shares what is stored.
-    #[inline(always)]
-    fn hit(&mut self, lpn: u32, object: u32) -> Outcome {
-        self.count_hit(object);
-        self.share(lpn, object)
-    }
-
-    /// A hashed write is found: its entry moves to the head.
-    #[inline(always)]
-    fn count_hit(&mut self, object: u32) {
-        self.core.counters.host_writes += 1;
-        self.store.dedup.counters.hits += 1;
-        self.store.dedup.hashed(true);
-        self.store
-            .dedup
-            .index
-            .touch(&mut self.store.objects, object);
-    }
-
-    /// A hashed write is stored, its object enters the index; `taken` is another one with its
-    /// fingerprint, whose entry it takes over.
-    #[inline(always)]
-    fn miss(
-        &mut self,
-        when: When,
-        lpn: u32,
-        new: Fresh<C, F::Page>,
-        taken: Option<u32>,
-        tag: Tag,
-    ) -> Result<(u32, Completion), FtlError<F::Error>> {
-        let content = new.content;
-        let (object, done) = self.store(when, lpn, new, tag)?;
-        self.store.dedup.counters.misses += 1;
-        self.store.dedup.hashed(false);
-        // Making room for it may have ended the object with its fingerprint, or entered one.
-        let taken = if E::ON {
-            self.candidate(content)
-        } else {
-            taken
-        };
-        match taken {
-            Some(before) => {
-                self.store.dedup.counters.collisions += 1;
-                let index = &mut self.store.dedup.index;
-                index.take_over(&mut self.store.objects, before, object);
-            }
-            None => self.store.index(object),
-        }
-        if let Some(prefetch) = &mut self.store.prefetch {
-            prefetch.stored(object, lpn, true);
-        }
-        self.store.refer(&mut self.core, lpn, object);
-        Ok((object, done))
+        let done = self.commit(when, write, ContentFtl::is_same, tag)?;
+        Ok((done.outcome, done.done))
     }
 
     /// Writes a logical page without hashing it: its object stays unknown to the index, at least until
     /// it is hashed in idle time.
     ///
     /// # Errors
-    /// As [`ContentFtl::write`].
+    /// As [`ContentFtl::commit`].
     pub fn write_unhashed(
         &mut self,
         when: When,
@@ -645,158 +525,30 @@ where
         C: Into<F::Page>,
     {
         self.core.check_range(lpn)?;
-        let encode = why != Unhashed::Foreign && self.begin_write(lpn);
-        self.write_unhashed_begun(when, lpn, content, why, encode, tag)
+        let write = Write {
+            encode: why != Unhashed::Foreign && self.begin_write(lpn),
+            unhashed: Some(why),
+            ..Write::new(lpn, content)
+        };
+        Ok(self.commit(when, write, ContentFtl::is_same, tag)?.done)
     }
 
-    /// The same for a write that [`ContentFtl::begin_write`] was asked about: its answer is `encode`.
+    /// Judges a candidate by its content. Where duplicates are not verified it passes whatever it is.
     ///
     /// # Errors
-    /// As [`ContentFtl::write`].
-    pub fn write_unhashed_begun(
-        &mut self,
-        when: When,
-        lpn: u32,
-        content: C,
-        why: Unhashed,
-        encode: bool,
-        tag: Tag,
-    ) -> Result<Completion, FtlError<F::Error>>
-    where
-        C: Into<F::Page>,
-    {
-        self.core.check_range(lpn)?;
-        self.store.room_for_entry(&mut self.core)?;
-        if E::ON {
-            self.store
-                .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
-        }
-        let when = self.after_entry(when, lpn)?;
-        let new = Fresh {
-            content,
-            page: content.into(),
-            encode,
-        };
-        let (object, done) = self.store(when, lpn, new, tag)?;
-        let count = match why {
-            Unhashed::Off | Unhashed::Foreign => &mut self.store.dedup.counters.unhashed,
-            Unhashed::Unsampled => &mut self.store.dedup.counters.unsampled,
-        };
-        *count += 1;
-        if let Some(prefetch) = &mut self.store.prefetch {
-            prefetch.stored(object, lpn, false);
-        }
-        self.store.refer(&mut self.core, lpn, object);
-        if let Some(scan) = &mut self.store.scan
-            && why != Unhashed::Foreign
-            && !self.store.objects.is_packed(object)
-        {
-            self.store.objects.leave_unhashed(object);
-            scan.push(object, lpn);
-        }
-        Ok(done)
-    }
-
-    /// Stores new content under a new object: encoded, if that is wanted and pays, or whole.
+    /// None.
     #[inline(always)]
-    fn store(
+    pub fn is_same(
         &mut self,
-        when: When,
-        lpn: u32,
-        new: Fresh<C, F::Page>,
-        tag: Tag,
-    ) -> Result<(u32, Completion), FtlError<F::Error>> {
-        let Fresh {
-            content,
-            page,
-            encode,
-        } = new;
-        let mut sketch = None;
-        if E::ON && encode {
-            let page = &page;
-            sketch = self.store.sketch(lpn, Value { content, page });
-            if let Some(stored) = self.store_encoded(when, lpn, content, page, sketch, tag)? {
-                return Ok(stored);
-            }
-        }
-        if E::ON {
-            self.store.make_room(&mut self.core, when.at)?;
-        }
-        let object = self.store.objects.allocate(content);
-        let appended = self.append_new(when, lpn, object, page, tag);
-        match appended {
-            Ok((ppn, done)) => {
-                self.core.counters.host_writes += 1;
-                self.store.objects.place(object, ppn);
-                if E::ON {
-                    self.store.enter_similar(object, sketch);
-                }
-                self.store.ledger.born(content);
-                Ok((object, done))
-            }
-            Err(error) => {
-                self.store.objects.free(object);
-                Err(error)
-            }
-        }
-    }
-
-    /// Appends new content; where its lane has no room, what only old versions and differences need
-    /// gives way.
-    #[inline(always)]
-    fn append_new(
-        &mut self,
-        when: When,
-        lpn: u32,
         object: u32,
-        page: F::Page,
-        tag: Tag,
-    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let (core, store) = (&mut self.core, &mut self.store);
-        if !E::ON {
-            return core.append_host(store, when, lpn, object, page, tag);
+        write: &Write<C, F::Page>,
+    ) -> Result<bool, FtlError<F::Error>> {
+        let same = self.store.objects.content(object) == write.content;
+        if !same && !self.store.dedup.verify {
+            self.store.dedup.counters.corrupted += 1;
+            return Ok(true);
         }
-        loop {
-            match core.append_host(store, when, lpn, object, page.clone(), tag) {
-                Err(FtlError::Full { .. }) if store.give_way(core, when.at)? => {}
-                other => return other,
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn store_encoded(
-        &mut self,
-        when: When,
-        lpn: u32,
-        content: C,
-        page: &F::Page,
-        sketch: Option<Sketch>,
-        tag: Tag,
-    ) -> Result<Option<(u32, Completion)>, FtlError<F::Error>> {
-        let core = &mut self.core;
-        let encoding = self
-            .store
-            .encode(core, lpn, content, page, sketch.as_ref())?;
-        let Some(encoding) = encoding else {
-            return Ok(None);
-        };
-        let stored = self
-            .store
-            .store_packed(core, when, lpn, content, encoding, tag)?;
-        self.core.counters.host_writes += u64::from(stored.is_some());
-        Ok(stored)
-    }
-
-    /// An address refers to an object that is stored already.
-    #[inline(always)]
-    fn share(&mut self, lpn: u32, object: u32) -> Outcome {
-        if self.store.objects.get(lpn) == object {
-            self.store.dedup.counters.silent += 1;
-            return Outcome::Silent;
-        }
-        self.store.refer(&mut self.core, lpn, object);
-        Outcome::Shared
+        Ok(same)
     }
 
     /// Reads a logical page; one that was never written costs nothing. Of an encoded one the completion is

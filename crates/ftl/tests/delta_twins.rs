@@ -15,6 +15,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Geometry, Tag, When};
+use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
@@ -166,7 +167,15 @@ impl Core {
         }
         let when = When::now(0);
         self.ftl
-            .write_begun(when, lpn, value, encode, Tag::NONE)
+            .commit(
+                when,
+                Write {
+                    encode,
+                    ..Write::new(lpn, value)
+                },
+                ContentFtl::is_same,
+                Tag::NONE,
+            )
             .unwrap();
         value
     }

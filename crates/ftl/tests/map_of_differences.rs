@@ -17,6 +17,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
+use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper, Resident};
@@ -323,10 +324,27 @@ fn write<K: MapKeeper<Page>>(
     }
     let done = match hashes {
         true => ftl
-            .write_begun(when, lpn, value, encode, Tag::NONE)
+            .commit(
+                when,
+                Write {
+                    encode,
+                    ..Write::new(lpn, value)
+                },
+                ContentFtl::is_same,
+                Tag::NONE,
+            )
             .map(drop),
         false => ftl
-            .write_unhashed_begun(when, lpn, value, Unhashed::Off, encode, Tag::NONE)
+            .commit(
+                when,
+                Write {
+                    encode,
+                    unhashed: Some(Unhashed::Off),
+                    ..Write::new(lpn, value)
+                },
+                ContentFtl::is_same,
+                Tag::NONE,
+            )
             .map(drop),
     };
     done.map_err(|error| TestCaseError::fail(error.to_string()))
@@ -591,13 +609,31 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
         assert!(read.is_none(), "its base is in RAM");
     }
     let when = When::now(0);
-    ftl.write_unhashed_begun(when, 3, V(2), Unhashed::Off, true, Tag::NONE)
-        .unwrap();
+    ftl.commit(
+        when,
+        Write {
+            encode: true,
+            unhashed: Some(Unhashed::Off),
+            ..Write::new(3, V(2))
+        },
+        ContentFtl::is_same,
+        Tag::NONE,
+    )
+    .unwrap();
     let c = ftl.core().counters();
     assert_eq!((c.map_hits, c.map_misses), (1, 1));
     // A write without a base does not find the entry used already.
-    ftl.write_unhashed_begun(when, 3, V(3), Unhashed::Off, false, Tag::NONE)
-        .unwrap();
+    ftl.commit(
+        when,
+        Write {
+            encode: false,
+            unhashed: Some(Unhashed::Off),
+            ..Write::new(3, V(3))
+        },
+        ContentFtl::is_same,
+        Tag::NONE,
+    )
+    .unwrap();
     assert_eq!(ftl.core().counters().map_hits, 2);
 }
 
@@ -635,8 +671,17 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
         seen.notes.borrow_mut().changed.clear();
         let (lpn, value) = (150 + number % 100, V(1000 + number));
         let when = When::now(0);
-        ftl.write_unhashed_begun(when, lpn, value, Unhashed::Off, false, Tag::NONE)
-            .unwrap();
+        ftl.commit(
+            when,
+            Write {
+                encode: false,
+                unhashed: Some(Unhashed::Off),
+                ..Write::new(lpn, value)
+            },
+            ContentFtl::is_same,
+            Tag::NONE,
+        )
+        .unwrap();
         seen.look(&ftl).unwrap();
         number += 1;
     }

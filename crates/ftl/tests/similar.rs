@@ -8,6 +8,7 @@ use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::map_cache::Resident;
@@ -257,8 +258,16 @@ fn what_was_read_for_a_write_stays_its_base_if_it_may() {
     ftl.trim(6).unwrap();
     let again = ftl.fetch_base(0, 5, V(ALIKE), read, Tag::NONE).unwrap();
     assert!(again.is_none(), "nothing else is read");
-    ftl.write_begun(When::now(0), 5, V(ALIKE), true, Tag::NONE)
-        .unwrap();
+    ftl.commit(
+        When::now(0),
+        Write {
+            encode: true,
+            ..Write::new(5, V(ALIKE))
+        },
+        ContentFtl::is_same,
+        Tag::NONE,
+    )
+    .unwrap();
     assert_eq!(base_of(&ftl, 5), Some(base));
     ftl.check().unwrap();
 }
@@ -276,8 +285,16 @@ fn what_was_read_for_a_write_is_given_up_if_others_took_it() {
         .fetch_base(0, 5, V(ALIKE), Some(other), Tag::NONE)
         .unwrap();
     assert!(again.is_none());
-    ftl.write_begun(When::now(0), 5, V(ALIKE), true, Tag::NONE)
-        .unwrap();
+    ftl.commit(
+        When::now(0),
+        Write {
+            encode: true,
+            ..Write::new(5, V(ALIKE))
+        },
+        ContentFtl::is_same,
+        Tag::NONE,
+    )
+    .unwrap();
     assert_eq!(base_of(&ftl, 5), Some(object(&ftl, 7)));
     ftl.check().unwrap();
 }

@@ -10,6 +10,7 @@ use flashlore_content::history::{History, TooOld, Version};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::Held;
+use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::core::Core;
@@ -384,54 +385,18 @@ impl InRam for Never {
     }
 }
 
+/// The translation layer of values over a medium.
+pub(crate) type OverNand<C, E> = ContentFtl<C, Nand, NoCensus, Resident, E>;
+
 /// With objects: deduplication, old versions, or both.
 pub(crate) struct WithObjects<C, E: Encoder<C, StoredUnit>> {
-    pub ftl: ContentFtl<C, Nand, NoCensus, Resident, E>,
-}
-
-/// What reading the candidate of a write told.
-enum Verdict {
-    Same,
-    Different,
-    /// The candidate held this content, but cannot be read any more.
-    Rotten,
+    pub ftl: OverNand<C, E>,
 }
 
 impl<C: Kept, E: Encoder<C, StoredUnit> + Send> WithObjects<C, E>
 where
     E::Encoded: InRam,
 {
-    /// Compares the stored bytes of a candidate with a page. A unit that waits in a page buffer is
-    /// compared there. What is known to be unreadable is not trusted.
-    fn judge(&mut self, object: u32, unit: &StoredUnit) -> Result<Verdict, LayerError> {
-        let mut places = self.ftl.places(object).into_iter().flatten();
-        let known_bad = places.any(|ppn| self.ftl.core().flash().is_bad(ppn));
-        if !C::VERIFY && !known_bad {
-            return Ok(Verdict::Same);
-        }
-        match self.ftl.read_object(object) {
-            Ok(stored) if stored.record.kind == Kind::Lost => Ok(Verdict::Different),
-            Ok(stored) if stored.bytes == unit.bytes => Ok(Verdict::Same),
-            Ok(_) => Ok(Verdict::Different),
-            // Which of the values of a packed page it was is not known.
-            Err(_) if self.ftl.objects().is_packed(object) => Ok(Verdict::Different),
-            Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
-                let ppn = self.ftl.objects().at(object);
-                let record = self.ftl.core().flash().read_record(ppn);
-                let same = matches!(record, Ok(Slot::Record(placed))
-                    if placed.record.digest == unit.record.digest
-                        && placed.record.birth == self.birth(object)
-                        && placed.record.kind == Kind::Data);
-                Ok(if same {
-                    Verdict::Rotten
-                } else {
-                    Verdict::Different
-                })
-            }
-            Err(other) => Err(other),
-        }
-    }
-
     fn birth(&self, object: u32) -> u64 {
         let births = &self.ftl.core().flash().births;
         births.get(object as usize).copied().unwrap_or(0)
@@ -445,23 +410,10 @@ where
         })
     }
 
-    /// Whether a write of an address leaves its present content to nobody but old versions.
-    fn gives_up(&self, lpn: u32) -> bool {
-        let objects = self.ftl.objects();
-        let held = objects.object_of(lpn);
-        held.is_some_and(|object| objects.references(object) == 1)
-    }
-
     /// Whether there may be objects to which no address refers: old versions, and bases of deltas. These do not count
     /// as stored, for they give way: old versions are forgotten, and what is a delta from such a base is materialized.
     fn gives_way(&self) -> bool {
         self.ftl.versions().is_some() || self.ftl.delta().is_some()
-    }
-
-    /// Whether more is stored once an address shares an object: one that would have given way does not any more.
-    fn takes_room(&self, lpn: u32, object: u32) -> bool {
-        let is_present = self.ftl.objects().references(object) > 0;
-        !is_present && !self.gives_up(lpn)
     }
 
     /// The error of an address whose content is lost.
@@ -472,17 +424,54 @@ where
             why: "its content was lost before it was copied here",
         })
     }
+}
 
-    /// Writes the content of an object anew under its old birth, for all who share it.
-    fn repair(&mut self, lpn: u32, object: u32, unit: &StoredUnit) -> Result<(), LayerError> {
-        let ppn = self.ftl.objects().at(object);
-        let Ok(Slot::Record(placed)) = self.ftl.core().flash().read_record(ppn) else {
-            return Ok(());
-        };
-        let anew = StoredUnit::new(placed.record, Arc::clone(&unit.bytes));
-        self.ftl.rewrite(When::now(0), lpn, object, anew)?;
-        Ok(())
+/// Compares the stored bytes of an object with a page. A unit that waits in a page buffer is compared there. What is
+/// known to be unreadable is not trusted; an object that held this page and cannot be read any more gets it anew.
+fn is_same<C: Kept, E: Encoder<C, StoredUnit> + Send>(
+    ftl: &mut OverNand<C, E>,
+    object: u32,
+    write: &Write<C, StoredUnit>,
+) -> Result<bool, LayerError> {
+    let unit = &write.page;
+    let mut places = ftl.places(object).into_iter().flatten();
+    let known_bad = places.any(|ppn| ftl.core().flash().is_bad(ppn));
+    if !C::VERIFY && !known_bad {
+        return Ok(true);
     }
+    match ftl.read_object(object) {
+        Ok(stored) if stored.record.kind == Kind::Lost => Ok(false),
+        Ok(stored) => Ok(stored.bytes == unit.bytes),
+        // Which of the values of a packed page it was is not known.
+        Err(_) if ftl.objects().is_packed(object) => Ok(false),
+        Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
+            restore(ftl, object, write)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Writes the content of an object anew under its old birth, for all who share it, if its record says that it is what
+/// a write brings; whether it did.
+fn restore<C: Kept, E: Encoder<C, StoredUnit> + Send>(
+    ftl: &mut OverNand<C, E>,
+    object: u32,
+    write: &Write<C, StoredUnit>,
+) -> Result<bool, LayerError> {
+    let nand = ftl.core().flash();
+    let birth = nand.births.get(object as usize).copied().unwrap_or(0);
+    let record = match nand.read_record(ftl.objects().at(object)) {
+        Ok(Slot::Record(placed)) => placed.record,
+        _ => return Ok(false),
+    };
+    let same = record.digest == write.page.record.digest
+        && record.birth == birth
+        && record.kind == Kind::Data;
+    if same {
+        let anew = StoredUnit::new(record, Arc::clone(&write.page.bytes));
+        ftl.rewrite(When::now(0), write.lpn, object, anew)?;
+    }
+    Ok(same)
 }
 
 impl<C: Kept, E: Encoder<C, StoredUnit> + Send> Layer for WithObjects<C, E>
@@ -498,36 +487,27 @@ where
     }
 
     fn write(&mut self, lpn: u32, mut unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
-        // Nothing is moved or freed between this and the choice of its form.
+        // Nothing is moved or stored between this and the choice of its form.
         unit.ahead = unit.ahead.filter(|ahead| self.still_holds(ahead));
-        let content = C::of(unit.record.digest);
-        let encode = self.ftl.begin_write(lpn);
-        let candidate = self.ftl.candidate(content);
-        if let Some(object) = candidate {
-            let verdict = self.judge(object, &unit)?;
-            if !matches!(verdict, Verdict::Different) && !room && self.takes_room(lpn, object) {
-                return Err(no_room());
-            }
-            if matches!(verdict, Verdict::Rotten) {
-                self.repair(lpn, object, &unit)?;
-            }
-            if matches!(verdict, Verdict::Same | Verdict::Rotten) {
-                let shared = self.ftl.write_shared(lpn, object)?;
-                return Ok(match shared {
-                    Outcome::Silent => Written::Nothing,
-                    _ => Written::Shared {
-                        birth: self.birth(object),
-                    },
-                });
-            }
-        }
-        if !room && !self.gives_up(lpn) {
-            return Err(no_room());
-        }
         let birth = unit.record.birth;
-        let object = self
-            .ftl
-            .write_new(When::now(0), lpn, content, unit, encode, candidate)?;
+        let write = Write {
+            lpn,
+            content: C::of(unit.record.digest),
+            page: unit,
+            encode: self.ftl.begin_write(lpn),
+            unhashed: None,
+            may_grow: room,
+        };
+        let done = self.ftl.commit(When::now(0), write, is_same, Tag::NONE)?;
+        let object = done.object;
+        match done.outcome {
+            Outcome::Silent => return Ok(Written::Nothing),
+            Outcome::Shared => {
+                let birth = self.birth(object);
+                return Ok(Written::Shared { birth });
+            }
+            Outcome::Programmed | Outcome::Packed => {}
+        }
         let births = &mut self.core_mut().flash_mut().births;
         if births.len() <= object as usize {
             births.resize(object as usize + 1, 0);

@@ -1,7 +1,5 @@
-//! Writes whose equality somebody else has judged: a persistent volume compares bytes.
-//!
-//! The phases are the caller's: ask for the candidate, read and compare it, then share it or store the
-//! page as new. Nothing may happen to the device in between.
+//! What a device over bytes needs besides: to begin with what a recovery found, to say where a value is to be read, and
+//! to write one anew that has rotted.
 
 use std::marker::PhantomData;
 
@@ -13,7 +11,7 @@ use super::delta::Delta;
 use super::delta::packs::{Packs, RestoredPack, Slot};
 use super::history::Versions;
 use super::store::Store;
-use super::{ContentFtl, Fresh, Outcome, Policies};
+use super::{ContentFtl, Policies};
 use crate::core::{Core, FIRST_PACK};
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::Resident;
@@ -286,15 +284,6 @@ where
         self.core.collect_step(&mut self.store, 0)
     }
 
-    /// Writes a logical page whose content is that of the candidate `object`.
-    ///
-    /// # Errors
-    /// An address out of range.
-    pub fn write_shared(&mut self, lpn: u32, object: u32) -> Result<Outcome, FtlError<F::Error>> {
-        self.core.check_range(lpn)?;
-        Ok(self.hit(lpn, object))
-    }
-
     /// Reads what an object holds, to compare it.
     ///
     /// # Errors
@@ -355,30 +344,6 @@ where
             true => self.core.content(at).map(Held::Here),
             false => Ok(Held::Unit(at)),
         }
-    }
-
-    /// Writes a logical page whose content is not that of the candidate, if there was one; encoded, if that is
-    /// asked for and pays. Answers its object.
-    ///
-    /// # Errors
-    /// As [`ContentFtl::write`].
-    pub fn write_new(
-        &mut self,
-        when: When,
-        lpn: u32,
-        content: C,
-        page: F::Page,
-        encode: bool,
-        candidate: Option<u32>,
-    ) -> Result<u32, FtlError<F::Error>> {
-        self.core.check_range(lpn)?;
-        let new = Fresh {
-            content,
-            page,
-            encode,
-        };
-        let (object, _) = self.miss(when, lpn, new, candidate, Tag::NONE)?;
-        Ok(object)
     }
 
     /// Writes the content of an object anew, because the stored page has rotted.

@@ -17,7 +17,7 @@
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{Cause, Flash, Ready, Tag, Time};
 
-use super::{ContentFtl, Outcome};
+use super::ContentFtl;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::objects::{NO_OBJECT, Objects};
@@ -120,25 +120,13 @@ where
         prefetch.map_or(PrefetchCounters::default(), |p| p.counters)
     }
 
-    /// A hashed write shares what is stored, and the entries of what is stored behind that are restored.
+    /// Restores the entries of what is stored behind an object.
     #[inline(never)]
-    pub(super) fn hit_and_prefetch(
+    pub(super) fn prefetch_behind(
         &mut self,
         at: Time,
-        lpn: u32,
         object: u32,
-    ) -> Result<Outcome, FtlError<F::Error>> {
-        self.count_hit(object);
-        self.prefetch_behind(at, object)?;
-        let outcome = self.share(lpn, object);
-        if let Some(prefetch) = &mut self.store.prefetch {
-            prefetch.shared(&self.store.objects, object, lpn);
-        }
-        Ok(outcome)
-    }
-
-    /// Restores the entries of what is stored behind an object.
-    fn prefetch_behind(&mut self, at: Time, object: u32) -> Result<(), FtlError<F::Error>> {
+    ) -> Result<(), FtlError<F::Error>> {
         let objects = &self.store.objects;
         let Some(prefetch) = &self.store.prefetch else {
             return Ok(());

@@ -10,6 +10,7 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
 use flashlore_ftl::content::prefetch::PrefetchCounters;
@@ -473,15 +474,12 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
         encode: bool,
         tag: Tag,
     ) -> Result<Completion> {
-        match unhashed {
-            None => {
-                let written = self.0.write_begun(when, lpn, value, encode, tag)?;
-                Ok(written.1)
-            }
-            Some(why) => self
-                .0
-                .write_unhashed_begun(when, lpn, value, why, encode, tag),
-        }
+        let write = Write {
+            encode,
+            unhashed,
+            ..Write::new(lpn, value)
+        };
+        Ok(self.0.commit(when, write, ContentFtl::is_same, tag)?.done)
     }
     #[inline(always)]
     fn set_instant(&mut self, stamp: Time) {

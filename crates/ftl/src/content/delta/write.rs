@@ -20,6 +20,7 @@ use super::Delta;
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
 use super::similar::Base;
 use crate::alloc::Stream;
+use crate::content::decision::Decision;
 use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
 use crate::core::{Core, FIRST_PACK};
@@ -27,6 +28,16 @@ use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
 use crate::mapping::objects::NO_OBJECT;
+
+/// The forms that a write can take in fewer bytes than a page.
+pub(crate) struct Forms<V> {
+    /// As a difference: from what, its length, and it.
+    difference: Option<(Base, u16, V)>,
+    /// By itself.
+    alone: Option<(u16, V)>,
+    /// What it resembles others by, if it was sketched.
+    pub sketch: Option<Sketch>,
+}
 
 /// A write in fewer bytes than a page.
 pub(crate) struct Encoding<V> {
@@ -94,62 +105,93 @@ where
         }
     }
 
-    /// Encodes a write and decides its form; `None` if it is to be stored whole.
-    pub fn encode<F, K>(
+    /// Encodes a write in every way that may pay.
+    pub fn forms<F, K>(
         &mut self,
         core: &mut Core<F, K>,
         lpn: u32,
-        content: C,
-        page: &P,
-        sketch: Option<&Sketch>,
-    ) -> Result<Option<Encoding<E::Encoded>>, FtlError<F::Error>>
+        new: Value<'_, C, P>,
+    ) -> Result<Forms<E::Encoded>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let Some(options) = self.delta.as_ref().map(|delta| delta.options) else {
-            return Ok(None);
-        };
-        let new = Value { content, page };
-        let longest = MOST_BYTES as u16;
-        let mut observed = None;
-        let mut best = (u64::from(UNIT_BYTES) * 1000, None);
-        let mut consider = |length: u16, kept: u32, base: Option<Base>, value: E::Encoded| {
-            let programmed = (u64::from(length) + u64::from(SLOT_BYTES)) * 1000;
-            let cost = programmed + u64::from(options.lambda) * u64::from(kept);
-            if length <= options.most_bytes && cost < best.0 {
-                let encoding = Encoding {
-                    length,
-                    base: base.map_or(NO_OBJECT, Base::object),
-                    similar: matches!(base, Some(Base::Similar(_))),
-                    sketch: sketch.copied(),
-                    value,
+        let sketch = self.sketch(lpn, new);
+        let difference = match self.base_at_commit(lpn, sketch.as_ref()) {
+            Some(base) => {
+                let found = match self.encoder.difference_ahead(base.object(), &new) {
+                    Some(found) => found,
+                    None => self.difference_from(core, base.object(), new)?,
                 };
-                best = (cost, Some(encoding));
+                found.map(|(length, value)| (base, length, value))
             }
+            None => None,
         };
-        if let Some(chosen) = self.base_at_commit(lpn, sketch) {
-            let base = chosen.object();
-            let kept = self.bytes_kept_for(lpn, base);
-            let found = match self.encoder.difference_ahead(base, &new) {
-                Some(found) => found,
-                None => self.difference_from(core, base, new)?,
-            };
-            observed = found.as_ref().map(|(length, _)| *length);
-            if let Some((length, value)) = found {
-                consider(length, kept, Some(chosen), value);
-            }
-        }
-        if options.compress
-            && let Some((length, value)) = self.encoder.alone(new, longest)
-        {
-            observed = Some(observed.map_or(length, |other| other.min(length)));
-            consider(length, 0, None, value);
-        }
+        let compress = self.delta.as_ref().is_some_and(|d| d.options.compress);
+        let alone = match compress {
+            true => self.encoder.alone(new, MOST_BYTES as u16),
+            false => None,
+        };
+        let lengths = [
+            difference.as_ref().map(|(_, length, _)| *length),
+            alone.as_ref().map(|(length, _)| *length),
+        ];
         if let Some(delta) = &mut self.delta {
-            delta.viability.observe(observed);
+            delta.viability.observe(lengths.into_iter().flatten().min());
         }
-        Ok(best.1)
+        Ok(Forms {
+            difference,
+            alone,
+            sketch,
+        })
+    }
+
+    /// The form of a write that costs least: bytes programmed, and `lambda` times the bytes that it alone keeps alive.
+    pub fn cheapest(&self, lpn: u32, forms: Forms<E::Encoded>) -> Decision<E::Encoded> {
+        let Some(options) = self.delta.as_ref().map(|delta| delta.options) else {
+            return Decision::Whole;
+        };
+        let Forms {
+            difference,
+            alone,
+            sketch,
+        } = forms;
+        let cost = |length: u16, kept: u32| {
+            let programmed = (u64::from(length) + u64::from(SLOT_BYTES)) * 1000;
+            programmed + u64::from(options.lambda) * u64::from(kept)
+        };
+        let whole = u64::from(UNIT_BYTES) * 1000;
+        let pays = |length: u16, cost: u64| length <= options.most_bytes && cost < whole;
+        let difference = difference.and_then(|(base, length, value)| {
+            let cost = cost(length, self.bytes_kept_for(lpn, base.object()));
+            let encoding = Encoding {
+                length,
+                base: base.object(),
+                similar: matches!(base, Base::Similar(_)),
+                sketch,
+                value,
+            };
+            pays(length, cost).then_some((cost, encoding))
+        });
+        let alone = alone.and_then(|(length, value)| {
+            let cost = cost(length, 0);
+            let encoding = Encoding {
+                length,
+                base: NO_OBJECT,
+                similar: false,
+                sketch,
+                value,
+            };
+            pays(length, cost).then_some((cost, encoding))
+        });
+        match (difference, alone) {
+            (Some((_, difference)), None) => Decision::Delta(difference),
+            (Some((cost, difference)), Some((other, _))) if cost <= other => {
+                Decision::Delta(difference)
+            }
+            (_, Some((_, alone))) => Decision::Compressed(alone),
+            (None, None) => Decision::Whole,
+        }
     }
 
     /// A value as its difference from that of an object, which is read; nothing if it cannot be.
