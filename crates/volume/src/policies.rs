@@ -57,7 +57,7 @@ pub fn dedup_options(id: &Identity) -> DedupOptions {
 }
 
 /// What is encoded, and when.
-pub(crate) fn delta_options(id: &Identity) -> Option<DeltaOptions> {
+pub fn delta_options(id: &Identity) -> Option<DeltaOptions> {
     let Encoding {
         differences,
         compression,
@@ -98,7 +98,7 @@ pub(crate) fn history_options(id: &Identity) -> Option<HistoryOptions> {
 const RESERVE: u64 = 20;
 
 /// How old versions are kept.
-pub(crate) fn versions_options(id: &Identity) -> Option<VersionsOptions> {
+pub fn versions_options(id: &Identity) -> Option<VersionsOptions> {
     let history = id.history?;
     let units = u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
     Some(VersionsOptions {

@@ -20,3 +20,4 @@ mod record;
 mod reopen;
 mod rot;
 mod space;
+mod twins;

@@ -1,0 +1,530 @@
+//! Every combination of policies on the simulated translation layer and on the volume: histories with collection,
+//! trims, flushes, checkpoints, snapshots and returns to instants give the same places, the same counts, the same old
+//! versions and the same refusals. Plain volumes and those that only deduplicate are compared in `differential`.
+
+use crate::support;
+
+use std::sync::Arc;
+
+use flashlore_content::delta::{Short, Value};
+use flashlore_content::{Digest, Encoder, NoCensus, PageBytes, VolumeKey};
+use flashlore_delta::Codec;
+use flashlore_flash::faults::{Faulty, Odds};
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::{Ppn, Tag, When};
+use flashlore_ftl::content::decision::Write;
+use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::{ContentFtl, FtlError, Policies};
+use flashlore_medium::MemoryMedium;
+use flashlore_volume::format::areas::geometry;
+use flashlore_volume::format::packed::EXTRA_BYTES;
+use flashlore_volume::policies::{dedup_options, delta_options, ftl_options, versions_options};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, create,
+};
+use support::{Draw, POLICIES, Shape, page};
+
+/// What a unit of the twin holds.
+#[derive(Debug, Clone)]
+enum Unit {
+    Page(Arc<PageBytes>),
+    Packed(Arc<[Arc<[u8]>]>),
+}
+
+impl Unit {
+    fn page(&self) -> &PageBytes {
+        match self {
+            Unit::Page(page) => page,
+            Unit::Packed(_) => panic!("a packed page is not the value of an address"),
+        }
+    }
+}
+
+/// Encodes as a volume does, without heads, which count all the same.
+struct Bytes(flashlore_delta::Encoder);
+
+fn encoded(bytes: Option<&[u8]>) -> Short<Arc<[u8]>> {
+    bytes.map(|bytes| (bytes.len() as u16 + EXTRA_BYTES, bytes.into()))
+}
+
+impl Encoder<Digest, Unit> for Bytes {
+    type Encoded = Arc<[u8]>;
+
+    fn difference(
+        &mut self,
+        base: Value<'_, Digest, Unit>,
+        new: Value<'_, Digest, Unit>,
+        limit: u16,
+    ) -> Short<Arc<[u8]>> {
+        let limit = usize::from(limit - EXTRA_BYTES);
+        let (old, new) = (base.page.page(), new.page.page());
+        encoded(self.0.delta(Codec::default(), old, new, limit))
+    }
+
+    fn alone(&mut self, new: Value<'_, Digest, Unit>, limit: u16) -> Short<Arc<[u8]>> {
+        let limit = usize::from(limit - EXTRA_BYTES);
+        encoded(self.0.alone(Codec::default(), new.page.page(), limit))
+    }
+
+    fn decode(&mut self, base: Option<&Unit>, value: &Arc<[u8]>) -> Unit {
+        let mut page = [0; 4096];
+        flashlore_delta::decode(value, base.map(Unit::page), &mut page).unwrap();
+        Unit::Page(Arc::new(page))
+    }
+
+    fn pack(&mut self, values: &[Arc<[u8]>]) -> Unit {
+        Unit::Packed(values.into())
+    }
+
+    fn unpack(&mut self, page: &Unit, slot: usize) -> Arc<[u8]> {
+        match page {
+            Unit::Packed(values) => Arc::clone(&values[slot]),
+            Unit::Page(_) => panic!("nothing was packed there"),
+        }
+    }
+}
+
+/// A device that might fail, so that victims are read before they are emptied, and never does.
+type Device = Faulty<MemoryFlash<Unit>>;
+type Twin = ContentFtl<Digest, Device, NoCensus, Resident, Bytes>;
+
+fn twin(id: &Identity) -> Twin {
+    let flash = Faulty::new(MemoryFlash::new(geometry(id).unwrap()), Odds::default(), 0);
+    let policies = Policies {
+        dedup: dedup_options(id),
+        delta: delta_options(id),
+        versions: versions_options(id),
+        encoder: Bytes(flashlore_delta::Encoder::new()),
+    };
+    let mut twin =
+        ContentFtl::with_policies(flash, ftl_options(id), policies, NoCensus, Resident).unwrap();
+    // A volume has no past before it was made.
+    twin.advance_window(id.created);
+    twin.begin_history();
+    twin
+}
+
+/// Why something was refused; the volume and its twin have different words for it.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    Space,
+    History,
+}
+
+fn of_volume<T>(result: Result<T, VolumeError>) -> Result<T, Refusal> {
+    result.map_err(|error| match error {
+        VolumeError::NoSpace { .. } | VolumeError::Held { .. } => Refusal::Space,
+        VolumeError::HistoryFull { .. } => Refusal::History,
+        other => panic!("{other}"),
+    })
+}
+
+fn of_twin<T, E: std::error::Error>(result: Result<T, FtlError<E>>) -> Result<T, Refusal> {
+    result.map_err(|error| match error {
+        FtlError::Full { .. } | FtlError::Protected { .. } => Refusal::Space,
+        FtlError::ProtectedEntries { .. } => Refusal::History,
+        other => panic!("{other}"),
+    })
+}
+
+/// What happens to both.
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Write { lpn: u32, value: u32 },
+    Trim { lpn: u32 },
+    Flush,
+    Checkpoint,
+    Collect,
+    Snapshot,
+    DeleteSnapshot { pick: u32 },
+    Return { pick: u32 },
+}
+
+fn draw_op(draw: &mut Draw, exported: u32, values: u32) -> Op {
+    let lpn = draw.below(exported) * draw.below(4) / 3 % exported;
+    match draw.below(200) {
+        0..12 => Op::Trim { lpn },
+        12..18 => Op::Flush,
+        18..20 => Op::Checkpoint,
+        20..26 => Op::Collect,
+        26 => Op::Snapshot,
+        27 => Op::DeleteSnapshot {
+            pick: draw.below(10),
+        },
+        28 => Op::Return {
+            pick: draw.below(1000),
+        },
+        _ => Op::Write {
+            lpn,
+            value: 1 + draw.below(values),
+        },
+    }
+}
+
+/// A page that resembles others: of three values one looks random, one is mostly zeros, and one differs in a few bytes
+/// from what all of its family have in common.
+fn alike(value: u32) -> PageBytes {
+    match value % 3 {
+        0 => page(value),
+        1 => {
+            let mut bytes = [0; 4096];
+            bytes[..900].copy_from_slice(&page(value)[..900]);
+            bytes
+        }
+        _ => {
+            let mut bytes = page(1_000_000 + value / 3 % 4);
+            for at in [9, 1000, 2000, 4000] {
+                bytes[at..at + 8].copy_from_slice(&page(value)[at..at + 8]);
+            }
+            bytes
+        }
+    }
+}
+
+struct Pair {
+    volume: Volume,
+    twin: Twin,
+    key: VolumeKey,
+    now: u64,
+    /// Instants at which something was changed.
+    instants: Vec<u64>,
+    tally: Tally,
+    name: String,
+}
+
+/// What was reached.
+#[derive(Debug, Default)]
+struct Tally {
+    returns: u64,
+    changed: u64,
+    snapshots: u64,
+    refused: u64,
+    past: u64,
+}
+
+impl Pair {
+    fn new(id: &Identity, name: String) -> Pair {
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+        create(&medium, id).unwrap();
+        Pair {
+            volume: Volume::open(medium).unwrap().0,
+            twin: twin(id),
+            key: id.key,
+            now: 1_000_000,
+            instants: Vec::new(),
+            tally: Tally::default(),
+            name,
+        }
+    }
+
+    /// A change begins in the twin as it does in a volume.
+    fn begin(&mut self) -> Result<(), Refusal> {
+        self.twin.set_instant(self.now);
+        self.twin.limit_history();
+        match self.twin.versions() {
+            Some(versions) if versions.history.is_full() => Err(Refusal::History),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_twin(&mut self, lpn: u32, bytes: &PageBytes) -> Result<(), Refusal> {
+        self.begin()?;
+        of_twin(self.twin.keep_pace())?;
+        let gives_way = self.twin.versions().is_some() || self.twin.delta().is_some();
+        let stored = match gives_way {
+            true => self.twin.referenced_objects(),
+            false => self.twin.objects().live(),
+        };
+        let write = Write {
+            lpn,
+            content: self.key.digest(bytes),
+            page: Unit::Page(Arc::new(*bytes)),
+            encode: self.twin.begin_write(lpn),
+            unhashed: None,
+            may_grow: u64::from(stored) < self.twin.core().most_live(),
+        };
+        let done = self
+            .twin
+            .commit(When::now(0), write, ContentFtl::is_same, Tag::NONE);
+        of_twin(done).map(drop)
+    }
+
+    /// Does an operation on both; whether it was refused, which is the same for both.
+    fn run(&mut self, op: Op) {
+        self.now += 10;
+        let now = self.now;
+        let (here, there) = match op {
+            Op::Write { lpn, value } => {
+                let bytes = alike(value);
+                let here = of_volume(self.volume.write(now, lpn, &bytes));
+                (here, self.write_twin(lpn, &bytes))
+            }
+            Op::Trim { lpn } => {
+                let here = of_volume(self.volume.trim(now, lpn));
+                let there = self.begin().and_then(|()| of_twin(self.twin.trim(lpn)));
+                (here, there)
+            }
+            Op::Flush => {
+                let there = of_twin(self.twin.reclaim_empty(0));
+                let there = there.and_then(|()| of_twin(self.twin.core_mut().barrier(0)));
+                (of_volume(self.volume.flush()), there)
+            }
+            Op::Checkpoint => {
+                let there = of_twin(self.twin.program_packs());
+                let there = there.and_then(|()| of_twin(self.twin.core_mut().flush_all(0)));
+                (of_volume(self.volume.checkpoint()), there)
+            }
+            Op::Collect => {
+                let here = of_volume(self.volume.collect_step());
+                let there = of_twin(self.twin.collect_step());
+                assert_eq!(here, there, "{}", self.name);
+                (Ok(()), Ok(()))
+            }
+            Op::Snapshot => match self.twin.versions().is_some() {
+                true => self.snapshot(),
+                false => return,
+            },
+            Op::DeleteSnapshot { pick } => return self.delete_snapshot(pick),
+            Op::Return { pick } => return self.return_to(pick),
+        };
+        assert_eq!(here, there, "{}, {op:?}", self.name);
+        self.tally.refused += u64::from(here.is_err());
+        if matches!(op, Op::Write { .. } | Op::Trim { .. }) {
+            self.instants.push(now);
+        }
+    }
+
+    fn snapshot(&mut self) -> (Result<(), Refusal>, Result<(), Refusal>) {
+        let here = of_volume(self.volume.snapshot(self.now)).map(drop);
+        let there = self.begin();
+        if there.is_ok() {
+            self.twin.snapshot(self.now).unwrap();
+            self.tally.snapshots += 1;
+        }
+        (here, there)
+    }
+
+    fn delete_snapshot(&mut self, pick: u32) {
+        let Ok(status) = self.volume.history_status() else {
+            return;
+        };
+        let among = status.snapshots.len().max(1);
+        let Some(&instant) = status.snapshots.get(pick as usize % among) else {
+            return;
+        };
+        assert!(self.volume.delete_snapshot(self.now, instant).unwrap());
+        self.twin.set_instant(self.now);
+        assert!(self.twin.delete_snapshot(instant));
+    }
+
+    fn return_to(&mut self, pick: u32) {
+        let Ok(status) = self.volume.history_status() else {
+            return;
+        };
+        let known = self.instants.iter().rev().take(60);
+        let known: Vec<u64> = known.copied().filter(|&i| i >= status.oldest).collect();
+        let Some(&instant) = known.get(pick as usize % known.len().max(1)) else {
+            return;
+        };
+        // Whether that fits is the volume's to say; then nothing has happened.
+        let Ok(changed) = of_volume(self.volume.return_to(self.now, instant)) else {
+            return;
+        };
+        self.twin.guard_instant(Some(instant));
+        self.begin().unwrap();
+        self.twin.guard_instant(None);
+        let there = self.twin.return_to(instant).unwrap();
+        assert_eq!(changed, there, "{}: return to {instant}", self.name);
+        self.tally.returns += 1;
+        self.tally.changed += changed;
+    }
+
+    fn location(&self, lpn: u32) -> Option<Ppn> {
+        let object = self.twin.objects().object_of(lpn)?;
+        let [base, own] = self.twin.places(object);
+        own.or(base)
+    }
+
+    fn compare(&self, at: usize) {
+        let name = &self.name;
+        for lpn in 0..self.volume.exported() {
+            let (here, there) = (self.volume.location(lpn), self.location(lpn));
+            assert_eq!(here, there, "{name}, step {at}: place of page {lpn}");
+        }
+        let counters = self.volume.counters();
+        assert_eq!(counters, self.twin.core().counters(), "{name}, step {at}");
+        let dedup = self.volume.dedup_counters();
+        assert_eq!(dedup, Some(self.twin.dedup_counters()), "{name}, step {at}");
+        let encoding = self.volume.encoding_counters();
+        assert_eq!(encoding, self.twin.delta_counters(), "{name}, step {at}");
+        if let (Ok(status), Some(versions)) = (self.volume.history_status(), self.twin.versions()) {
+            let history = &versions.history;
+            let found = (status.oldest, status.entries);
+            let expected = (history.oldest(), history.len() as u64);
+            assert_eq!(found, expected, "{name}, step {at}: the history");
+        }
+    }
+
+    fn compare_contents(&mut self) {
+        let zeros = self.key.digest(&[0; 4096]);
+        let mut bytes = [1; 4096];
+        for lpn in 0..self.volume.exported() {
+            self.volume.read(lpn, &mut bytes).unwrap();
+            let object = self.twin.objects().object_of(lpn);
+            let expected = object.map_or(zeros, |object| self.twin.objects().content(object));
+            assert_eq!(self.key.digest(&bytes), expected, "{}: {lpn}", self.name);
+            if let Some(object) = object {
+                let page = self.twin.read_version(object).unwrap();
+                assert_eq!(*page.page(), bytes, "{}: {lpn}", self.name);
+            }
+        }
+        if let Ok(status) = self.volume.history_status() {
+            let instants = std::mem::take(&mut self.instants);
+            for &instant in instants.iter().filter(|&&i| i >= status.oldest).step_by(7) {
+                for lpn in 0..self.volume.exported() {
+                    self.volume.read_at(instant, lpn, &mut bytes).unwrap();
+                    let expected = self.twin.content_at_instant(lpn, instant).unwrap();
+                    let found = self.key.digest(&bytes);
+                    assert_eq!(found, expected.unwrap_or(zeros), "{}: {lpn}", self.name);
+                }
+                self.tally.past += 1;
+            }
+        }
+        self.volume.check().unwrap();
+        self.twin.check().unwrap();
+    }
+}
+
+const SHAPES: [Shape; 3] = [
+    Shape {
+        exported: 50,
+        blocks: 24,
+        pages_per_block: 4,
+        units_per_page: 1,
+        alignment: 512,
+        index_entries: 20,
+        journal_bytes: 4 << 20,
+    },
+    Shape {
+        exported: 90,
+        blocks: 24,
+        pages_per_block: 4,
+        units_per_page: 2,
+        alignment: 512,
+        index_entries: 200,
+        journal_bytes: 4 << 20,
+    },
+    // More is exported than fits.
+    Shape {
+        exported: 500,
+        blocks: 20,
+        pages_per_block: 3,
+        units_per_page: 4,
+        alignment: 4096,
+        index_entries: 60,
+        journal_bytes: 4 << 20,
+    },
+];
+
+const HISTORIES: [Option<HistoryIdentity>; 3] = [
+    None,
+    Some(HistoryIdentity {
+        entries: 300,
+        least_window: 0,
+        protected: false,
+    }),
+    Some(HistoryIdentity {
+        entries: 60,
+        least_window: 200,
+        protected: true,
+    }),
+];
+
+/// Whether values may be differences, and whether they may be compressed.
+const ENCODINGS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
+
+#[test]
+fn the_volume_does_what_the_simulation_says_with_every_combination_of_policies() {
+    let mut reached = Reached::default();
+    for policy in POLICIES {
+        for (differences, compression) in ENCODINGS {
+            for history in HISTORIES {
+                // Those without objects, or without an encoder, are another translation layer.
+                if (differences, compression, history) == (false, false, None) {
+                    continue;
+                }
+                for (number, shape) in SHAPES.into_iter().enumerate() {
+                    let id = Identity {
+                        history,
+                        encoding: Encoding {
+                            differences,
+                            compression,
+                        },
+                        ..shape.identity(policy)
+                    };
+                    let name = format!("{policy:?}, {:?}, {history:?}, {number}", id.encoding);
+                    reached.add(&exercise(&id, number as u64, name));
+                }
+            }
+        }
+    }
+    println!("{reached:?}");
+    reached.assert_covers();
+}
+
+/// The same history on both.
+fn exercise(id: &Identity, seed: u64, name: String) -> Pair {
+    let mut pair = Pair::new(id, name);
+    let mut draw = Draw::new(seed + 1);
+    let values = [60, 600, 100_000][seed as usize % 3];
+    for at in 0..1000 {
+        pair.run(draw_op(&mut draw, id.exported, values));
+        pair.compare(at);
+    }
+    pair.compare_contents();
+    pair
+}
+
+/// What all pairs together went through.
+#[derive(Debug, Default)]
+struct Reached {
+    collections: u64,
+    differences: u64,
+    compressed: u64,
+    merged: u64,
+    hits: u64,
+    tally: Tally,
+}
+
+impl Reached {
+    fn add(&mut self, pair: &Pair) {
+        self.collections += pair.volume.counters().victims;
+        self.hits += pair.twin.dedup_counters().hits;
+        if let Some(counted) = pair.volume.encoding_counters() {
+            self.differences += counted.differences;
+            self.compressed += counted.compressed;
+            self.merged += counted.merges_gc + counted.merges_room + counted.merges_shared;
+        }
+        self.tally.returns += pair.tally.returns;
+        self.tally.changed += pair.tally.changed;
+        self.tally.snapshots += pair.tally.snapshots;
+        self.tally.refused += pair.tally.refused;
+        self.tally.past += pair.tally.past;
+    }
+
+    fn assert_covers(&self) {
+        let counts = [
+            self.collections,
+            self.differences,
+            self.compressed,
+            self.merged,
+            self.hits,
+            self.tally.returns,
+            self.tally.changed,
+            self.tally.snapshots,
+            self.tally.refused,
+            self.tally.past,
+        ];
+        assert!(counts.iter().all(|&count| count >= 50), "{self:?}");
+    }
+}
