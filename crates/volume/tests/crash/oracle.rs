@@ -170,6 +170,9 @@ pub struct Oracle {
     /// What the user gave up everything before, and the same as far as it is acknowledged as durable.
     forgotten: u64,
     surely_forgotten: u64,
+    /// What of it more than one place of the medium tells: a checkpoint alone has a root, and what follows that becomes
+    /// durable with the next flush.
+    told_forgotten: u64,
     /// The first state allowed of a medium that was damaged and not accepted since.
     damaged: Option<usize>,
     was_damaged: bool,
@@ -183,6 +186,7 @@ impl Oracle {
             sure: 0,
             forgotten: 0,
             surely_forgotten: 0,
+            told_forgotten: 0,
             damaged: None,
             was_damaged: false,
         }
@@ -254,6 +258,11 @@ impl Oracle {
     pub fn acknowledge_to(&mut self, mark: Mark) {
         self.sure = self.sure.max(mark.moment);
         self.surely_forgotten = self.surely_forgotten.max(mark.forgotten);
+    }
+
+    /// The medium was synced after a checkpoint, if there was one.
+    pub fn flushed(&mut self) {
+        self.told_forgotten = self.surely_forgotten;
     }
 
     /// Everything before an instant has been given up.
@@ -340,6 +349,7 @@ impl Oracle {
             Arc::make_mut(&mut moment.past).retain(|&(stamp, _)| stamp <= told.newest);
             if from < self.sure {
                 self.surely_forgotten = self.surely_forgotten.min(told.oldest);
+                self.told_forgotten = self.told_forgotten.min(told.oldest);
             }
         }
         moment.sequence = Some(sequence);
@@ -357,6 +367,7 @@ impl Oracle {
         let told = self.moments.iter().rposition(is_told).unwrap_or(0);
         self.damaged = Some(told.min(self.damaged.unwrap_or(self.sure)));
         self.was_damaged = true;
+        self.surely_forgotten = self.surely_forgotten.min(self.told_forgotten);
     }
 
     /// Whether the medium was damaged, and no volume on it has been accepted since.

@@ -499,3 +499,201 @@ fn a_value_that_waits_moves_up_after_its_row_was_written() {
     let generations = vec![Generation::calm(ops.into())];
     Scenario { setup, generations }.play().unwrap();
 }
+
+/// The root of a checkpoint was damaged that no flush had followed: the volume goes by the root before it, which does not
+/// know that old versions were given up in between. What was flushed it knows.
+#[test]
+fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
+    use {Op::*, Policy::*, Strike::*, Style::*, Trouble::*};
+    let scenario = Scenario {
+        setup: Setup {
+            policy: Dedup,
+            history: Some(HistoryIdentity {
+                entries: 3,
+                least_window: 5,
+                protected: false,
+            }),
+            encoding: Encoding {
+                differences: false,
+                compression: true,
+            },
+            similar: Some(100),
+            exported: 2,
+            blocks: 8,
+            pages_per_block: 2,
+            units_per_page: 2,
+            alignment: 512,
+            index_entries: 8,
+            garbage: true,
+        },
+        generations: vec![
+            Generation {
+                ops: Arc::new([
+                    Trim { lpn: 0 },
+                    Trim { lpn: 1 },
+                    Flush,
+                    Flush,
+                    Trim { lpn: 1 },
+                    Flush,
+                    Write {
+                        lpn: 1,
+                        value: 3,
+                        now: 1000044,
+                    },
+                    Return { pick: 67 },
+                    Read { lpn: 1 },
+                    Read { lpn: 0 },
+                    Return { pick: 752 },
+                    Checkpoint,
+                    Collect { steps: 3 },
+                    Snapshot,
+                    Flush,
+                    Trim { lpn: 1 },
+                    Write {
+                        lpn: 0,
+                        value: 4,
+                        now: 1000044,
+                    },
+                    Write {
+                        lpn: 0,
+                        value: 4,
+                        now: 1000044,
+                    },
+                    Flush,
+                    Flush,
+                    Fua {
+                        lpn: 0,
+                        value: 1,
+                        now: 1000046,
+                    },
+                    Snapshot,
+                    Flush,
+                    Flush,
+                    Write {
+                        lpn: 0,
+                        value: 0,
+                        now: 1000046,
+                    },
+                    Write {
+                        lpn: 0,
+                        value: 3,
+                        now: 1000047,
+                    },
+                    Write {
+                        lpn: 1,
+                        value: 1073742831,
+                        now: 1000047,
+                    },
+                    Return { pick: 87 },
+                    Return { pick: 251 },
+                    Write {
+                        lpn: 1,
+                        value: 3,
+                        now: 1000047,
+                    },
+                    Write {
+                        lpn: 0,
+                        value: 2,
+                        now: 1000047,
+                    },
+                    Checkpoint,
+                    Mark,
+                    Collect { steps: 4 },
+                    Trim { lpn: 1 },
+                    Flush,
+                    Snapshot,
+                    SlowCheckpoint { during: 6 },
+                    Write {
+                        lpn: 0,
+                        value: 3,
+                        now: 1000048,
+                    },
+                    SlowCheckpoint { during: 4 },
+                    Flush,
+                    Mark,
+                    Write {
+                        lpn: 0,
+                        value: 3,
+                        now: 1000048,
+                    },
+                    Mark,
+                    Flush,
+                    Flush,
+                    Forget { pick: 715 },
+                    Write {
+                        lpn: 1,
+                        value: 0,
+                        now: 1000048,
+                    },
+                    Write {
+                        lpn: 0,
+                        value: 3,
+                        now: 1000048,
+                    },
+                    Write {
+                        lpn: 0,
+                        value: 3,
+                        now: 1000050,
+                    },
+                    Trim { lpn: 0 },
+                    Checkpoint,
+                    Collect { steps: 3 },
+                    Checkpoint,
+                    Write {
+                        lpn: 1,
+                        value: 1,
+                        now: 1000052,
+                    },
+                    Fua {
+                        lpn: 0,
+                        value: 2,
+                        now: 1000054,
+                    },
+                    Fua {
+                        lpn: 0,
+                        value: 1073742832,
+                        now: 1000055,
+                    },
+                    Fua {
+                        lpn: 1,
+                        value: 0,
+                        now: 1000055,
+                    },
+                    Flush,
+                    Read { lpn: 1 },
+                    Trim { lpn: 1 },
+                    Write {
+                        lpn: 1,
+                        value: 0,
+                        now: 1000055,
+                    },
+                    Collect { steps: 4 },
+                    Flush,
+                    Write {
+                        lpn: 1,
+                        value: 1073742833,
+                        now: 1000057,
+                    },
+                    Purge { first: 0, end: 1 },
+                    Reopen,
+                    Flush,
+                ]),
+                trouble: Cut(76),
+                style: Nothing,
+                seed: 0,
+                damage: Some(Zero {
+                    at: 147456,
+                    len: 512,
+                }),
+            },
+            Generation {
+                ops: Arc::new([]),
+                trouble: Never,
+                style: All,
+                seed: 0,
+                damage: None,
+            },
+        ],
+    };
+    scenario.play().unwrap();
+}

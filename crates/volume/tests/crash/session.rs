@@ -394,6 +394,7 @@ impl Session {
                 let done = guarded(|| volume.close())?;
                 self.done(done)?;
                 self.oracle.acknowledge();
+                self.oracle.flushed();
                 self.alive()?;
                 self.open()?;
             }
@@ -454,6 +455,7 @@ impl Session {
         let done = guarded(|| self.volume().end_flush(slow.open, synced))?;
         self.done(done)?;
         self.oracle.acknowledge_to(slow.mark);
+        self.oracle.flushed();
         Ok(())
     }
 
@@ -620,7 +622,9 @@ impl Session {
 
     fn flush(&mut self) -> Result<(), Stop> {
         let done = guarded(|| self.volume().flush())?;
-        self.acknowledged(done)
+        self.acknowledged(done)?;
+        self.oracle.flushed();
+        Ok(())
     }
 
     /// A flush or checkpoint came back.
