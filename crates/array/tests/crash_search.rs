@@ -1,8 +1,8 @@
 //! A search for crashes the array does not survive.
 //!
 //! Random histories are cut at calls of one medium or of both; each medium loses any of its own writes that were
-//! not synced. What is opened then must hold the state at one instant, not earlier than the last flush that was
-//! acknowledged. It goes on and is cut again, also while it is opened.
+//! not synced. What is opened then must hold the state at one instant, holes included, not earlier than the last flush
+//! that was acknowledged. It goes on and is cut again, also while it is opened.
 //!
 //! FLASHLORE_CRASH_HISTORIES sets how many histories are searched, FLASHLORE_CRASH_SEED where they begin.
 
@@ -223,6 +223,12 @@ impl Search {
             element.read(lba, page)
         });
         let state = found.unwrap_or_else(|error| panic!("after {how}: {error}"));
+        let is_hole = |block: usize| oracle.states[state][block] == 0;
+        let is_right = self.setup.has_right_holes(&element, is_hole);
+        assert!(
+            is_right,
+            "after {how} a hole is none, or the other way round"
+        );
         drop(element);
         self.slow_alone(&images.1, oracle, how);
         // What one opening found every later one finds: what was given up does not come back.

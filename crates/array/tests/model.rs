@@ -1,4 +1,5 @@
-//! The element against a plain list of values, with every invariant recounted after every operation.
+//! The element against a plain list of values, with every invariant recounted and every hole compared after every
+//! operation.
 
 use crate::support;
 
@@ -72,6 +73,7 @@ impl Pair {
         if let Err(error) = self.element().check() {
             panic!("after {op:?}: {error}");
         }
+        self.holes_are_holes(&format!("{op:?}"));
     }
 
     /// A machine becomes a copy of another, or of itself.
@@ -90,6 +92,16 @@ impl Pair {
         self.all_is_as_it_should_be();
     }
 
+    fn holes_are_holes(&self, when: &str) {
+        let element = self.element.as_ref().expect("it is open");
+        let is_hole = |block: usize| self.model[block] == 0;
+        let is_right = self.setup.has_right_holes(element, is_hole);
+        assert!(
+            is_right,
+            "after {when} a hole is none, or the other way round"
+        );
+    }
+
     fn reads(&mut self, block: usize) {
         let lba = self.setup.lba(block);
         let mut found = [1; 4096];
@@ -106,6 +118,7 @@ impl Pair {
         for block in 0..self.model.len() {
             self.reads(block);
         }
+        self.holes_are_holes("all was read");
     }
 
     fn end(mut self) -> Vec<Counters> {

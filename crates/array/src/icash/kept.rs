@@ -24,20 +24,24 @@ impl ICash {
     /// # Errors
     /// There is no such address.
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
-        let block = self.addresses.block(lba)?;
+        Ok(self.kept_of(self.addresses.block(lba)?))
+    }
+
+    /// As [`ICash::kept`], by the number of the block.
+    pub(super) fn kept_of(&self, block: u32) -> Kept {
         if self.trimmed.contains(&block) {
-            return Ok(Kept::Nothing);
+            return Kept::Nothing;
         }
         let held = self
             .blocks
             .find(block)
             .map(|id| self.blocks.get(id).content);
-        Ok(match held {
+        match held {
             Some(Content::Held(Form::Delta(_), _)) => Kept::Difference,
             Some(Content::Held(Form::Alone, _)) => Kept::Compressed,
             Some(Content::Held(Form::Whole, _) | Content::Slot) => Kept::Whole,
             Some(Content::Stored) | None => self.table.get(block).place.kept(),
-        })
+        }
     }
 }
 

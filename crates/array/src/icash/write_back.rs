@@ -2,7 +2,8 @@
 //! addresses.
 //!
 //! A native place is overwritten only while the durable content of its block is elsewhere, and the block is said to
-//! be at home only after what was written there is durable.
+//! be at home only after what was written there is durable. Without ordered write-back a block that holds nothing
+//! never goes home: as zeros there it would be no hole any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,7 @@ use crate::element::Device;
 use crate::error::ArrayError;
 use crate::icash::commit::Extra;
 use crate::icash::content::crc_of;
+use crate::icash::kept::Kept;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
 use crate::icash::place::Place;
 use crate::icash::state::ICash;
@@ -57,7 +59,9 @@ impl ICash {
         let mut homes = BTreeMap::new();
         let mut run = Run::default();
         for &block in blocks {
-            if matches!(self.table.get(block).place, Place::Home) || self.trimmed.contains(&block) {
+            // What was given up is among these blocks as long as a difference of it is durable, which the group above
+            // may have ended: `trimmed` alone does not tell.
+            if self.table.get(block).place == Place::Home || self.kept_of(block) == Kept::Nothing {
                 continue;
             }
             let Ok(page) = self.present(block) else {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use flashlore_array::error::ArrayError;
 use flashlore_array::icash::{
-    Compression, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create, lba,
+    Compression, ICash, Kept, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create,
+    lba,
 };
 use flashlore_medium::{Medium, MemoryMedium};
 
@@ -103,6 +104,16 @@ impl Setup {
             left -= machine.blocks;
         }
         panic!("there is no block {block}");
+    }
+
+    /// Whether an element says of each block rightly that it holds nothing: those that were given up or never written.
+    /// With ordered write-back what was given up goes home as zeros, and may be more than nothing then.
+    pub fn has_right_holes(&self, element: &ICash, is_hole: impl Fn(usize) -> bool) -> bool {
+        let is_ordered = self.shape.journal_blocks > 0;
+        (0..self.blocks()).all(|block| {
+            let found = element.kept(self.lba(block)).unwrap() == Kept::Nothing;
+            found == is_hole(block) || is_ordered && !found
+        })
     }
 
     /// Bytes of the fast and the slow medium.

@@ -1,7 +1,10 @@
 //! What is replaced first.
 
 use super::{State, element, options, page};
+use crate::element::Element;
+use crate::icash::Kept;
 use crate::icash::blocks::Content;
+use crate::icash::place::Place;
 use crate::icash::state::ICash;
 
 /// From the oldest on: reference 1 with associate 0, independents 2 to 5, reference 7 with associate 6. Nothing is
@@ -30,7 +33,7 @@ fn several() -> ICash {
 
 impl ICash {
     fn flush_all(&mut self) {
-        crate::element::Element::flush(self).unwrap();
+        self.flush().unwrap();
         self.check().unwrap();
     }
 
@@ -174,4 +177,33 @@ fn what_old_references_need_to_go_goes_home_together() {
             element.holds(block, page(family, [family as u8 * 20; 8]));
         }
     }
+}
+
+/// A reference has to go. The durable difference of block 0, which was given up since, needs it, and so does the next
+/// record of block 1, whose home is not to be overwritten before that is written elsewhere. The group that does it
+/// records that block 0 is given up, too; what follows must not write it home as zeros.
+#[test]
+fn what_was_given_up_stays_a_hole_when_its_reference_goes() {
+    let mut element = element(options());
+    for block in [0, 1, 2] {
+        element.write_page(block, page(1, [1; 8]));
+    }
+    element.scan_now();
+    element.flush_all();
+    element.send_home(1);
+    element.write_page(1, page(1, [2, 1, 1, 1, 1, 1, 1, 1]));
+    element.scan_now();
+    assert_eq!(element.state_of(1), State::AssociateOf(Some(2)));
+    element.trim(0).unwrap();
+    let (given_up, at_home) = (element.table.get(0).place, element.table.get(1).place);
+    assert!(matches!(given_up, Place::Delta { .. }) && at_home == Place::Home);
+    while element.counters().references_released == 0 {
+        assert!(element.replace_data_block().unwrap());
+        element.check().unwrap();
+    }
+    assert_eq!(element.kept(0).unwrap(), Kept::Nothing);
+    assert_eq!(element.table.get(0).place, Place::Zero);
+    element.holds(0, [0; 4096]);
+    element.holds(1, page(1, [2, 1, 1, 1, 1, 1, 1, 1]));
+    element.holds(2, page(1, [1; 8]));
 }
