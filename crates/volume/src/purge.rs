@@ -14,7 +14,7 @@ use flashlore_ftl::content::history::instant_before;
 use flashlore_ftl::gc::erase_stale::Erased;
 
 use crate::error::VolumeError;
-use crate::format::Change;
+use crate::format::{Change, NoteKind};
 use crate::volume::Volume;
 
 /// What a purge ended.
@@ -112,7 +112,14 @@ impl Volume {
         }
         self.begin_release(now)?;
         self.versioned()?.advance(instant);
-        Ok(())
+        // An event, so that a recovery misses it where the journal is damaged.
+        let kind = NoteKind::Window;
+        let noted = Change::Note {
+            kind,
+            bytes: 0,
+            instant,
+        };
+        self.take_noted(noted, &[], &[])
     }
 
     /// Refuses what takes away anything that was there before an instant, if the protected window holds that.

@@ -79,6 +79,8 @@ pub enum NoteKind {
     Mark,
     /// What the clocks showed.
     Clock,
+    /// Everything before an instant was given up: no row is kept, the start of the window says it.
+    Window,
 }
 
 impl NoteKind {
@@ -87,12 +89,13 @@ impl NoteKind {
         match self {
             NoteKind::Mark => MARK,
             NoteKind::Clock => CLOCK,
+            NoteKind::Window => WINDOW,
         }
     }
 
     /// The kind with this number.
     pub fn of(number: u8) -> Option<NoteKind> {
-        [NoteKind::Mark, NoteKind::Clock]
+        [NoteKind::Mark, NoteKind::Clock, NoteKind::Window]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -102,6 +105,7 @@ const SNAPSHOT: u8 = 1;
 const MARK: u8 = 2;
 const PURGE: u8 = 3;
 const CLOCK: u8 = 4;
+const WINDOW: u8 = 5;
 const EVERYTHING: u32 = u32::MAX;
 
 impl ClockNote {

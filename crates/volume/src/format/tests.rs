@@ -83,7 +83,7 @@ fn entry() -> impl Strategy<Value = Entry> {
         4 => Change::DeleteSnapshot { instant: number },
         5 => Change::Forget { before: number },
         6 => Change::Note {
-            kind: [NoteKind::Mark, NoteKind::Clock][lpn as usize % 2],
+            kind: [NoteKind::Mark, NoteKind::Clock, NoteKind::Window][lpn as usize % 3],
             bytes: (end % 65) as u8,
             instant: number,
         },

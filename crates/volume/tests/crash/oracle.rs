@@ -156,7 +156,7 @@ impl Moment {
 }
 
 /// A moment that may come to be acknowledged.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Mark {
     moment: usize,
     forgotten: u64,
@@ -170,9 +170,9 @@ pub struct Oracle {
     /// What the user gave up everything before, and the same as far as it is acknowledged as durable.
     forgotten: u64,
     surely_forgotten: u64,
-    /// What of it more than one place of the medium tells: a checkpoint alone has a root, and what follows that becomes
-    /// durable with the next flush.
-    told_forgotten: u64,
+    /// The same as far as the medium was synced since the checkpoint before: a checkpoint alone is told by its root
+    /// and nothing else.
+    flushed: Mark,
     /// The first state allowed of a medium that was damaged and not accepted since.
     damaged: Option<usize>,
     was_damaged: bool,
@@ -186,7 +186,7 @@ impl Oracle {
             sure: 0,
             forgotten: 0,
             surely_forgotten: 0,
-            told_forgotten: 0,
+            flushed: Mark::default(),
             damaged: None,
             was_damaged: false,
         }
@@ -262,7 +262,10 @@ impl Oracle {
 
     /// The medium was synced after a checkpoint, if there was one.
     pub fn flushed(&mut self) {
-        self.told_forgotten = self.surely_forgotten;
+        self.flushed = Mark {
+            moment: self.sure,
+            forgotten: self.surely_forgotten,
+        };
     }
 
     /// Everything before an instant has been given up.
@@ -349,7 +352,6 @@ impl Oracle {
             Arc::make_mut(&mut moment.past).retain(|&(stamp, _)| stamp <= told.newest);
             if from < self.sure {
                 self.surely_forgotten = self.surely_forgotten.min(told.oldest);
-                self.told_forgotten = self.told_forgotten.min(told.oldest);
             }
         }
         moment.sequence = Some(sequence);
@@ -357,6 +359,7 @@ impl Oracle {
         self.sure = 0;
         self.damaged = None;
         self.forgotten = self.surely_forgotten;
+        self.flushed();
         Ok(())
     }
 
@@ -365,9 +368,10 @@ impl Oracle {
     pub fn damage(&mut self, durable: u64) {
         let is_told = |moment: &Moment| moment.sequence.is_some_and(|last| last <= durable);
         let told = self.moments.iter().rposition(is_told).unwrap_or(0);
+        let told = told.min(self.flushed.moment);
         self.damaged = Some(told.min(self.damaged.unwrap_or(self.sure)));
         self.was_damaged = true;
-        self.surely_forgotten = self.surely_forgotten.min(self.told_forgotten);
+        self.surely_forgotten = self.surely_forgotten.min(self.flushed.forgotten);
     }
 
     /// Whether the medium was damaged, and no volume on it has been accepted since.

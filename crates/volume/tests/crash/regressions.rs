@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flashlore_medium::Style;
+use flashlore_volume::format::Areas;
 use flashlore_volume::{Encoding, HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
@@ -696,4 +697,55 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
         ],
     };
     scenario.play().unwrap();
+}
+
+/// Old versions were given up and that was flushed, with no event: of the batch that said so nothing told when it was
+/// damaged, and the old versions were remembered again.
+#[test]
+fn a_window_that_was_given_up_stays_so_wherever_the_journal_is_damaged() {
+    let setup = Setup {
+        policy: Policy::Dedup,
+        history: Some(HistoryIdentity {
+            entries: 30,
+            least_window: 0,
+            protected: false,
+        }),
+        encoding: Encoding::default(),
+        similar: None,
+        exported: 2,
+        blocks: 8,
+        pages_per_block: 4,
+        units_per_page: 1,
+        alignment: 512,
+        index_entries: 8,
+        garbage: false,
+    };
+    let write = |value| Op::Write {
+        lpn: 0,
+        value,
+        now: 10 * u64::from(value),
+    };
+    let mut ops: Vec<Op> = (1..6).map(write).collect();
+    ops.extend([Op::Flush, Op::Forget { pick: 3 }, Op::Flush]);
+    let ops: Arc<[Op]> = ops.into();
+    let areas = Areas::new(&setup.identity()).unwrap();
+    let journal = areas.journal(0).min(areas.journal(1));
+    for sector in 0..2 * setup.identity().journal_bytes / 512 {
+        let at = journal + 512 * sector;
+        let scenario = Scenario {
+            setup: setup.clone(),
+            generations: vec![
+                Generation {
+                    damage: Some(Strike::Zero {
+                        at: at as usize,
+                        len: 512,
+                    }),
+                    style: Style::Nothing,
+                    ..Generation::calm(Arc::clone(&ops))
+                },
+                Generation::calm(Arc::new([])),
+            ],
+        };
+        scenario.play().unwrap();
+    }
 }

@@ -506,9 +506,11 @@ impl Session {
         let Some(instant) = self.instant(pick) else {
             return Ok(());
         };
-        let now = self.now;
+        let (now, stamp) = (self.now, self.next_stamp());
+        self.oracle.remember(stamp, |_| {});
         let done = guarded(|| self.volume().forget_before(now, instant))?;
         if matches!(done, Err(VolumeError::Protected { .. })) {
+            self.oracle.withdraw();
             return Ok(());
         }
         self.done(done)?;
