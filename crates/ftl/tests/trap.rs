@@ -14,7 +14,10 @@ use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::trap::recover::ReturnError;
-use flashlore_ftl::{FtlError, FtlOptions, TrapFtl};
+use flashlore_ftl::{
+    FtlError, FtlOptions, Mode, Placement, PoolScope, Rotate, Streams, TrapFtl, Trigger,
+    VictimChoice,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -141,7 +144,8 @@ impl Rig {
             ..case.drawn.options()
         };
         let most = Core::new(medium(), least).unwrap().most_live() as u32;
-        let exported = (most * case.fill / 100).max(4);
+        // On the smallest devices watermarks leave room for two pages.
+        let exported = (most * case.fill / 100).max(4.min(most));
         let options = FtlOptions {
             exported,
             ..case.drawn.options()
@@ -286,16 +290,72 @@ proptest! {
 
     #[test]
     fn every_instant_of_the_window_is_the_list_of_versions(case in cases(), steps in steps()) {
-        let mut rig = Rig::new(&case);
-        for (i, &step) in steps.iter().enumerate() {
-            let done = rig.step(step).map_err(|e| format!("step {i}, {step:?}: {e}"));
-            done.map_err(TestCaseError::fail)?;
-            if i % 97 == 0 {
-                rig.check().map_err(TestCaseError::fail)?;
-            }
+        play(&case, &steps).map_err(TestCaseError::fail)?;
+    }
+}
+
+fn play(case: &Case, steps: &[Step]) -> Result<(), String> {
+    let mut rig = Rig::new(case);
+    for (i, &step) in steps.iter().enumerate() {
+        let done = rig.step(step);
+        done.map_err(|e| format!("step {i}, {step:?}: {e}"))?;
+        if i % 97 == 0 {
+            rig.check()?;
         }
-        rig.ftl.settle(rig.now).map_err(|e| TestCaseError::fail(e.to_string()))?;
-        rig.check().map_err(TestCaseError::fail)?;
+    }
+    rig.ftl.settle(rig.now).map_err(|e| e.to_string())?;
+    rig.check()
+}
+
+/// A device that watermarks leave room for two pages was asked to show four.
+#[test]
+fn a_device_with_room_for_two_pages_keeps_its_promises() {
+    for on_pressure in [OnPressure::Shrink, OnPressure::Refuse] {
+        let case = Case {
+            drawn: Drawn {
+                channels: 1,
+                dies: 1,
+                planes: 1,
+                blocks: 12,
+                pages: 4,
+                units: 1,
+                placement: Placement::Static,
+                pool: PoolScope::Plane,
+                reversed: false,
+                rotate: Rotate::Page,
+                victims: VictimChoice::Greedy,
+                mode: Mode::Foreground,
+                trigger: Trigger::Allocation,
+                low: 3,
+                above: 2,
+                streams: Streams::Separate,
+                summary_page: false,
+                dynamic: false,
+                static_gap: 3,
+                endurance: 0,
+                sealed_before_window: false,
+            },
+            versions: VersionsOptions {
+                history: HistoryOptions::default(),
+                least_window: 20,
+                on_pressure,
+                reserve: 0,
+                entries_in_ram: None,
+            },
+            lengths: Lengths {
+                least: 20,
+                most: 1200,
+                alone: 30,
+            },
+            fill: 40,
+        };
+        let step = |n: u32| match n % 7 {
+            0 => Step::Trim(n / 7),
+            3 => Step::ReadAt(n / 7, n),
+            5 => Step::Read(n / 7),
+            _ => Step::Write(n / 7, n),
+        };
+        play(&case, &(0..1000).map(step).collect::<Vec<_>>()).unwrap();
     }
 }
 
