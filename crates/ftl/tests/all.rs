@@ -19,6 +19,7 @@ mod identities;
 mod map_cache;
 mod map_of_differences;
 mod memory;
+mod no_free_block;
 mod out_of_line;
 mod pages_of_several_units;
 mod prefetch;

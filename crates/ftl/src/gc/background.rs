@@ -148,7 +148,7 @@ where
             from,
             ..
         } = self.jobs[job];
-        if !K::DEMAND && !self.options.log {
+        if !K::DEMAND && !self.options.log && !F::PROVES {
             return self.target_stream(stream);
         }
         let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();

@@ -335,8 +335,23 @@ where
         match self.keeper.page_of_owner(owner) {
             Some(_) => Stream::Map,
             None if self.is_log(owner) => Stream::LogGc,
+            None if F::PROVES && stream == Stream::Gc && self.spills(unit) => Stream::Host,
             None => self.target_stream(stream),
         }
+    }
+
+    /// Whether what a victim holds goes to the host's open block, as it fits and there is no other one: no block is
+    /// free, and none is open for collection. Only a recovery leaves a device so, when damage made it keep blocks that
+    /// had been emptied.
+    fn spills(&self, unit: Ppn) -> bool {
+        let victim = self.geometry.block_of(unit);
+        let plane = self.geometry.plane_of(victim);
+        let p = &self.planes[plane.index()];
+        let host = &p.open[Stream::Host as usize];
+        let valid = u32::from(self.blocks.record(victim).valid);
+        self.pools[self.layout.pool_of(plane)].free == 0
+            && !p.open[Stream::Gc as usize].is_open()
+            && valid <= host.end - host.next
     }
 
     /// Whether a unit can be appended to a stream in the pool of a plane without taking its last free block.
@@ -399,6 +414,9 @@ where
                 }
                 if self.options.log && self.holds_copies(plane, Stream::LogGc) {
                     self.pad(plane, Stream::LogGc, at)?;
+                }
+                if F::PROVES && self.holds_copies(plane, Stream::Host) {
+                    self.pad(plane, Stream::Host, at)?;
                 }
             }
         }
