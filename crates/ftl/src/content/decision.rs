@@ -7,7 +7,7 @@
 //! carries the decision out.
 //!
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
-//! least ([`Store::cheapest`]).
+//! least (`Store::cheapest`).
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Content, Encoder, Ledger, Sketch};
