@@ -427,7 +427,8 @@ where
 }
 
 /// Compares the stored bytes of an object with a page. A unit that waits in a page buffer is compared there. What is
-/// known to be unreadable is not trusted; an object that held this page and cannot be read any more gets it anew.
+/// known to be unreadable is not trusted. An object that held this page and cannot be read any more gets it anew, for
+/// those who share it; the write itself is stored apart, as nothing tells a recovery whether that copy is there yet.
 fn is_same<C: Kept, E: Encoder<C, StoredUnit> + Send>(
     ftl: &mut OverNand<C, E>,
     object: u32,
@@ -445,24 +446,25 @@ fn is_same<C: Kept, E: Encoder<C, StoredUnit> + Send>(
         // Which of the values of a packed page it was is not known.
         Err(_) if ftl.objects().is_packed(object) => Ok(false),
         Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
-            restore(ftl, object, write)
+            restore(ftl, object, write)?;
+            Ok(false)
         }
         Err(other) => Err(other),
     }
 }
 
 /// Writes the content of an object anew under its old birth, for all who share it, if its record says that it is what
-/// a write brings; whether it did.
+/// a write brings.
 fn restore<C: Kept, E: Encoder<C, StoredUnit> + Send>(
     ftl: &mut OverNand<C, E>,
     object: u32,
     write: &Write<C, StoredUnit>,
-) -> Result<bool, LayerError> {
+) -> Result<(), LayerError> {
     let nand = ftl.core().flash();
     let birth = nand.births.get(object as usize).copied().unwrap_or(0);
     let record = match nand.read_record(ftl.objects().at(object)) {
         Ok(Slot::Record(placed)) => placed.record,
-        _ => return Ok(false),
+        _ => return Ok(()),
     };
     let same = record.digest == write.page.record.digest
         && record.birth == birth
@@ -471,7 +473,7 @@ fn restore<C: Kept, E: Encoder<C, StoredUnit> + Send>(
         let anew = StoredUnit::new(record, Arc::clone(&write.page.bytes));
         ftl.rewrite(When::now(0), write.lpn, object, anew)?;
     }
-    Ok(same)
+    Ok(())
 }
 
 impl<C: Kept, E: Encoder<C, StoredUnit> + Send> Layer for WithObjects<C, E>

@@ -749,3 +749,84 @@ fn a_window_that_was_given_up_stays_so_wherever_the_journal_is_damaged() {
         scenario.play().unwrap();
     }
 }
+
+/// A page that had rotted was written anew under its old birth, and others shared it. The power went: what they shared
+/// was known, the page was not there yet, and they had lost what they held before.
+#[test]
+fn nobody_shares_a_page_that_was_just_written_anew() {
+    use {Op::*, Policy::*, Strike::*, Style::*, Trouble::*};
+    let scenario = Scenario {
+        setup: Setup {
+            policy: DedupTrusted,
+            history: None,
+            encoding: Encoding {
+                differences: false,
+                compression: false,
+            },
+            similar: Some(100),
+            exported: 30,
+            blocks: 6,
+            pages_per_block: 8,
+            units_per_page: 4,
+            alignment: 512,
+            index_entries: 4,
+            garbage: false,
+        },
+        generations: vec![
+            Generation {
+                ops: Arc::new([
+                    Write {
+                        lpn: 3,
+                        value: 1,
+                        now: 995553,
+                    },
+                    Purge { first: 6, end: 10 },
+                    Trim { lpn: 5 },
+                    Reopen,
+                ]),
+                trouble: Cut(48),
+                style: OneTorn,
+                seed: 4174703309,
+                damage: Some(Zero { at: 8192, len: 512 }),
+            },
+            Generation {
+                ops: Arc::new([
+                    Write {
+                        lpn: 6,
+                        value: 1,
+                        now: 1000000,
+                    },
+                    Write {
+                        lpn: 3,
+                        value: 1,
+                        now: 1000002,
+                    },
+                    Write {
+                        lpn: 17,
+                        value: 1,
+                        now: 1000004,
+                    },
+                    Write {
+                        lpn: 7,
+                        value: 0,
+                        now: 1000004,
+                    },
+                    SlowFlush { during: 10 },
+                    Checkpoint,
+                ]),
+                trouble: Cut(10),
+                style: Shuffled { percent: 50 },
+                seed: 3953630938,
+                damage: None,
+            },
+            Generation {
+                ops: Arc::new([]),
+                trouble: Never,
+                style: All,
+                seed: 0,
+                damage: None,
+            },
+        ],
+    };
+    scenario.play().unwrap();
+}
