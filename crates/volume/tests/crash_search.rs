@@ -80,6 +80,7 @@ fn a_short_search_finds_no_broken_promise() {
             failed_reads: 3,
         },
         shrinking: shrinking(),
+        most_failures: 1,
     };
     assert_covers(&campaign.run());
 }
@@ -102,6 +103,7 @@ fn a_long_search_finds_no_broken_promise() {
             failed_reads: 5,
         },
         shrinking: shrinking(),
+        most_failures: 10,
     };
     assert_covers(&campaign.run());
 }

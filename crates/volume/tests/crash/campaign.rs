@@ -1,13 +1,12 @@
 //! Many histories on several threads, and what was reached.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use flashlore_volume::Policy;
+use parking_lot::Mutex;
 
 use crate::crash::draw::Draw;
 use crate::crash::history::{Setup, operations};
@@ -25,6 +24,8 @@ pub struct Campaign {
     pub effort: Effort,
     /// How long a failing scenario is made smaller.
     pub shrinking: Duration,
+    /// Goes on until so many histories failed.
+    pub most_failures: usize,
 }
 
 /// What a campaign went through.
@@ -52,16 +53,16 @@ impl Campaign {
     /// Searches.
     ///
     /// # Panics
-    /// A volume broke its promise: the shrunk scenario is printed.
+    /// A volume broke its promise: each scenario that was found is printed, as found and shrunk.
     pub fn run(&self) -> Report {
         let begin = Instant::now();
         let next_seed = AtomicU64::new(self.first_seed);
-        let failed = AtomicBool::new(false);
         let distinct = Distinct::default();
         let report = Mutex::new(Report::default());
-        let failure = Mutex::new(None);
+        let failures = Mutex::new(Vec::new());
+        let found_enough = || failures.lock().len() >= self.most_failures;
         let worker = || {
-            while !failed.load(Ordering::Relaxed) {
+            while !found_enough() {
                 let seed = next_seed.fetch_add(1, Ordering::Relaxed);
                 let done = seed - self.first_seed >= self.histories;
                 if done && distinct.len() >= self.states {
@@ -69,13 +70,12 @@ impl Campaign {
                 }
                 match one_history(seed, self.effort, &distinct) {
                     Ok((setup, tally)) => {
-                        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
-                        report.add(&setup, &tally);
+                        report.lock().add(&setup, &tally);
                     }
                     Err(found) => {
-                        failed.store(true, Ordering::Relaxed);
-                        let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
-                        failure.get_or_insert((seed, found));
+                        let story = story(seed, *found, self.shrinking);
+                        eprintln!("{story}");
+                        failures.lock().push(seed);
                     }
                 }
             }
@@ -86,12 +86,14 @@ impl Campaign {
                 scope.spawn(worker);
             }
         });
-        if let Some((seed, found)) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            panic!("{}", story(seed, *found, self.shrinking));
-        }
-        let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut report = report.into_inner();
         report.distinct = distinct.len();
         report.took = begin.elapsed();
+        let failures = failures.into_inner();
+        assert!(
+            failures.is_empty(),
+            "histories of the seeds {failures:?} broke their promise, see above; {report}"
+        );
         report
     }
 }

@@ -50,8 +50,10 @@ impl Generation {
         let Some(strike) = self.damage else {
             return (medium.into_bytes(), oracle);
         };
-        // If it is damaged already, it may not tell.
-        let durable = Loaded::of(&medium).map_or(0, |loaded| loaded.durable());
+        // If it is damaged already, it may not tell. What is struck tells nothing any more: nothing else tells of the
+        // last flush until the next one.
+        let loaded = Loaded::of(&medium);
+        let durable = loaded.map_or(0, |loaded| loaded.durable_without(&strike.range()));
         let mut image = medium.into_bytes();
         if strike.on(&mut image, before) {
             oracle.damage(durable);

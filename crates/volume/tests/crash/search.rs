@@ -5,9 +5,10 @@
 //! are damaged in one place and opened too, and a read fails in some recoveries.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use flashlore_medium::Style;
+use parking_lot::Mutex;
 
 use crate::crash::damage;
 use crate::crash::draw::Draw;
@@ -44,11 +45,11 @@ pub struct Distinct(Mutex<HashSet<u64>>);
 
 impl Distinct {
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.lock().len()
     }
 
     fn insert(&self, hash: u64) {
-        let mut set = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = self.0.lock();
         set.insert(hash);
     }
 }

@@ -1,8 +1,10 @@
 //! What lies on a medium, found by reading the format, not by opening the volume.
 
+use std::ops::Range;
+
 use flashlore_medium::{Medium, SECTOR};
 use flashlore_volume::format::mark::{MARK_BYTES, Mark};
-use flashlore_volume::format::{Areas, Root, Superblock};
+use flashlore_volume::format::{Areas, Batch, Root, Superblock};
 use flashlore_volume::{VolumeError, load};
 
 /// Everything of a volume but its pages.
@@ -43,12 +45,22 @@ impl Loaded {
         })
     }
 
-    /// The last event of which the medium tells that it was durable once.
-    pub fn durable(&self) -> u64 {
+    /// The last event of which the medium tells that it was durable, if `struck` is not what tells it: batches of the
+    /// journal and the mark that lie in these bytes tell nothing.
+    pub fn durable_without(&self, struck: &Range<usize>) -> u64 {
+        let is_struck =
+            |at: u64, len: usize| at < struck.end as u64 && at + len as u64 > struck.start as u64;
+        let alignment = self.superblock.identity.alignment as usize;
+        let mut at = self.areas.journal(self.root.checkpoint);
+        let batches = self.tail.batches.iter().filter_map(|batch| {
+            let len = Batch::bytes(batch.entries.len(), batch.value_bytes(), alignment);
+            let begin = at;
+            at += len as u64;
+            (!is_struck(begin, len)).then_some(batch.durable)
+        });
+        let mark = self.mark.filter(|_| !is_struck(self.mark_at, SECTOR));
         let opened = self.superblock.epochs.iter().map(|epoch| epoch.after);
-        let batches = self.tail.batches.iter().map(|batch| batch.durable);
-        let mark = self.mark.map(|mark| mark.durable);
-        let all = opened.chain(batches).chain(mark);
+        let all = batches.chain(mark.map(|mark| mark.durable)).chain(opened);
         all.fold(self.root.sequence, u64::max)
     }
 }
