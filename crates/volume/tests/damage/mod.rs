@@ -8,9 +8,11 @@
 //! | `verdict.rs` | the volume opened, read, used on and opened again |
 //! | `medium.rs` | damage of the medium before the opening |
 //! | `superblocks.rs` | superblocks that are older than the rest |
+//! | `last_flush.rs` | what tells of a flush |
 //! | `reads.rs` | reads that fail for a while |
 
 mod killed;
+mod last_flush;
 mod medium;
 mod reads;
 mod strike;
