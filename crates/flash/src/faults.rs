@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Unit};
+use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
 
 /// How often each operation fails: one in so many, 0 for never.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl<F: Flash> Flash for Faulty<F> {
         cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<(F::Page, Completion), Self::Error> {
+    ) -> Result<Completion, Self::Error> {
         self.roll("read", self.odds.read)?;
         Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
     }
@@ -118,12 +118,14 @@ impl<F: Flash> Flash for Faulty<F> {
         ready: Ready,
         page: PageId,
         units: &[Unit<F::Page>],
-        cause: Cause,
+        stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Self::Error> {
         self.roll("program", self.odds.program)?;
-        Ok(self.inner.program(ready, page, units, cause, route, tags)?)
+        Ok(self
+            .inner
+            .program(ready, page, units, stream, route, tags)?)
     }
 
     fn erase(

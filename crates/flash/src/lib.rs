@@ -24,4 +24,4 @@ pub mod sim;
 
 pub use address::{BlockId, ChannelId, DieId, PageId, PlaneId, Ppn, Tag, Time};
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
-pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Unit, When};
+pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};

@@ -4,7 +4,7 @@
 
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Unit};
+use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit};
 
 /// A unit was read that holds nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,10 +61,10 @@ impl<P: Clone> Flash for MemoryFlash<P> {
         _cause: Cause,
         _route: Route,
         _tag: Tag,
-    ) -> Result<(P, Completion), NothingStored> {
-        let stored = self.stored(ppn).ok_or(NothingStored(ppn.0))?;
+    ) -> Result<Completion, NothingStored> {
+        self.stored(ppn).ok_or(NothingStored(ppn.0))?;
         let (Ready::At(at) | Ready::After(_, at)) = ready;
-        Ok((stored.page.clone(), Completion::instant(at)))
+        Ok(Completion::instant(at))
     }
 
     fn content(&mut self, ppn: Ppn) -> Result<P, NothingStored> {
@@ -77,7 +77,7 @@ impl<P: Clone> Flash for MemoryFlash<P> {
         ready: Ready,
         page: PageId,
         units: &[Unit<P>],
-        _cause: Cause,
+        _stream: Stream,
         _route: Route,
         _tags: &[Tag],
     ) -> Result<Completion, NothingStored> {

@@ -11,7 +11,7 @@
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 
-/// Why an operation is done. Programs and reads are counted by cause.
+/// Why a page is read; the translation layer counts reads by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
     /// The host asked for it.
@@ -28,15 +28,44 @@ pub enum Cause {
     Prefetch,
     /// The old content of a partly overwritten unit is read.
     Modify,
-    /// The summary page at the end of a block.
-    Summary,
     /// A translation page: a piece of the forward map.
     Map,
-    /// The base of a difference is read to encode a write; a page packed with encoded values is
-    /// programmed.
+    /// The base of a delta is read to encode a write.
     Delta,
-    /// An encoded value is decoded, and programmed as a whole page again.
+    /// An encoded value is decoded, to be stored whole again.
     Merge,
+}
+
+/// Who fills a block: each stream has open blocks of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// The host.
+    Host = 0,
+    /// Garbage collection.
+    Gc = 1,
+    /// Static wear levelling.
+    Wear = 2,
+    /// Translation pages.
+    Map = 3,
+    /// Pages packed with values that the host wrote, encoded.
+    Log = 4,
+    /// Packed pages that garbage collection moves or fills anew: never in a block that the host fills, so that a
+    /// collection that has begun finds its room.
+    LogGc = 5,
+}
+
+impl Stream {
+    /// Every stream, by number.
+    pub const ALL: [Stream; 6] = [
+        Stream::Host,
+        Stream::Gc,
+        Stream::Wear,
+        Stream::Map,
+        Stream::Log,
+        Stream::LogGc,
+    ];
+    /// How many there are.
+    pub const COUNT: usize = Stream::ALL.len();
 }
 
 /// How the data of an operation travel.
@@ -201,7 +230,7 @@ pub trait Flash {
     fn geometry(&self) -> &Geometry;
 
     /// Senses the flash page of `ppn` and brings `units` of its units out by `route`, as soon as it is
-    /// `ready`.
+    /// `ready`. What they hold, [`Flash::content`] says.
     ///
     /// # Errors
     /// The back end's own; a wrapper may refuse addresses that were never programmed.
@@ -213,10 +242,9 @@ pub trait Flash {
         cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<(Self::Page, Completion), Self::Error>;
+    ) -> Result<Completion, Self::Error>;
 
-    /// What a unit holds that has just been read with others of its flash page, or that its caller keeps
-    /// in RAM: it takes no time and is not counted.
+    /// What a unit holds that has been read, or that its caller keeps in RAM: it takes no time and is not counted.
     ///
     /// # Errors
     /// The back end's own.
@@ -231,7 +259,7 @@ pub trait Flash {
         Ok(())
     }
 
-    /// Whether a unit of `owner` can be copied. Its flash page is read for that, and kept for the copy.
+    /// Whether a unit of `owner` can be copied. Its flash page is read for that if it was not, and kept for the copy.
     ///
     /// # Errors
     /// What lies there cannot be read, or is not the owner's.
@@ -239,7 +267,8 @@ pub trait Flash {
         Ok(())
     }
 
-    /// Programs a whole flash page; `units` has one entry a slot. `tags` are reported together.
+    /// Programs a whole flash page of a block that `stream` fills; `units` has one entry a slot, and padding alone makes
+    /// the summary page of a block. `tags` are reported together.
     ///
     /// # Errors
     /// The back end's own; a wrapper may refuse a page out of order or not erased.
@@ -248,7 +277,7 @@ pub trait Flash {
         ready: Ready,
         page: PageId,
         units: &[Unit<Self::Page>],
-        cause: Cause,
+        stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Self::Error>;

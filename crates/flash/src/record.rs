@@ -2,7 +2,7 @@
 
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Unit};
+use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
 
 /// One operation as the device saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl<F: Flash> Flash for Recorded<F> {
         cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<(F::Page, Completion), F::Error> {
+    ) -> Result<Completion, F::Error> {
         let page = self.geometry().page_of(ppn);
         self.ops.push(Op::Read { page, cause });
         self.inner.read(ready, ppn, units, cause, route, tag)
@@ -110,11 +110,11 @@ impl<F: Flash> Flash for Recorded<F> {
         ready: Ready,
         page: PageId,
         units: &[Unit<F::Page>],
-        cause: Cause,
+        stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, F::Error> {
-        if cause == Cause::Summary {
+        if units.iter().all(|unit| matches!(unit, Unit::Pad)) {
             self.ops.push(Op::Summary { page });
         } else {
             let first = self.geometry().first_unit_of_page(page).0;
@@ -128,7 +128,7 @@ impl<F: Flash> Flash for Recorded<F> {
                 self.ops.push(Op::Program { ppn, owner, from });
             }
         }
-        self.inner.program(ready, page, units, cause, route, tags)
+        self.inner.program(ready, page, units, stream, route, tags)
     }
 
     fn erase(

@@ -6,7 +6,7 @@
 
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Unit};
+use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
 
 /// A rule of the medium was broken, or the device behind the checker failed.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +150,7 @@ impl<F: Flash> Flash for Checked<F> {
         cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<(F::Page, Completion), Self::Error> {
+    ) -> Result<Completion, Self::Error> {
         if let Ready::At(at) = ready {
             self.time(at)?;
         }
@@ -176,7 +176,7 @@ impl<F: Flash> Flash for Checked<F> {
         ready: Ready,
         page: PageId,
         units: &[Unit<F::Page>],
-        cause: Cause,
+        stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Self::Error> {
@@ -205,7 +205,9 @@ impl<F: Flash> Flash for Checked<F> {
             }
         }
         self.programmed[block.index()] += 1;
-        Ok(self.inner.program(ready, page, units, cause, route, tags)?)
+        Ok(self
+            .inner
+            .program(ready, page, units, stream, route, tags)?)
     }
 
     fn erase(
@@ -262,7 +264,7 @@ mod tests {
             Ready::At(0),
             PageId(page),
             &unit,
-            Cause::Host,
+            Stream::Host,
             Route::Channel,
             &[],
         )
@@ -270,16 +272,10 @@ mod tests {
     }
 
     fn read(f: &mut Checked<MemoryFlash<u8>>, ppn: u32) -> Result<u8, String> {
-        f.read(
-            Ready::At(5),
-            Ppn(ppn),
-            1,
-            Cause::Host,
-            Route::Channel,
-            Tag::NONE,
-        )
-        .map(|(page, _)| page)
-        .map_err(|e| e.to_string())
+        let (host, channel) = (Cause::Host, Route::Channel);
+        f.read(Ready::At(5), Ppn(ppn), 1, host, channel, Tag::NONE)
+            .and_then(|_| f.content(Ppn(ppn)))
+            .map_err(|e| e.to_string())
     }
 
     #[test]
@@ -314,7 +310,7 @@ mod tests {
             Ready::At(5),
             PageId(4),
             &copy,
-            Cause::Gc,
+            Stream::Gc,
             Route::OnChip,
             &[],
         );

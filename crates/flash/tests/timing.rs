@@ -5,7 +5,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing, Worked};
 use flashlore_flash::{
     BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, PageId, PlaneId, Ppn, Ready,
-    Route, Tag, Time, Unit,
+    Route, Stream, Tag, Time, Unit,
 };
 use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
@@ -121,7 +121,7 @@ fn padding(units: u32) -> Vec<Unit<()>> {
 
 fn submit_program(device: &mut NandSim, ready: Ready, page: u32, tag: u32) -> Completion {
     let units = padding(device.geometry().units_per_page());
-    let (host, channel) = (Cause::Host, Route::Channel);
+    let (host, channel) = (Stream::Host, Route::Channel);
     device
         .program(ready, PageId(page), &units, host, channel, &[Tag(tag)])
         .unwrap()
@@ -130,7 +130,7 @@ fn submit_program(device: &mut NandSim, ready: Ready, page: u32, tag: u32) -> Co
 fn submit_read(device: &mut NandSim, at: Time, page: u32, tag: u32) -> Completion {
     let ppn = device.geometry().first_unit_of_page(PageId(page));
     let (host, channel) = (Cause::Host, Route::Channel);
-    let (_, done) = device
+    let done = device
         .read(Ready::At(at), ppn, 1, host, channel, Tag(tag))
         .unwrap();
     done
@@ -169,14 +169,13 @@ fn one_die_at_depth_one_takes_the_sum_of_its_stages() {
                 alone(&shape, at, |d| {
                     d.read(Ready::At(at), Ppn(3), 1, host, route, Tag(1))
                         .unwrap()
-                        .1
                 })
             };
             let program = |route| {
                 alone(&shape, at, |d| {
                     let unit = padding(1);
                     let ready = Ready::At(at);
-                    d.program(ready, PageId(5), &unit, host, route, &[Tag(1)])
+                    d.program(ready, PageId(5), &unit, Stream::Host, route, &[Tag(1)])
                         .unwrap()
                 })
             };
@@ -204,7 +203,6 @@ fn a_wide_page_moves_the_units_that_are_asked_for_and_programs_them_all() {
             let read = alone(&shape, 0, |d| {
                 d.read(Ready::At(0), Ppn(8), units, host, channel, Tag(1))
                     .unwrap()
-                    .1
             });
             assert_eq!(read, 25_000 + 102_400 * Time::from(units));
         }
@@ -378,7 +376,7 @@ impl Both {
         if over_channel {
             phases.extend(self.shape.transfer(units));
         }
-        let (_, done) = self
+        let done = self
             .device
             .read(Ready::At(at), ppn, units, Cause::Host, route, tag)
             .unwrap();
@@ -401,7 +399,7 @@ impl Both {
         }
         let done = self
             .device
-            .program(ready, PageId(page), &units, Cause::Gc, route, &[tag])
+            .program(ready, PageId(page), &units, Stream::Gc, route, &[tag])
             .unwrap();
         self.note(done, known, page, phases);
         (self.operations.len() - 1, done)

@@ -10,42 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use flashlore_flash::{BlockId, Ppn, Ready, Route, Tag, Unit};
+use flashlore_flash::{BlockId, Ppn, Ready, Route, Stream, Tag, Unit};
 
 use crate::blocks::NO_BLOCK;
-
-/// Who writes to an open block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// The host.
-    Host = 0,
-    /// Garbage collection.
-    Gc = 1,
-    /// Static wear levelling.
-    Wear = 2,
-    /// Translation pages.
-    Map = 3,
-    /// Pages packed with values that the host wrote, encoded.
-    Log = 4,
-    /// Packed pages that collection moves or fills anew: never in a block that the host fills, so that a
-    /// collection that has begun finds its room.
-    LogGc = 5,
-}
-
-impl Stream {
-    /// Every stream, by number.
-    pub const ALL: [Stream; 6] = [
-        Stream::Host,
-        Stream::Gc,
-        Stream::Wear,
-        Stream::Map,
-        Stream::Log,
-        Stream::LogGc,
-    ];
-}
-
-/// Number of streams.
-pub const STREAMS: usize = Stream::ALL.len();
 
 /// The free blocks of a plane.
 #[derive(Debug, Clone, Default)]
@@ -160,9 +127,9 @@ pub struct Plane<P> {
     /// Its erased blocks.
     pub free: FreeList,
     /// Its open blocks, by stream.
-    pub open: [OpenBlock; STREAMS],
+    pub open: [OpenBlock; Stream::COUNT],
     /// The buffers of the open blocks, used where a page holds several units.
-    pub buffers: [PageBuffer<P>; STREAMS],
+    pub buffers: [PageBuffer<P>; Stream::COUNT],
 }
 
 impl<P> Plane<P> {
@@ -170,7 +137,7 @@ impl<P> Plane<P> {
     pub fn new(by_wear: bool) -> Self {
         Plane {
             free: FreeList::new(by_wear),
-            open: [CLOSED; STREAMS],
+            open: [CLOSED; Stream::COUNT],
             buffers: Default::default(),
         }
     }

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::{BlockId, Flash, Ppn};
+use flashlore_flash::{BlockId, Flash, Ppn, Stream};
 
-use crate::alloc::Stream;
 use crate::blocks::State;
 use crate::core::Core;
 use crate::map_cache::MapKeeper;

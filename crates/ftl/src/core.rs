@@ -14,10 +14,10 @@
 use flashlore_flash::hints::on_large_pages;
 use flashlore_flash::{
     BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, PageId, PlaneId, Ppn, Ready,
-    Route, Tag, Time, Unit, When,
+    Route, Stream, Tag, Time, Unit, When,
 };
 
-use crate::alloc::{CLOSED, OpenBlock, Plane, Stream};
+use crate::alloc::{CLOSED, OpenBlock, Plane};
 use crate::blocks::Blocks;
 use crate::counters::Counters;
 use crate::error::{FtlError, OptionsError};
@@ -739,10 +739,10 @@ where
         };
         // A failed program of a page with one unit leaves everything as it was.
         let done = if self.units_per_page == 1 {
-            let cause = cause_of(stream);
-            let done =
-                self.flash
-                    .program(when.ready, PageId(ppn.0), &[unit], cause, route, &[tag])?;
+            let page = PageId(ppn.0);
+            let done = self
+                .flash
+                .program(when.ready, page, &[unit], stream, route, &[tag])?;
             self.counters.page_programs += 1;
             done
         } else {
@@ -804,7 +804,6 @@ where
             self.drop_stale_copies(plane, stream, page);
         }
         let buffer = &mut self.planes[plane.index()].buffers[stream as usize];
-        let cause = cause_of(stream);
         self.partial_pages -= u32::from(waits(stream));
         self.counters.page_programs += 1;
         let waiters = buffer.tags.len();
@@ -813,7 +812,7 @@ where
             buffer.ready,
             page,
             &buffer.units,
-            cause,
+            stream,
             buffer.route,
             &buffer.tags,
         )?;
@@ -948,10 +947,10 @@ where
             let slots: Vec<Unit<F::Page>> = (0..self.units_per_page).map(|_| Unit::Pad).collect();
             self.counters.programs_summary += u64::from(self.units_per_page);
             self.counters.page_programs += 1;
-            let (cause, route) = (Cause::Summary, Route::OnChip);
+            let route = Route::OnChip;
             let summary = self
                 .flash
-                .program(ready, page, &slots, cause, route, &[sealer])?;
+                .program(ready, page, &slots, stream, route, &[sealer])?;
             done = match (last, summary) {
                 (Completion::At { start, .. }, Completion::At { end, .. }) => {
                     Completion::At { start, end }
@@ -1068,9 +1067,8 @@ where
             _ => &mut self.counters.page_reads_host,
         };
         *count += 1;
-        let read = self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?;
-        self.prove(ppn, &read.0)?;
-        Ok(read)
+        let done = self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?;
+        Ok((self.content_on_flash(ppn)?, done))
     }
 
     /// What a unit holds that has been read, or is at hand in a page buffer: not counted, no time.
@@ -1083,19 +1081,13 @@ where
         }
     }
 
+    #[inline(always)]
     fn content_on_flash(&mut self, ppn: Ppn) -> Result<F::Page, FtlError<F::Error>> {
         let page = self.flash.content(ppn)?;
-        self.prove(ppn, &page)?;
-        Ok(page)
-    }
-
-    /// Whether what was read is what the map means.
-    #[inline(always)]
-    fn prove(&self, ppn: Ppn, page: &F::Page) -> Result<(), FtlError<F::Error>> {
         if F::PROVES {
-            self.flash.prove(ppn, self.owners[ppn.index()], page)?;
+            self.flash.prove(ppn, self.owners[ppn.index()], &page)?;
         }
-        Ok(())
+        Ok(page)
     }
 
     /// The unit in a page buffer that will be programmed at `ppn`, if it is not programmed yet.
@@ -1128,17 +1120,6 @@ fn fills_with_copies(options: &FtlOptions) -> bool {
 /// Whether somebody waits for what is in a page buffer of the stream, so that it is flushed in time.
 fn waits(stream: Stream) -> bool {
     matches!(stream, Stream::Host | Stream::Log)
-}
-
-fn cause_of(stream: Stream) -> Cause {
-    match stream {
-        Stream::Host => Cause::Host,
-        Stream::Gc => Cause::Gc,
-        Stream::Wear => Cause::Wear,
-        Stream::Map => Cause::Map,
-        Stream::Log => Cause::Delta,
-        Stream::LogGc => Cause::Gc,
-    }
 }
 
 /// Every pool must be able to hold its share of the exported pages with its open blocks, its low

@@ -8,9 +8,9 @@
 //! collection copies into. Where that cannot be, the block keeps its data, and a write that finds no
 //! room is refused ([`crate::FtlError::WornOut`]); what is stored can be read for ever.
 
-use flashlore_flash::{BlockId, Flash, Geometry, PlaneId};
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Stream};
 
-use crate::alloc::{Plane, Stream};
+use crate::alloc::Plane;
 use crate::blocks::Blocks;
 use crate::core::{Core, Pool};
 use crate::gc::VictimPolicy;

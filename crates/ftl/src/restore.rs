@@ -1,8 +1,8 @@
 //! The core as a recovery found it: block states and valid units instead of an empty device.
 
-use flashlore_flash::{BlockId, Flash, Ppn};
+use flashlore_flash::{BlockId, Flash, Ppn, Stream};
 
-use crate::alloc::{OpenBlock, Stream};
+use crate::alloc::OpenBlock;
 use crate::core::Core;
 use crate::error::OptionsError;
 use crate::options::FtlOptions;

@@ -7,9 +7,8 @@
 //!
 //! Dynamic wear levelling is the order of the free list ([`crate::alloc::FreeList`]).
 
-use flashlore_flash::{Flash, Time};
+use flashlore_flash::{Flash, Stream, Time};
 
-use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;

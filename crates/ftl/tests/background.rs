@@ -12,8 +12,8 @@ use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route, Tag,
-    Time, Unit, When,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route,
+    Stream, Tag, Time, Unit, When,
 };
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Streams, Watermarks};
@@ -84,7 +84,7 @@ impl Flash for Watched {
         cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<((), Completion), Infallible> {
+    ) -> Result<Completion, Infallible> {
         if matches!(cause, Cause::Gc | Cause::Wear) {
             let (Ready::At(at) | Ready::After(_, at)) = ready;
             self.step(at, self.geometry().plane_of_unit(ppn));
@@ -101,14 +101,14 @@ impl Flash for Watched {
         ready: Ready,
         page: PageId,
         units: &[Unit<()>],
-        cause: Cause,
+        stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Infallible> {
         let block = self.device.geometry().block_of_page(page);
         let done = self
             .device
-            .program(ready, page, units, cause, route, tags)?;
+            .program(ready, page, units, stream, route, tags)?;
         match (self.erased[block.index()], done) {
             (Erased::Running, _) => self.during_erase += 1,
             (Erased::At(end), Completion::At { start, .. }) if start < end => self.before_end += 1,

@@ -11,8 +11,8 @@ use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route, Tag,
-    Time, Unit, When,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route,
+    Stream, Tag, Time, Unit, When,
 };
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Watermarks};
 
@@ -77,10 +77,10 @@ impl Flash for Watched {
         cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<((), Completion), Infallible> {
-        let (page, done) = self.device.read(ready, ppn, units, cause, route, tag)?;
+    ) -> Result<Completion, Infallible> {
+        let done = self.device.read(ready, ppn, units, cause, route, tag)?;
         self.reads.insert(self.geometry().page_of(ppn), done);
-        Ok((page, done))
+        Ok(done)
     }
 
     fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error> {
@@ -92,14 +92,14 @@ impl Flash for Watched {
         ready: Ready,
         page: PageId,
         units: &[Unit<()>],
-        cause: Cause,
+        stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Infallible> {
-        if cause == Cause::Gc {
+        if matches!(stream, Stream::Gc | Stream::LogGc) {
             self.see(ready, page, units, route);
         }
-        self.device.program(ready, page, units, cause, route, tags)
+        self.device.program(ready, page, units, stream, route, tags)
     }
 
     fn erase(

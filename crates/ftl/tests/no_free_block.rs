@@ -4,8 +4,7 @@
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Flash, Geometry, PageId, Ppn, Ready, Route, Tag, Unit, When};
-use flashlore_ftl::alloc::Stream;
+use flashlore_flash::{Cause, Flash, Geometry, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When};
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, Watermarks};
@@ -29,7 +28,7 @@ fn a_device_without_a_free_block_goes_on_in_the_open_one() {
         let units = [Unit::New { owner, page: owner }];
         let (ready, route) = (Ready::At(0), Route::Channel);
         let tags = [Tag::NONE];
-        let done = flash.program(ready, PageId(page), &units, Cause::Host, route, &tags);
+        let done = flash.program(ready, PageId(page), &units, Stream::Host, route, &tags);
         done.unwrap();
         // The second half of a block is what is valid of it.
         if page % PAGES >= 2 {

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use flashlore_content::history::PinnedInstant;
 use flashlore_content::{Digest, PURGED, VolumeKey};
-use flashlore_flash::Ppn;
-use flashlore_ftl::alloc::Stream;
+use flashlore_flash::{Ppn, Stream};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;

@@ -13,10 +13,9 @@ use std::sync::{Arc, PoisonError};
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route, Tag,
-    Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route,
+    Stream, Tag, Time, Unit,
 };
-use flashlore_ftl::alloc::Stream;
 use flashlore_ftl::core::FIRST_PACK;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
@@ -195,7 +194,6 @@ pub struct Nand {
     /// Block table rows that changed.
     pub(crate) programmed: DirtyPages,
     buffer: AlignedBuf,
-    blank: StoredUnit,
     /// Owners of units that were given up when they were copied.
     pub(crate) lost: Vec<u32>,
     /// Units that could not be read for copying and were left where they are.
@@ -262,7 +260,6 @@ impl Nand {
         geometry: Geometry,
         found: Found,
     ) -> Self {
-        let blank = StoredUnit::lost(0, 0);
         let young_count = found.young.values().map(|v| v.len() as u64).sum();
         Nand {
             journal: Journal::new(&id, found.position, found.sequence),
@@ -289,7 +286,6 @@ impl Nand {
             waiting: found.waiting,
             programmed: found.programmed,
             buffer: AlignedBuf::new(),
-            blank,
             lost: Vec::new(),
             unreadable: Vec::new(),
             bad: HashSet::new(),
@@ -823,7 +819,8 @@ impl Nand {
             lpn: born.map_or(lpn, |y| y.lpn),
             birth,
             stamp: born.map_or(0, |y| y.stamp),
-            ..self.blank.record
+            kind: Kind::Lost,
+            digest: Default::default(),
         }
     }
 
@@ -902,23 +899,6 @@ impl Nand {
     }
 }
 
-fn stream_of(cause: Cause, is_packed: bool) -> Stream {
-    match cause {
-        Cause::Gc if is_packed => Stream::LogGc,
-        Cause::Gc => Stream::Gc,
-        Cause::Wear => Stream::Wear,
-        Cause::Map => Stream::Map,
-        Cause::Delta => Stream::Log,
-        Cause::Host
-        | Cause::Verify
-        | Cause::Scan
-        | Cause::Prefetch
-        | Cause::Modify
-        | Cause::Summary
-        | Cause::Merge => Stream::Host,
-    }
-}
-
 impl Flash for Nand {
     type Page = StoredUnit;
     type Error = NandError;
@@ -940,21 +920,16 @@ impl Flash for Nand {
         cause: Cause,
         _route: Route,
         _tag: Tag,
-    ) -> Result<(StoredUnit, Completion), NandError> {
-        let (Ready::At(at) | Ready::After(_, at)) = ready;
-        let done = Completion::instant(at);
-        if cause == Cause::Merge {
-            // What is merged is asked for by itself.
-            return Ok((self.blank.clone(), done));
-        }
+    ) -> Result<Completion, NandError> {
         if matches!(cause, Cause::Gc | Cause::Wear) {
+            // Once for all units of the page that are copied. Anything else is read when it is asked for.
             let page = self.geometry.page_of(ppn);
             if !self.copying.contains_key(&page.0) {
                 self.load_for_copying(page);
             }
-            return Ok((self.blank.clone(), done));
         }
-        Ok((self.read_unit(ppn)?, done))
+        let (Ready::At(at) | Ready::After(_, at)) = ready;
+        Ok(Completion::instant(at))
     }
 
     fn content(&mut self, ppn: Ppn) -> Result<StoredUnit, NandError> {
@@ -991,7 +966,7 @@ impl Flash for Nand {
         ready: Ready,
         page: PageId,
         units: &[Unit<StoredUnit>],
-        cause: Cause,
+        stream: Stream,
         _route: Route,
         _tags: &[Tag],
     ) -> Result<Completion, NandError> {
@@ -999,9 +974,7 @@ impl Flash for Nand {
         let block = self.geometry.block_of_page(page);
         let index = page.0 - self.geometry.first_page(block).0;
         if index == 0 {
-            let first = units.iter().find_map(Unit::owner);
-            let is_packed = self.id.encoding.is_on() && first.is_some_and(|o| o >= FIRST_PACK);
-            self.open(block, stream_of(cause, is_packed))?;
+            self.open(block, stream)?;
         }
         let opening = self.lives[block.index()].opening;
         let first = self.geometry.first_unit_of_page(page).0;

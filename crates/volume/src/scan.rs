@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{BlockId, Geometry, PageId, Ppn};
-use flashlore_ftl::alloc::Stream;
+use flashlore_flash::{BlockId, Geometry, PageId, Ppn, Stream};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;

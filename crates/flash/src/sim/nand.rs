@@ -25,7 +25,7 @@ use std::convert::Infallible;
 use super::timing::{Concurrency, Timing};
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Unit};
+use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit};
 
 /// The stages of an operation.
 #[derive(Debug, Clone, Copy)]
@@ -600,7 +600,7 @@ impl Flash for NandSim {
         _cause: Cause,
         route: Route,
         tag: Tag,
-    ) -> Result<((), Completion), Infallible> {
+    ) -> Result<Completion, Infallible> {
         let array = self.timing.read;
         let stages = match route {
             Route::Channel => Stages::Read {
@@ -611,7 +611,7 @@ impl Flash for NandSim {
         };
         let server = self.server_of(ppn);
         let block = self.geometry.block_of(ppn).0;
-        Ok(((), self.submit(ready, server, block, stages, &[tag])))
+        Ok(self.submit(ready, server, block, stages, &[tag]))
     }
 
     #[inline(always)]
@@ -625,7 +625,7 @@ impl Flash for NandSim {
         ready: Ready,
         page: PageId,
         units: &[Unit<()>],
-        _cause: Cause,
+        _stream: Stream,
         route: Route,
         tags: &[Tag],
     ) -> Result<Completion, Infallible> {

@@ -15,10 +15,9 @@ use std::collections::VecDeque;
 use flashlore_content::history::{History, PAPER_ENTRY_BYTES};
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Flash, Ppn, Ready, Tag, Time, Unit, When};
+use flashlore_flash::{Cause, Flash, Ppn, Ready, Stream, Tag, Time, Unit, When};
 
 use super::store::Store;
-use crate::alloc::Stream;
 use crate::core::{Core, FIRST_PACK};
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;

@@ -14,10 +14,9 @@
 //! Invariants: at most one collection a plane and one job of wear levelling a pool; the victim of a job
 //! is in state Collecting; the oldest collection of a pool can always be finished (`may_step`).
 
-use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Time};
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Stream, Time};
 
 use super::collect::Erase;
-use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;

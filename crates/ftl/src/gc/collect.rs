@@ -5,10 +5,9 @@
 //! the victim is empty is padded: a block is erased only after its copies are programmed.
 
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit, When,
 };
 
-use crate::alloc::Stream;
 use crate::blocks::Block;
 use crate::core::{Core, FIRST_PACK, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
@@ -224,7 +223,7 @@ where
         };
         self.counters.page_reads_gc += 1;
         let ready = Ready::At(at);
-        let (_, read) = self
+        let read = self
             .flash
             .read(ready, first, count, cause, route, Tag::NONE)?;
         if !self.aside.gives_up(victim) && !self.is_readable(first, page_end)? {

@@ -6,9 +6,9 @@
 //! not move along. Meanwhile nothing is merged, no wear is levelled and no background collection begins: that
 //! would leave other units behind, or move what is stale.
 
-use flashlore_flash::{BlockId, Flash, Ppn, Time};
+use flashlore_flash::{BlockId, Flash, Ppn, Stream, Time};
 
-use crate::alloc::{CLOSED, Stream};
+use crate::alloc::CLOSED;
 use crate::blocks::State;
 use crate::core::Core;
 use crate::error::FtlError;

@@ -11,11 +11,10 @@
 //! nobody waits for its program.
 
 use flashlore_flash::{
-    Cause, Completion, Flash, OpId, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+    Cause, Completion, Flash, OpId, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit, When,
 };
 
 use super::{Access, MapKeeper};
-use crate::alloc::Stream;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::mapping::Relocate;
@@ -200,7 +199,7 @@ where
             None => ppn,
         };
         self.counters.page_reads_map += 1;
-        let (_, done) = self
+        let done = self
             .flash
             .read(ready, ppn, 1, Cause::Map, Route::Channel, tag)?;
         Ok(Some(done))

@@ -7,11 +7,10 @@
 use flashlore_content::delta::Value;
 use flashlore_content::history::Holders;
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Completion, Flash, Ppn, Tag, Time, Unit, When};
+use flashlore_flash::{Completion, Flash, Ppn, Stream, Tag, Time, Unit, When};
 
 use super::TrapFtl;
 use super::log::{Encoded, New};
-use crate::alloc::Stream;
 use crate::content::delta::packs::MOST_BYTES;
 use crate::content::history::OnPressure;
 use crate::core::FIRST_PACK;

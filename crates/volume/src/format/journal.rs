@@ -45,7 +45,7 @@
 //! The parts of an event stand before it in the same batch.
 
 use flashlore_content::VolumeKey;
-use flashlore_ftl::alloc::Stream;
+use flashlore_flash::Stream;
 
 use super::cursor::{Reader, Writer};
 use super::notes::{MOST_PAYLOAD, NoteKind, PART_BYTES};

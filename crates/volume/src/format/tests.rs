@@ -1,8 +1,7 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{PageId, Ppn};
-use flashlore_ftl::alloc::Stream;
+use flashlore_flash::{PageId, Ppn, Stream};
 use proptest::prelude::*;
 
 use super::cursor::{Reader, Writer};

@@ -5,11 +5,10 @@
 //! that and nothing is programmed.
 
 use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Unit, When};
+use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Stream, Tag, Unit, When};
 
 use super::Why;
 use super::packs::Slot;
-use crate::alloc::Stream;
 use crate::content::store::Store;
 use crate::core::Core;
 use crate::error::FtlError;

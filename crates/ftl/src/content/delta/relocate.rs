@@ -9,12 +9,11 @@
 
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit, When,
 };
 
 use super::packs::{Filler, Slot};
 use super::{Delta, Why};
-use crate::alloc::Stream;
 use crate::content::later;
 use crate::content::store::{Store, note_removed};
 use crate::core::{Core, FIRST_PACK};

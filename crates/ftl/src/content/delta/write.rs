@@ -14,12 +14,11 @@
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Content, Encoder, Ledger, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Unit, When};
+use flashlore_flash::{Cause, Completion, Flash, Ready, Stream, Tag, Unit, When};
 
 use super::Delta;
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
 use super::similar::Base;
-use crate::alloc::Stream;
 use crate::content::decision::Decision;
 use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
