@@ -395,7 +395,7 @@ where
         if read == Some(candidate) || self.core.buffered(ppn).is_some() {
             return Ok(None);
         }
-        let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Verify, tag)?;
+        let done = self.core.read(Ready::At(at), ppn, Cause::Verify, tag)?;
         Ok(Some((candidate, done)))
     }
 

@@ -1020,11 +1020,13 @@ where
             return Ok((None, Completion::instant(at)));
         }
         self.collect_before_read(map, at, ppn)?;
-        let (page, done) = self.read(ready, map.unit_of(lpn), cause, tag)?;
-        Ok((Some(page), done))
+        let ppn = map.unit_of(lpn);
+        let done = self.read(ready, ppn, cause, tag)?;
+        Ok((Some(self.content(ppn)?), done))
     }
 
-    /// Reads a unit for the host or for a policy; a unit that waits in a page buffer costs nothing.
+    /// Reads a unit for the host or for a policy; a unit that waits in a page buffer costs nothing. What it holds,
+    /// [`Core::content`] says.
     ///
     /// # Errors
     /// A failure of the device.
@@ -1035,13 +1037,13 @@ where
         ppn: Ppn,
         cause: Cause,
         tag: Tag,
-    ) -> Result<(F::Page, Completion), FtlError<F::Error>> {
+    ) -> Result<Completion, FtlError<F::Error>> {
         if self.units_per_page > 1
             && let Some(unit) = self.buffered(ppn)
         {
-            match unit.clone() {
-                Unit::New { page, .. } => return Ok((page, from_buffer(ready))),
-                Unit::Copy { from, .. } => return self.read_flash(ready, from, cause, tag),
+            match unit {
+                Unit::New { .. } => return Ok(from_buffer(ready)),
+                Unit::Copy { from, .. } => return self.read_flash(ready, *from, cause, tag),
                 Unit::Pad => unreachable!("padding has no owner"),
             }
         }
@@ -1055,7 +1057,7 @@ where
         ppn: Ppn,
         cause: Cause,
         tag: Tag,
-    ) -> Result<(F::Page, Completion), FtlError<F::Error>> {
+    ) -> Result<Completion, FtlError<F::Error>> {
         let count = match cause {
             Cause::Verify => &mut self.counters.page_reads_verify,
             Cause::Scan => &mut self.counters.page_reads_scan,
@@ -1067,12 +1069,15 @@ where
             _ => &mut self.counters.page_reads_host,
         };
         *count += 1;
-        let done = self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?;
-        Ok((self.content_on_flash(ppn)?, done))
+        Ok(self.flash.read(ready, ppn, 1, cause, Route::Channel, tag)?)
     }
 
     /// What a unit holds that has been read, or is at hand in a page buffer: not counted, no time.
+    #[inline(always)]
     pub(crate) fn content(&mut self, ppn: Ppn) -> Result<F::Page, FtlError<F::Error>> {
+        if self.units_per_page == 1 {
+            return self.content_on_flash(ppn);
+        }
         match self.buffered(ppn).cloned() {
             Some(Unit::New { page, .. }) => Ok(page),
             Some(Unit::Copy { from, .. }) => self.content_on_flash(from),

@@ -45,6 +45,7 @@ pub(crate) enum What {
 
 const WAITS: u8 = 0;
 const IS_SAFE: u8 = 1;
+const IS_GIVEN_UP: u8 = 2;
 
 impl PackedValue {
     pub(crate) fn stored(head: Head, bytes: &[u8]) -> Self {
@@ -68,8 +69,8 @@ impl PackedValue {
         self.state.store(IS_SAFE, Ordering::Relaxed);
     }
 
-    fn is_safe(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == IS_SAFE
+    fn waits(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == WAITS
     }
 
     /// Head and bytes; `births` are those of objects.
@@ -135,7 +136,7 @@ impl Waiting {
     fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
         value.note_holder(object);
         self.touched.push(object);
-        if value.is_safe() {
+        if !value.waits() {
             return;
         }
         self.held.push(Arc::clone(value));
@@ -145,16 +146,17 @@ impl Waiting {
         }
     }
 
+    /// A value is needed no more. Of one that is safe the write is known.
+    fn give_up(&mut self, value: &PackedValue) {
+        if value.waits() {
+            value.state.store(IS_GIVEN_UP, Ordering::Relaxed);
+            self.forgotten.extend(value.young());
+        }
+    }
+
     /// Leaves on the list what waits.
     fn sweep(&mut self) {
-        let forgotten = &mut self.forgotten;
-        self.held.retain(|value| {
-            let waits = Arc::strong_count(value) > 1;
-            if !waits && !value.is_safe() {
-                forgotten.extend(value.young());
-            }
-            waits && !value.is_safe()
-        });
+        self.held.retain(|value| value.waits());
     }
 
     /// Everything up to an event is to become durable; what belongs to a later one stays.
@@ -288,6 +290,11 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.hold(object, value);
+    }
+
+    fn give_up(&mut self, value: &Arc<PackedValue>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.give_up(value);
     }
 
     fn lost(&mut self, object: u32, lpn: u32, length: u16) -> Arc<PackedValue> {

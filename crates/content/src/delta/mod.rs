@@ -74,9 +74,12 @@ pub trait Encoder<C, P> {
     /// The page again; `base` is what the difference was taken from.
     fn decode(&mut self, base: Option<&P>, encoded: &Self::Encoded) -> P;
 
-    /// An encoded value waits in RAM for its page to be filled, as what an object holds. It does until it is
-    /// dropped, or given to [`Encoder::pack`].
+    /// An encoded value waits in RAM for its page to be filled, as what an object holds: until it is given up, or
+    /// given to [`Encoder::pack`].
     fn hold(&mut self, _object: u32, _encoded: &Self::Encoded) {}
+
+    /// A value that waits is needed no more.
+    fn give_up(&mut self, _encoded: &Self::Encoded) {}
 
     /// In place of an encoded value of so many bytes that cannot be read any more: that of an object, for which
     /// a logical page was written. Asked only by devices that can lose content.

@@ -293,10 +293,9 @@ where
             return self.store.decode(&mut self.core, object);
         }
         let ppn = self.store.objects.at(object);
-        Ok(self
-            .core
-            .read(Ready::At(0), ppn, Cause::Verify, Tag::NONE)?
-            .0)
+        self.core
+            .read(Ready::At(0), ppn, Cause::Verify, Tag::NONE)?;
+        self.core.content(ppn)
     }
 
     /// The object whose value the host reads at a logical page; nothing is timed.

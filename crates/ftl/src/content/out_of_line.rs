@@ -187,7 +187,7 @@ where
             return Ok(None);
         }
         let ppn = self.store.objects.at(object);
-        let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Scan, tag)?;
+        let done = self.core.read(Ready::At(at), ppn, Cause::Scan, tag)?;
         if let Some(scan) = &mut self.store.scan {
             scan.pop();
             scan.reading = Some((object, self.store.objects.content(object)));

@@ -232,6 +232,9 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         };
         delta.packed -= 1;
         let removed = delta.packs.remove(pack, object);
+        if let Removed::FromRam(value) = &removed {
+            self.encoder.give_up(value);
+        }
         note_removed(core, removed);
         if base != NO_OBJECT && self.watching_pins(base, |objects| objects.unpin(base, object)) {
             self.die(core, base);
@@ -437,12 +440,14 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 }
 
 /// What an encoded value leaves behind on flash.
-pub(super) fn note_removed<F: Flash, K: MapKeeper<F::Page>>(core: &mut Core<F, K>, removed: Removed)
+pub(super) fn note_removed<F, K, V>(core: &mut Core<F, K>, removed: Removed<V>)
 where
+    F: Flash,
     F::Page: Clone,
+    K: MapKeeper<F::Page>,
 {
     match removed {
-        Removed::FromRam => {}
+        Removed::FromRam(_) => {}
         Removed::Slack { ppn, before, after } => core.blocks.set_dead(ppn, before, after),
         Removed::Page { ppn, before } => {
             core.blocks.set_dead(ppn, before, 0);

@@ -216,7 +216,7 @@ where
         if self.core.buffered(ppn).is_some() {
             return Ok(None);
         }
-        let (_, done) = self.core.read(Ready::At(at), ppn, Cause::Delta, tag)?;
+        let done = self.core.read(Ready::At(at), ppn, Cause::Delta, tag)?;
         Ok(Some((Candidate::new(lpn, content), done)))
     }
 

@@ -237,7 +237,7 @@ where
         let mut done = [None, None];
         for (ppn, done) in self.places(object).into_iter().zip(&mut done) {
             if let Some(ppn) = ppn {
-                *done = Some(core.read(ready, ppn, cause, tag)?.1);
+                *done = Some(core.read(ready, ppn, cause, tag)?);
             }
         }
         Ok(done)

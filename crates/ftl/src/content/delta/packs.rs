@@ -94,10 +94,10 @@ struct Filling<E> {
 }
 
 /// What a value leaves behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Removed {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Removed<E> {
     /// It was in RAM still.
-    FromRam,
+    FromRam(E),
     /// Its page holds others: dead bytes of the unit before and after.
     Slack {
         /// Where the page lies.
@@ -414,7 +414,7 @@ impl<E: Clone> Packs<E> {
     }
 
     /// An object is not packed in this page any more; it is not live.
-    pub fn remove(&mut self, pack: u32, object: u32) -> Removed {
+    pub fn remove(&mut self, pack: u32, object: u32) -> Removed<E> {
         let Some((i, slot)) = self.slot_of(pack, object) else {
             unreachable!("a packed object has a slot in its page")
         };
@@ -426,8 +426,7 @@ impl<E: Clone> Packs<E> {
         if let Some(filling) = fillings.find(|f| f.pack == pack) {
             record.written_bytes -= slot.bytes();
             record.slots.remove(i);
-            filling.values.remove(i);
-            return Removed::FromRam;
+            return Removed::FromRam(filling.values.remove(i));
         }
         record.slots[i].object = NO_OBJECT;
         if record.named_bytes > 0 {

@@ -169,7 +169,8 @@ where
         };
         let from = delta.packs.at(pack);
         let slots = delta.borrow_slots(pack);
-        let (page, _) = core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
+        core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
+        let page = core.content(from)?;
         for (i, &slot) in slots.iter().enumerate() {
             let fits = |d: &Delta<E::Encoded>| d.packs.fits(Filler::Gc, slot.length, None);
             if self.delta.as_ref().is_some_and(|delta| !fits(delta)) {
@@ -366,7 +367,7 @@ where
             return Ok(unit.read);
         };
         let ready = Ready::At(unit.at);
-        let (_, done) = core.read(ready, ppn, Cause::Merge, Tag::NONE)?;
+        let done = core.read(ready, ppn, Cause::Merge, Tag::NONE)?;
         Ok(later(unit.read, done))
     }
 }

@@ -444,7 +444,7 @@ where
         if read == Some(candidate) {
             return Ok(None);
         }
-        let (_, done) = core.read(ready, ppn, Cause::Delta, tag)?;
+        let done = core.read(ready, ppn, Cause::Delta, tag)?;
         Ok(Some((candidate, done)))
     }
 }
