@@ -6,7 +6,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
 
@@ -105,11 +105,11 @@ impl<F: Flash> Flash for Faulty<F> {
         Ok(self.inner.content(ppn)?)
     }
 
-    fn prove(&self, ppn: Ppn, owner: u32, page: &F::Page) -> Result<(), Self::Error> {
+    fn prove(&self, ppn: Ppn, owner: Owner, page: &F::Page) -> Result<(), Self::Error> {
         Ok(self.inner.prove(ppn, owner, page)?)
     }
 
-    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), Self::Error> {
+    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), Self::Error> {
         Ok(self.inner.prove_copy(from, owner)?)
     }
 

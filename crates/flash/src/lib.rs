@@ -22,6 +22,6 @@ pub mod record;
 pub mod rules;
 pub mod sim;
 
-pub use address::{BlockId, ChannelId, DieId, PageId, PlaneId, Ppn, Tag, Time};
+pub use address::{BlockId, ChannelId, DieId, Owned, Owner, PageId, PlaneId, Ppn, Tag, Time};
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};

@@ -2,7 +2,7 @@
 //!
 //! It is the medium of the correctness tests and the reference for what a page holds.
 
-use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit};
 
@@ -14,8 +14,8 @@ pub struct NothingStored(pub u32);
 /// What a unit on the medium holds: its content and, out of band, its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored<P> {
-    /// Object handle or logical page number it was programmed for.
-    pub owner: u32,
+    /// Whose it is.
+    pub owner: Owner,
     /// The content.
     pub page: P,
 }

@@ -8,7 +8,7 @@
 //! [`Ready`] may lie ahead of it. A page is programmed at most once between two erases of its
 //! block, and the pages of a block in ascending order ([`crate::rules`] checks it).
 
-use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 
 /// Why a page is read; the translation layer counts reads by cause.
@@ -80,17 +80,17 @@ pub enum Route {
 /// What goes into one slot of a flash page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit<P> {
-    /// New content, owned by the object or logical page with this number.
+    /// New content.
     New {
-        /// Object handle, or the logical page number where there are no objects.
-        owner: u32,
+        /// Whose it is.
+        owner: Owner,
         /// The content.
         page: P,
     },
     /// A copy of another unit, which stays intact until its block is erased.
     Copy {
-        /// As for new content.
-        owner: u32,
+        /// Whose it is.
+        owner: Owner,
         /// Where the content is now.
         from: Ppn,
     },
@@ -101,7 +101,7 @@ pub enum Unit<P> {
 impl<P> Unit<P> {
     /// Who owns the unit; padding belongs to nobody.
     #[inline(always)]
-    pub fn owner(&self) -> Option<u32> {
+    pub fn owner(&self) -> Option<Owner> {
         match self {
             Unit::New { owner, .. } | Unit::Copy { owner, .. } => Some(*owner),
             Unit::Pad => None,
@@ -255,7 +255,7 @@ pub trait Flash {
     ///
     /// # Errors
     /// The unit holds something else, which counts as a loss ([`Flash::is_loss`]).
-    fn prove(&self, _ppn: Ppn, _owner: u32, _page: &Self::Page) -> Result<(), Self::Error> {
+    fn prove(&self, _ppn: Ppn, _owner: Owner, _page: &Self::Page) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -263,7 +263,7 @@ pub trait Flash {
     ///
     /// # Errors
     /// What lies there cannot be read, or is not the owner's.
-    fn prove_copy(&mut self, _from: Ppn, _owner: u32) -> Result<(), Self::Error> {
+    fn prove_copy(&mut self, _from: Ppn, _owner: Owner) -> Result<(), Self::Error> {
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! A wrapper that writes down every operation, so that two systems can be compared step by step.
 
-use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
 
@@ -19,7 +19,7 @@ pub enum Op {
         /// The unit.
         ppn: Ppn,
         /// Its owner, `None` for padding.
-        owner: Option<u32>,
+        owner: Option<Owner>,
         /// Where it was copied from, `None` for new content and padding.
         from: Option<Ppn>,
     },
@@ -97,11 +97,11 @@ impl<F: Flash> Flash for Recorded<F> {
         self.inner.content(ppn)
     }
 
-    fn prove(&self, ppn: Ppn, owner: u32, page: &F::Page) -> Result<(), F::Error> {
+    fn prove(&self, ppn: Ppn, owner: Owner, page: &F::Page) -> Result<(), F::Error> {
         self.inner.prove(ppn, owner, page)
     }
 
-    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), F::Error> {
+    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), F::Error> {
         self.inner.prove_copy(from, owner)
     }
 

@@ -4,7 +4,7 @@
 //! programmed in ascending order without a gap; only programmed pages are read or copied; only a
 //! programmed block is erased; every page carries one entry a slot; time never runs backwards.
 
-use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
+use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
 
@@ -163,11 +163,11 @@ impl<F: Flash> Flash for Checked<F> {
         Ok(self.inner.content(ppn)?)
     }
 
-    fn prove(&self, ppn: Ppn, owner: u32, page: &F::Page) -> Result<(), Self::Error> {
+    fn prove(&self, ppn: Ppn, owner: Owner, page: &F::Page) -> Result<(), Self::Error> {
         Ok(self.inner.prove(ppn, owner, page)?)
     }
 
-    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), Self::Error> {
+    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), Self::Error> {
         Ok(self.inner.prove_copy(from, owner)?)
     }
 
@@ -259,7 +259,10 @@ mod tests {
     }
 
     fn program(f: &mut Checked<MemoryFlash<u8>>, page: u32) -> Result<Completion, String> {
-        let unit = [Unit::New { owner: 7, page: 9 }];
+        let unit = [Unit::New {
+            owner: Owner::value(7),
+            page: 9,
+        }];
         f.program(
             Ready::At(0),
             PageId(page),
@@ -303,7 +306,7 @@ mod tests {
         program(&mut f, 0).unwrap();
         assert_eq!(read(&mut f, 0), Ok(9));
         let copy = [Unit::Copy {
-            owner: 7,
+            owner: Owner::value(7),
             from: Ppn(3),
         }];
         let refused = f.program(

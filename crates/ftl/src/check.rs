@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::{BlockId, Flash, Ppn, Stream};
+use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream};
 
 use crate::blocks::State;
 use crate::core::Core;
@@ -21,7 +21,7 @@ where
     pub fn check<M: Mapping>(
         &self,
         map: &M,
-        owners: impl Iterator<Item = u32>,
+        owners: impl Iterator<Item = Owner>,
     ) -> Result<(), String> {
         self.blocks.check()?;
         self.check_states()?;
@@ -98,23 +98,23 @@ where
     fn check_locations<M: Mapping>(
         &self,
         map: &M,
-        owners: impl Iterator<Item = u32>,
+        owners: impl Iterator<Item = Owner>,
     ) -> Result<(), String> {
         let mut count = 0u64;
         for owner in owners {
             count += 1;
             let ppn = map
                 .location(owner)
-                .ok_or_else(|| format!("owner {owner} lies nowhere"))?;
+                .ok_or_else(|| format!("{owner:?} lies nowhere"))?;
             if !self.blocks.is_valid(ppn) {
                 return Err(format!(
-                    "owner {owner} lies on unit {}, which is invalid",
+                    "{owner:?} lies on unit {}, which is invalid",
                     ppn.0
                 ));
             }
             if self.owners[ppn.index()] != owner {
                 return Err(format!(
-                    "owner {owner} lies on unit {}, which names {}",
+                    "{owner:?} lies on unit {}, which names {:?}",
                     ppn.0,
                     self.owners[ppn.index()]
                 ));
@@ -126,10 +126,10 @@ where
                 continue;
             }
             count += 1;
-            let named = self.keeper.page_of_owner(self.owners[ppn.index()]);
-            if !self.blocks.is_valid(ppn) || named != Some(page) {
+            let named = self.owners[ppn.index()];
+            if !self.blocks.is_valid(ppn) || named != Owner::map_page(page) {
                 return Err(format!(
-                    "translation page {page} lies on unit {}, which holds {named:?}",
+                    "translation page {page} lies on unit {}, which names {named:?}",
                     ppn.0
                 ));
             }

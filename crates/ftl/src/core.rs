@@ -13,8 +13,8 @@
 
 use flashlore_flash::hints::on_large_pages;
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, PageId, PlaneId, Ppn, Ready,
-    Route, Stream, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, OpId, Owner, PageId, PlaneId, Ppn,
+    Ready, Route, Stream, Tag, Time, Unit, When,
 };
 
 use crate::alloc::{CLOSED, OpenBlock, Plane};
@@ -32,10 +32,6 @@ use crate::options::{FtlOptions, Mode, Streams, Trigger};
 
 /// Tags from here on name blocks being erased; the caller's own must be smaller.
 pub const FIRST_RESERVED_TAG: u32 = 1 << 31;
-
-/// Owners from here on are packed pages (and, above them, translation pages); objects and logical pages
-/// have smaller numbers where packed pages exist.
-pub const FIRST_PACK: u32 = 1 << 31;
 
 /// What a read of a logical page answers: its content if it has any, and when it is there.
 pub type PageRead<P> = (Option<P>, Completion);
@@ -63,7 +59,7 @@ pub struct Core<F: Flash, K = Resident> {
     pub(crate) options: FtlOptions,
     pub(crate) layout: Layout,
     pub(crate) blocks: Blocks,
-    pub(crate) owners: Vec<u32>,
+    pub(crate) owners: Vec<Owner>,
     pub(crate) planes: Vec<Plane<F::Page>>,
     pub(crate) pools: Vec<Pool>,
     pub(crate) low_pools: u32,
@@ -138,6 +134,12 @@ where
     /// Settings that cannot work together.
     pub fn with_keeper(flash: F, options: FtlOptions, keeper: K) -> Result<Self, OptionsError> {
         let geometry = flash.geometry().clone();
+        if (options.log || K::DEMAND) && geometry.units() > Owner::VALUES {
+            return Err(OptionsError::TooLarge {
+                units: geometry.units(),
+                most: Owner::VALUES,
+            });
+        }
         let layout = Layout::new(&geometry, &options.layout)?;
         let data_units = geometry.units_per_block()
             - u32::from(options.summary_page) * geometry.units_per_page();
@@ -166,7 +168,7 @@ where
         let looks_at_open_lanes = matches!(options.collect.trigger, Trigger::Dispatch { .. })
             || fills_with_copies(&options);
         Ok(Core {
-            owners: on_large_pages(vec![0; geometry.units() as usize]),
+            owners: on_large_pages(vec![Owner::value(0); geometry.units() as usize]),
             victims: Victims::new(options.collect.victims, options.seed),
             seal_times: options
                 .collect
@@ -251,7 +253,7 @@ where
     }
 
     /// Whose a unit is that is valid.
-    pub fn owner_of(&self, ppn: Ppn) -> u32 {
+    pub fn owner_of(&self, ppn: Ppn) -> Owner {
         self.owners[ppn.index()]
     }
 
@@ -318,7 +320,7 @@ where
 
     /// Bytes held, without what the flash back end stores.
     pub fn heap_bytes(&self) -> usize {
-        self.owners.capacity() * size_of::<u32>() + self.blocks.heap_bytes()
+        self.owners.capacity() * size_of::<Owner>() + self.blocks.heap_bytes()
     }
 
     /// Lets time pass: idle gaps before `until` are used, decided completions are gathered.
@@ -389,6 +391,7 @@ where
         page: F::Page,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+        let owner = Owner::value(owner);
         let unit = Unit::New { owner, page };
         let appended = self.append_in_turn(map, Stream::Host, when, lpn, unit, tag)?;
         self.counters.programs_host += 1;

@@ -90,6 +90,17 @@ pub enum OptionsError {
         /// Free blocks of a pool above which it stops.
         high: u32,
     },
+    /// What names the units of translation pages, packed pages and tables leaves too few names for values.
+    #[error(
+        "capacity: the device has {units} mapping units, at most {most} where values are encoded, entries of the \
+         history lie on flash or the map does"
+    )]
+    TooLarge {
+        /// Mapping units of the device.
+        units: u32,
+        /// The most of such a device.
+        most: u32,
+    },
     /// An address is bound to a die whose blocks are not watched by a pool of their own.
     #[error(
         "layout: static placement binds an address to a die, but a pool spans several dies; \

@@ -3,7 +3,7 @@
 //! The owner of a unit is its logical page. Every host write programs; an overwrite, identical or
 //! not, invalidates the old unit.
 
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
@@ -41,7 +41,7 @@ where
         map: Direct,
         blocks: &RestoredBlocks,
     ) -> Result<Self, OptionsError> {
-        let owners = (0..map.len()).map(|lpn| (map.get(lpn), lpn));
+        let owners = (0..map.len()).map(|lpn| (map.get(lpn), Owner::value(lpn)));
         let owners = owners.filter(|(ppn, _)| ppn.is_some());
         Ok(PlainFtl {
             core: Core::restore(flash, options, blocks, owners)?,
@@ -189,7 +189,7 @@ where
     /// Asks for the map entry of a page that will be used soon.
     #[inline(always)]
     pub fn prefetch_map(&self, lpn: u32) {
-        self.map.prefetch(lpn);
+        self.map.prefetch(Owner::value(lpn));
     }
 
     /// Asks for what a write of the page will touch, once its map entry is near.
@@ -214,6 +214,6 @@ where
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         let mapped = (0..self.map.len()).filter(|&l| self.map.get(l).is_some());
-        self.core.check(&self.map, mapped)
+        self.core.check(&self.map, mapped.map(Owner::value))
     }
 }

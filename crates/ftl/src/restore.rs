@@ -1,6 +1,6 @@
 //! The core as a recovery found it: block states and valid units instead of an empty device.
 
-use flashlore_flash::{BlockId, Flash, Ppn, Stream};
+use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream};
 
 use crate::alloc::OpenBlock;
 use crate::core::Core;
@@ -53,7 +53,7 @@ where
         flash: F,
         options: FtlOptions,
         found: &RestoredBlocks,
-        owners: impl Iterator<Item = (Ppn, u32)>,
+        owners: impl Iterator<Item = (Ppn, Owner)>,
     ) -> Result<Self, OptionsError> {
         let mut core = Core::new(flash, options)?;
         for plane in &mut core.planes {

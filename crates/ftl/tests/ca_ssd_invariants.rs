@@ -9,7 +9,7 @@ use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Owner, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
@@ -72,7 +72,10 @@ fn check_index(ftl: &Device, capacity: Option<u32>) -> Result<(), TestCaseError>
         prop_assert!(ftl.core().blocks().is_valid(ppn));
         prop_assert!(ftl.objects().is_indexed(object));
         let stored = ftl.core().flash().inner().inner().stored(ppn);
-        prop_assert_eq!(stored.map(|s| (s.owner, s.page)), Some((object, content)));
+        prop_assert_eq!(
+            stored.map(|s| (s.owner, s.page)),
+            Some((Owner::value(object), content))
+        );
         let same = |other| ftl.objects().content(other) == content;
         let found = index.find(content.fingerprint(128), same);
         prop_assert_eq!(found, Some(object));

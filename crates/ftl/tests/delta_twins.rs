@@ -14,7 +14,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Flash, Geometry, Tag, When};
+use flashlore_flash::{Cause, Flash, Geometry, Owner, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
@@ -411,7 +411,7 @@ fn unnamed(ops: Vec<Op>) -> Vec<Op> {
     let unnamed = ops.into_iter().map(|op| match op {
         Op::Program { ppn, owner, from } => Op::Program {
             ppn,
-            owner: owner.map(|_| 0),
+            owner: owner.map(|_| Owner::value(0)),
             from,
         },
         op => op,

@@ -9,8 +9,8 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Geometry, Tag, Time, When};
-use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper};
+use flashlore_flash::{Cause, Completion, Geometry, Owned, Tag, Time, When};
+use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind};
 use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -41,7 +41,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn see(&mut self, ops: &[Op], pages: u32) {
+    fn see(&mut self, ops: &[Op]) {
         for op in ops {
             match *op {
                 Op::Read { cause, .. } => self.reads += u64::from(cause == Cause::Map),
@@ -50,7 +50,7 @@ impl Seen {
                     from,
                     ..
                 } => {
-                    let count = match (u32::MAX - 1 - owner < pages, from) {
+                    let count = match (matches!(owner.owned(), Owned::MapPage(_)), from) {
                         (false, _) => &mut self.others,
                         (true, Some(_)) => &mut self.copies,
                         (true, None) => &mut self.new,
@@ -118,7 +118,6 @@ macro_rules! exercise {
         let mut stored = vec![None; exported as usize];
         let mut seen = Seen::default();
         let mut refused = false;
-        let pages = MapKeeper::<PageTag>::pages($ftl.core().keeper());
         for $number in 0..exported * $rounds {
             let now = u64::from($number);
             let lpn = address(&mut $random, exported);
@@ -141,7 +140,7 @@ macro_rules! exercise {
                     }
                 }
             }
-            seen.see(&$ftl.core_mut().flash_mut().take(), pages);
+            seen.see(&$ftl.core_mut().flash_mut().take());
             if refused {
                 break;
             }

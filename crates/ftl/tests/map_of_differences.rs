@@ -16,7 +16,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
+use flashlore_flash::{Cause, Geometry, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
@@ -216,7 +216,6 @@ proptest! {
         let mut random = Random::new(seed);
         let mut stored: BTreeMap<u32, V> = BTreeMap::new();
         let mut seen = Seen::new(exported, notes);
-        let pages = MapKeeper::<Page>::pages(ftl.core().keeper());
         let (mut reads, mut new, mut others) = (0, 0, 0);
         for number in 0..exported * 2 {
             let now = u64::from(number) + 1;
@@ -271,7 +270,7 @@ proptest! {
                 match op {
                     Op::Read { cause, .. } => reads += u64::from(cause == Cause::Map),
                     Op::Program { owner: Some(owner), from: None, .. } => {
-                        let of_map = u32::MAX - 1 - owner < pages;
+                        let of_map = matches!(owner.owned(), Owned::MapPage(_));
                         new += u64::from(of_map);
                         others += u64::from(!of_map);
                     }

@@ -4,7 +4,9 @@
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Flash, Geometry, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When};
+use flashlore_flash::{
+    Cause, Flash, Geometry, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When,
+};
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, Watermarks};
@@ -24,8 +26,9 @@ fn a_device_without_a_free_block_goes_on_in_the_open_one() {
     );
     let mut map = Vec::new();
     for page in 0..(BLOCKS - 1) * PAGES {
-        let owner = page / PAGES * 2 + page % 2;
-        let units = [Unit::New { owner, page: owner }];
+        let lpn = page / PAGES * 2 + page % 2;
+        let owner = Owner::value(lpn);
+        let units = [Unit::New { owner, page: lpn }];
         let (ready, route) = (Ready::At(0), Route::Channel);
         let tags = [Tag::NONE];
         let done = flash.program(ready, PageId(page), &units, Stream::Host, route, &tags);

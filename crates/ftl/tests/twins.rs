@@ -159,7 +159,7 @@ fn of_core(ops: &[Done], geometry: &Geometry, name: impl Fn(u32) -> u32) -> Vec<
             Done::Erase { block } => out.push(Common::Erase(block.0)),
             Done::Program { ppn, owner, from } => {
                 let page = geometry.page_of(ppn).0;
-                let slot = owner.map(|o| (name(o), from.is_some()));
+                let slot = owner.map(|o| (name(o.number()), from.is_some()));
                 if ppn.0 % geometry.units_per_page() == 0 {
                     out.push(Common::Program(page, vec![slot]));
                 } else if let Some(Common::Program(_, slots)) = out.last_mut() {

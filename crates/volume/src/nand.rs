@@ -13,10 +13,9 @@ use std::sync::{Arc, PoisonError};
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route,
-    Stream, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, Owned, Owner, PageId, PlaneId, Ppn,
+    Ready, Route, Stream, Tag, Time, Unit,
 };
-use flashlore_ftl::core::FIRST_PACK;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::dirty::DirtyPages;
@@ -635,8 +634,8 @@ impl Nand {
             self.bad.insert(Place { opening, ppn });
         }
         let is_new = matches!(unit, Unit::New { .. });
-        match owner.checked_sub(FIRST_PACK) {
-            Some(pack) if self.id.encoding.is_on() => {
+        match self.owned(owner) {
+            Owned::Pack(pack) => {
                 self.packed.mark(pack);
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
                 let whole = record.kind == Kind::Packed;
@@ -645,7 +644,7 @@ impl Nand {
                 }
             }
             _ => {
-                self.located.mark(owner);
+                self.located.mark(owner.number());
                 self.note_young(ppn, record.birth, record.lpn, record.stamp, is_new);
             }
         }
@@ -666,7 +665,7 @@ impl Nand {
     fn lay_out_new(
         &mut self,
         data: std::ops::Range<usize>,
-        owner: u32,
+        owner: Owner,
         page: &StoredUnit,
     ) -> Record {
         let mut record = page.record;
@@ -683,8 +682,12 @@ impl Nand {
                 values.iter().for_each(|value| value.note_safe());
             }
             None if record.kind == Kind::Lost => {
-                self.lost.push(owner);
-                record.birth = self.births.get(owner as usize).copied().unwrap_or(0);
+                self.lost.push(owner.number());
+                record.birth = self
+                    .births
+                    .get(owner.number() as usize)
+                    .copied()
+                    .unwrap_or(0);
                 if let Some(write) = write_of(&self.young, record.birth) {
                     (record.lpn, record.stamp) = (write.lpn, write.stamp);
                 }
@@ -727,7 +730,7 @@ impl Nand {
     }
 
     /// Puts the data of another unit into the page buffer; what cannot be read is given up and marked as lost.
-    fn copy_in(&mut self, data: std::ops::Range<usize>, owner: u32, from: Ppn) -> Record {
+    fn copy_in(&mut self, data: std::ops::Range<usize>, owner: Owner, from: Ppn) -> Record {
         let slot = self.slot_of(from);
         let judged = self.judge_copy(from, owner);
         let record = match judged {
@@ -739,7 +742,7 @@ impl Nand {
             Judged::Lost(record) | Judged::Unreadable(Some(record), _) => record,
             Judged::Elsewhere | Judged::Unreadable(None, _) => self.lost_record(owner, from),
         };
-        self.lost.push(owner);
+        self.lost.push(owner.number());
         Record {
             kind: Kind::Lost,
             ..record
@@ -751,7 +754,7 @@ impl Nand {
     }
 
     /// What of a unit is to be copied, as its flash page was read.
-    fn judge_copy(&mut self, from: Ppn, owner: u32) -> Judged {
+    fn judge_copy(&mut self, from: Ppn, owner: Owner) -> Judged {
         let page = self.geometry.page_of(from);
         if !self.copying.contains_key(&page.0) {
             self.load_for_copying(page);
@@ -775,7 +778,7 @@ impl Nand {
     }
 
     /// The same for a unit whose record holds.
-    fn judge_record(&self, owner: u32, record: Record, unit: &[u8]) -> Judged {
+    fn judge_record(&self, owner: Owner, record: Record, unit: &[u8]) -> Judged {
         if !self
             .proof_of(owner)
             .is_some_and(|proof| proof.holds(&record))
@@ -792,26 +795,38 @@ impl Nand {
         }
     }
 
+    /// What a unit holds: a value, or a packed page where values are encoded.
+    fn owned(&self, owner: Owner) -> Owned {
+        match self.id.encoding.is_on() {
+            true => owner.owned(),
+            false => Owned::Value(owner.number()),
+        }
+    }
+
     /// What the record of a unit of `owner` must say; nothing of an object that there is not.
-    fn proof_of(&self, owner: u32) -> Option<Proof> {
-        if self.id.encoding.is_on() && owner >= FIRST_PACK {
+    fn proof_of(&self, owner: Owner) -> Option<Proof> {
+        if let Owned::Pack(_) = self.owned(owner) {
             return Some(Proof::Packed);
         }
         match self.id.has_objects() {
-            true => self.births.get(owner as usize).copied().map(Proof::Birth),
-            false => Some(Proof::Lpn(owner)),
+            true => self
+                .births
+                .get(owner.number() as usize)
+                .copied()
+                .map(Proof::Birth),
+            false => Some(Proof::Lpn(owner.number())),
         }
     }
 
     /// The record of a unit whose own cannot be read.
-    fn lost_record(&self, owner: u32, from: Ppn) -> Record {
+    fn lost_record(&self, owner: Owner, from: Ppn) -> Record {
         let block = self.geometry.block_of(from);
         let young = self.young.get(&block.0).map_or(&[][..], Vec::as_slice);
-        let (birth, lpn) = match self.births.get(owner as usize) {
+        let (birth, lpn) = match self.births.get(owner.number() as usize) {
             Some(&birth) => (birth, 0),
             None => {
-                let last = young.iter().rev().find(|y| y.lpn == owner);
-                (last.map_or(0, |y| y.birth), owner)
+                let last = young.iter().rev().find(|y| y.lpn == owner.number());
+                (last.map_or(0, |y| y.birth), owner.number())
             }
         };
         let born = young.iter().find(|y| y.birth == birth);
@@ -939,7 +954,7 @@ impl Flash for Nand {
         }
     }
 
-    fn prove(&self, ppn: Ppn, owner: u32, page: &StoredUnit) -> Result<(), NandError> {
+    fn prove(&self, ppn: Ppn, owner: Owner, page: &StoredUnit) -> Result<(), NandError> {
         // What waits to be programmed has its identity when it is.
         if page.values.is_some() || self.proof_of(owner).is_some_and(|p| p.holds(&page.record)) {
             return Ok(());
@@ -948,7 +963,7 @@ impl Flash for Nand {
         Err(NandError::Rot { ppn, why })
     }
 
-    fn prove_copy(&mut self, from: Ppn, owner: u32) -> Result<(), NandError> {
+    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), NandError> {
         match self.judge_copy(from, owner) {
             // What was lost before stays so, and what is known to be something else does not come back.
             Judged::Good(_) | Judged::Lost(_) | Judged::Elsewhere => Ok(()),

@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 
 use flashlore_content::history::History;
 use flashlore_content::{Content, Dedup, Encoder, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Ready, Tag, Time, When};
 
 use super::delta::Delta;
 use super::delta::packs::{Packs, RestoredPack, Slot};
 use super::history::Versions;
 use super::store::Store;
 use super::{ContentFtl, Policies};
-use crate::core::{Core, FIRST_PACK};
+use crate::core::Core;
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::Resident;
 use crate::mapping::objects::{NO_OBJECT, Objects};
@@ -146,9 +146,9 @@ where
         } = found;
         let dedup = policies.dedup;
         let whole = objects.iter().filter(|o| o.location.is_some());
-        let whole = whole.map(|o| (o.location, o.handle));
-        let pages = (FIRST_PACK..).zip(&packs);
-        let pages = pages.filter_map(|(owner, pack)| Some((pack.as_ref()?.location, owner)));
+        let whole = whole.map(|o| (o.location, Owner::value(o.handle)));
+        let pages = (0..).zip(&packs);
+        let pages = pages.filter_map(|(n, pack)| Some((pack.as_ref()?.location, Owner::pack(n))));
         let most = Self::most_objects(&flash, &options);
         let log = policies.delta.is_some();
         let options = FtlOptions { log, ..options };

@@ -9,15 +9,15 @@
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Dedup, Encoder, Ledger};
-use flashlore_flash::{BlockId, Flash, Ppn, Time};
+use flashlore_flash::{BlockId, Flash, Owned, Owner, Ppn, Time};
 
 use super::delta::Delta;
 use super::delta::packs::Removed;
 use super::history::Versions;
 use super::out_of_line::Scan;
 use super::prefetch::Prefetch;
-use super::tier::{FIRST_TABLE, Tier};
-use crate::core::{Core, FIRST_PACK};
+use super::tier::Tier;
+use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
 use crate::map_cache::{Entry, MapKeeper};
@@ -352,7 +352,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
             ));
         }
         let Some(delta) = &self.delta else {
-            core.check(self, alive.iter().copied().chain(self.table_owners()))?;
+            let whole = alive.iter().map(|&object| Owner::value(object));
+            core.check(self, whole.chain(self.table_owners()))?;
             return Ok(alive);
         };
         delta
@@ -387,9 +388,10 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
                 delta.packed
             ));
         }
-        let whole = alive.iter().copied().filter(|&o| !objects.is_packed(o));
+        let whole = alive.iter().filter(|&&o| !objects.is_packed(o));
+        let whole = whole.map(|&object| Owner::value(object));
         let packs = delta.packs.used().filter(|&(_, on_flash)| on_flash);
-        let packs = packs.map(|(pack, _)| FIRST_PACK + pack);
+        let packs = packs.map(|(pack, _)| Owner::pack(pack));
         core.check(self, whole.chain(packs).chain(self.table_owners()))?;
         core.check_slack(self)?;
         self.check_room(core, delta)?;
@@ -420,7 +422,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     }
 
     /// The owners of units with entries of the history.
-    fn table_owners(&self) -> impl Iterator<Item = u32> {
+    fn table_owners(&self) -> impl Iterator<Item = Owner> {
         let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
         tier.into_iter().flat_map(Tier::owners)
     }
@@ -466,49 +468,50 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
     }
 
     #[inline(always)]
-    fn relocate(&mut self, owner: u32, to: Ppn) {
-        if E::ON
-            && owner >= FIRST_TABLE
-            && let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut())
-        {
-            tier.relocate(owner, to);
+    fn relocate(&mut self, owner: Owner, to: Ppn) {
+        if !E::ON {
+            self.objects.place(owner.number(), to);
             return;
         }
-        if E::ON
-            && owner >= FIRST_PACK
-            && let Some(delta) = &mut self.delta
-        {
-            delta.packs.relocate(owner - FIRST_PACK, to);
-            return;
-        }
-        self.objects.place(owner, to);
-        if E::ON {
-            self.count_copy(owner);
+        match owner.owned() {
+            Owned::Value(object) => {
+                self.objects.place(object, to);
+                self.count_copy(object);
+            }
+            Owned::Pack(pack) => {
+                if let Some(delta) = &mut self.delta {
+                    delta.packs.relocate(pack, to);
+                }
+            }
+            Owned::Table(table) => {
+                if let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut()) {
+                    tier.relocate(table, to);
+                }
+            }
+            Owned::MapPage(_) => unreachable!("the keeper of the map says where its pages lie"),
         }
     }
 
     #[inline(always)]
-    fn prefetch(&self, owner: u32) {
-        self.objects.prefetch_object(owner);
+    fn prefetch(&self, owner: Owner) {
+        self.objects.prefetch_object(owner.number());
     }
 
-    fn location(&self, owner: u32) -> Option<Ppn> {
-        if let Some(tier) = self.versions.as_ref().and_then(|v| v.tier.as_ref())
-            && owner >= FIRST_TABLE
-        {
-            return tier.location(owner);
+    fn location(&self, owner: Owner) -> Option<Ppn> {
+        if !E::ON {
+            return self.objects.location(owner.number());
         }
-        match &self.delta {
-            Some(delta) if owner >= FIRST_PACK => Some(delta.packs.at(owner - FIRST_PACK)),
-            _ => self.objects.location(owner),
+        match owner.owned() {
+            Owned::Value(object) => self.objects.location(object),
+            Owned::Pack(pack) => Some(self.delta.as_ref()?.packs.at(pack)),
+            Owned::Table(table) => self.versions.as_ref()?.tier.as_ref()?.location(table),
+            Owned::MapPage(_) => None,
         }
     }
 
-    fn each_value(&self, owner: u32, name: &mut dyn FnMut(u32)) {
-        if let Some(delta) = &self.delta
-            && (FIRST_PACK..FIRST_TABLE).contains(&owner)
-        {
-            let slots = delta.packs.slots(owner - FIRST_PACK).iter();
+    fn each_value(&self, owner: Owner, name: &mut dyn FnMut(u32)) {
+        if let (Some(delta), Owned::Pack(pack)) = (&self.delta, owner.owned()) {
+            let slots = delta.packs.slots(pack).iter();
             let named = slots.map(|slot| slot.object).filter(|&o| o != NO_OBJECT);
             named.for_each(name);
         }
@@ -520,11 +523,9 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
         }
     }
 
-    fn dead_bytes(&self, owner: u32) -> u32 {
-        match &self.delta {
-            Some(delta) if E::ON && (FIRST_PACK..FIRST_TABLE).contains(&owner) => {
-                delta.packs.dead_bytes(owner - FIRST_PACK)
-            }
+    fn dead_bytes(&self, owner: Owner) -> u32 {
+        match (&self.delta, owner.owned()) {
+            (Some(delta), Owned::Pack(pack)) if E::ON => delta.packs.dead_bytes(pack),
             _ => 0,
         }
     }
@@ -545,7 +546,7 @@ where
         core: &mut Core<F, K>,
         unit: Relocation,
     ) -> Result<bool, FtlError<F::Error>> {
-        if !E::ON || self.delta.is_none() || unit.owner >= FIRST_TABLE {
+        if !E::ON || self.delta.is_none() {
             return Ok(false);
         }
         self.give_other_form(core, unit)

@@ -15,21 +15,18 @@ use std::collections::VecDeque;
 use flashlore_content::history::{History, PAPER_ENTRY_BYTES};
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Flash, Ppn, Ready, Stream, Tag, Time, Unit, When};
+use flashlore_flash::{Cause, Flash, Owner, Ppn, Ready, Stream, Tag, Time, Unit, When};
 
 use super::store::Store;
-use crate::core::{Core, FIRST_PACK};
+use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 
 /// Entries of a table.
 pub const TABLE_ENTRIES: u32 = UNIT_BYTES / PAPER_ENTRY_BYTES as u32;
 
-/// Owners from here on are tables; packed pages have smaller numbers.
-pub(super) const FIRST_TABLE: u32 = FIRST_PACK + (1 << 30);
-
 /// Tables are numbered up to here, then from 0 again: there are never so many at a time.
-const RING: u32 = 1 << 29;
+const RING: u32 = Owner::TABLES;
 
 /// A table on flash.
 #[derive(Debug, Clone, Copy)]
@@ -75,22 +72,22 @@ impl Tier {
     }
 
     /// The owners of the tables.
-    pub(super) fn owners(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn owners(&self) -> impl Iterator<Item = Owner> {
         let first = self.first;
-        (0..self.len()).map(move |i| FIRST_TABLE + (first + i) % RING)
+        (0..self.len()).map(move |i| Owner::table((first + i) % RING))
     }
 
-    fn position(&self, owner: u32) -> usize {
-        ((owner - FIRST_TABLE + RING - self.first) % RING) as usize
+    fn position(&self, table: u32) -> usize {
+        ((table + RING - self.first) % RING) as usize
     }
 
-    pub(super) fn location(&self, owner: u32) -> Option<Ppn> {
-        let table = self.tables.get(self.position(owner));
+    pub(super) fn location(&self, table: u32) -> Option<Ppn> {
+        let table = self.tables.get(self.position(table));
         table.map(|table| table.location)
     }
 
-    pub(super) fn relocate(&mut self, owner: u32, to: Ppn) {
-        let position = self.position(owner);
+    pub(super) fn relocate(&mut self, table: u32, to: Ppn) {
+        let position = self.position(table);
         self.tables[position].location = to;
     }
 
@@ -176,7 +173,7 @@ where
         let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut()) else {
             return Ok(());
         };
-        let owner = FIRST_TABLE + (tier.first + tier.len()) % RING;
+        let owner = Owner::table((tier.first + tier.len()) % RING);
         let unit = Unit::New { owner, page };
         let (location, _) = core.append_to_lane(plane, Stream::Log, when, unit, Tag::NONE)?;
         core.counters.programs_map += 1;

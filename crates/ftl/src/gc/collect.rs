@@ -5,11 +5,12 @@
 //! the victim is empty is padded: a block is erased only after its copies are programmed.
 
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
+    Unit, When,
 };
 
 use crate::blocks::Block;
-use crate::core::{Core, FIRST_PACK, FIRST_RESERVED_TAG};
+use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Relocate;
@@ -23,7 +24,7 @@ pub struct Relocation {
     /// Where it is.
     pub from: Ppn,
     /// Whose it is.
-    pub owner: u32,
+    pub owner: Owner,
     /// When it has been read.
     pub read: Completion,
 }
@@ -143,10 +144,19 @@ where
         unit.is_some_and(|ppn| self.is_log(self.owners[ppn.index()]))
     }
 
-    /// Whether an owner is a packed page.
+    /// What a unit holds: on a device without translation pages, packed pages and tables nothing but values.
     #[inline(always)]
-    pub(crate) fn is_log(&self, owner: u32) -> bool {
-        self.options.log && owner >= FIRST_PACK && self.keeper.page_of_owner(owner).is_none()
+    pub(crate) fn owned(&self, owner: Owner) -> Owned {
+        match self.options.log || K::DEMAND {
+            true => owner.owned(),
+            false => Owned::Value(owner.number()),
+        }
+    }
+
+    /// Whether a unit holds a packed page or a table.
+    #[inline(always)]
+    pub(crate) fn is_log(&self, owner: Owner) -> bool {
+        matches!(self.owned(owner), Owned::Pack(_) | Owned::Table(_))
     }
 
     /// Moves all valid units out of a victim; whether they could be read.
@@ -301,13 +311,15 @@ where
         if dead > 0 {
             self.blocks.set_dead(to, 0, dead);
         }
-        match self.keeper.page_of_owner(owner) {
-            Some(page) => self.keeper.place(page, to),
-            None => {
+        match self.owned(owner) {
+            Owned::MapPage(page) => self.keeper.place(page, to),
+            Owned::Value(number) => {
                 map.relocate(owner, to);
-                if !self.is_log(owner) {
-                    self.keeper.moved(owner);
-                } else if K::DEMAND {
+                self.keeper.moved(number);
+            }
+            Owned::Pack(_) | Owned::Table(_) => {
+                map.relocate(owner, to);
+                if K::DEMAND {
                     map.each_value(owner, &mut |object| self.keeper.moved(object));
                 }
             }
@@ -331,11 +343,13 @@ where
     #[inline(always)]
     pub(crate) fn target_of(&self, unit: Ppn, stream: Stream) -> Stream {
         let owner = self.owners[unit.index()];
-        match self.keeper.page_of_owner(owner) {
-            Some(_) => Stream::Map,
-            None if self.is_log(owner) => Stream::LogGc,
-            None if F::PROVES && stream == Stream::Gc && self.spills(unit) => Stream::Host,
-            None => self.target_stream(stream),
+        match self.owned(owner) {
+            Owned::MapPage(_) => Stream::Map,
+            Owned::Pack(_) | Owned::Table(_) => Stream::LogGc,
+            Owned::Value(_) if F::PROVES && stream == Stream::Gc && self.spills(unit) => {
+                Stream::Host
+            }
+            Owned::Value(_) => self.target_stream(stream),
         }
     }
 

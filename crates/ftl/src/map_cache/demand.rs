@@ -235,13 +235,8 @@ impl<P: Clone> MapKeeper<P> for Demand<P> {
         self.moved(object);
     }
 
-    /// Numbers of translation pages run down from the largest owner, beyond all pages and objects.
-    fn page_of_owner(&self, owner: u32) -> Option<u32> {
-        Some(u32::MAX - 1 - owner).filter(|&page| page < self.directory.len() as u32)
-    }
-
-    fn unit_of_page(&self, page: u32) -> Option<(u32, P)> {
-        Some((u32::MAX - 1 - page, self.content.clone()))
+    fn content_of(&self, _page: u32) -> Option<P> {
+        Some(self.content.clone())
     }
 
     fn pages(&self) -> u32 {

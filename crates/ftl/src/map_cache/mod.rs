@@ -148,13 +148,8 @@ pub trait MapKeeper<P> {
     /// A packed object lies in a unit of its own from now on.
     fn made_whole(&mut self, _object: u32) {}
 
-    /// The translation page that an owner number stands for, if it does.
-    fn page_of_owner(&self, _owner: u32) -> Option<u32> {
-        None
-    }
-
-    /// The owner number of a translation page, and what its unit is said to hold.
-    fn unit_of_page(&self, _page: u32) -> Option<(u32, P)> {
+    /// What the unit of a translation page is said to hold.
+    fn content_of(&self, _page: u32) -> Option<P> {
         None
     }
 

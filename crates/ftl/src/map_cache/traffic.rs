@@ -11,7 +11,8 @@
 //! nobody waits for its program.
 
 use flashlore_flash::{
-    Cause, Completion, Flash, OpId, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit, When,
+    Cause, Completion, Flash, OpId, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
+    When,
 };
 
 use super::{Access, MapKeeper};
@@ -142,10 +143,9 @@ where
 
     /// A page of a table or journal, to be programmed anew.
     fn unit_for(&self, page: u32) -> Option<(u32, Unit<F::Page>)> {
-        let (owner, page_content) = self.keeper.unit_of_page(page)?;
         let unit = Unit::New {
-            owner,
-            page: page_content,
+            owner: Owner::map_page(page),
+            page: self.keeper.content_of(page)?,
         };
         Some((page, unit))
     }

@@ -1,7 +1,7 @@
 //! Logical page number to physical unit: four bytes a page, no object table.
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{Flash, Ppn};
+use flashlore_flash::{Flash, Owner, Ppn};
 
 use super::{Mapping, Relocate};
 
@@ -59,18 +59,18 @@ impl Mapping for Direct {
     }
 
     #[inline(always)]
-    fn relocate(&mut self, owner: u32, to: Ppn) {
-        self.units[owner as usize] = to;
+    fn relocate(&mut self, owner: Owner, to: Ppn) {
+        self.units[owner.number() as usize] = to;
     }
 
     #[inline(always)]
-    fn prefetch(&self, owner: u32) {
-        prefetch(&self.units, owner as usize);
+    fn prefetch(&self, owner: Owner) {
+        prefetch(&self.units, owner.number() as usize);
     }
 
-    fn location(&self, owner: u32) -> Option<Ppn> {
+    fn location(&self, owner: Owner) -> Option<Ppn> {
         self.units
-            .get(owner as usize)
+            .get(owner.number() as usize)
             .copied()
             .filter(|p| p.is_some())
     }

@@ -10,7 +10,7 @@ mod counts;
 pub mod direct;
 pub mod objects;
 
-use flashlore_flash::{BlockId, Flash, Ppn, Time};
+use flashlore_flash::{BlockId, Flash, Owner, Ppn, Time};
 
 use crate::core::Core;
 use crate::error::FtlError;
@@ -21,17 +21,17 @@ pub trait Mapping {
     /// Where the content of a logical page lies, [`Ppn::NONE`] if nowhere. The page must exist.
     fn unit_of(&self, lpn: u32) -> Ppn;
     /// The unit of this owner lies at `to` from now on.
-    fn relocate(&mut self, owner: u32, to: Ppn);
+    fn relocate(&mut self, owner: Owner, to: Ppn);
     /// Asks for what a relocation will touch.
-    fn prefetch(&self, owner: u32);
+    fn prefetch(&self, owner: Owner);
     /// Where the unit of an owner lies, for the check; `None` if it owns nothing.
-    fn location(&self, owner: u32) -> Option<Ppn>;
+    fn location(&self, owner: Owner) -> Option<Ppn>;
     /// Bytes of a unit that nobody refers to any more, while others of it are referred to.
-    fn dead_bytes(&self, _owner: u32) -> u32 {
+    fn dead_bytes(&self, _owner: Owner) -> u32 {
         0
     }
     /// Names the objects that are packed in the unit of an owner.
-    fn each_value(&self, _owner: u32, _name: &mut dyn FnMut(u32)) {}
+    fn each_value(&self, _owner: Owner, _name: &mut dyn FnMut(u32)) {}
     /// The map entry of a logical page is not in RAM any more.
     fn entry_dropped(&mut self, _lpn: u32) {}
 }

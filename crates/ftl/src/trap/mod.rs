@@ -17,7 +17,7 @@
 //!
 //! A simulated device: nothing here survives a loss of power.
 //!
-//! Invariants: the owner of a unit is its logical page, or [`FIRST_PACK`] and the number of its log page; a unit
+//! Invariants: the owner of a unit is its logical page, or its log page; a unit
 //! is valid iff a logical page maps to it or an entry that is held lies in it.
 
 mod log;
@@ -27,12 +27,12 @@ pub mod write;
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Cause, Flash, Ppn, Ready, Tag, Time};
+use flashlore_flash::{Cause, Flash, Owned, Owner, Ppn, Ready, Tag, Time};
 
 use self::log::ParityLog;
 use crate::content::history::VersionsOptions;
 use crate::content::{Candidate, CandidateRead, PartsRead};
-use crate::core::{Core, FIRST_PACK, PageRead};
+use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::{Mapping, Relocate};
 use crate::options::FtlOptions;
@@ -278,8 +278,8 @@ where
         if units > most {
             return Err(format!("{units} units are in use, at most {most} may be"));
         }
-        let log = trap.log.page_numbers().map(|page| FIRST_PACK + page);
-        self.core.check(trap, mapped.chain(log))
+        let log = trap.log.page_numbers().map(Owner::pack);
+        self.core.check(trap, mapped.map(Owner::value).chain(log))
     }
 }
 
@@ -288,23 +288,26 @@ impl<C: Content, E: Encoder<C, P>, P: Clone> Mapping for Trap<C, E, P> {
         self.units[lpn as usize]
     }
 
-    fn relocate(&mut self, owner: u32, to: Ppn) {
-        if owner >= FIRST_PACK {
-            self.log.relocate(owner - FIRST_PACK, to);
-            self.counters.copied_log += 1;
-        } else {
-            self.units[owner as usize] = to;
-            self.counters.copied_live += 1;
+    fn relocate(&mut self, owner: Owner, to: Ppn) {
+        match owner.owned() {
+            Owned::Pack(page) => {
+                self.log.relocate(page, to);
+                self.counters.copied_log += 1;
+            }
+            _ => {
+                self.units[owner.number() as usize] = to;
+                self.counters.copied_live += 1;
+            }
         }
     }
 
-    fn prefetch(&self, _owner: u32) {}
+    fn prefetch(&self, _owner: Owner) {}
 
-    fn location(&self, owner: u32) -> Option<Ppn> {
-        if owner >= FIRST_PACK {
-            return self.log.location(owner - FIRST_PACK);
+    fn location(&self, owner: Owner) -> Option<Ppn> {
+        if let Owned::Pack(page) = owner.owned() {
+            return self.log.location(page);
         }
-        let unit = self.units.get(owner as usize).copied();
+        let unit = self.units.get(owner.number() as usize).copied();
         unit.filter(|unit| unit.is_some())
     }
 }

@@ -7,13 +7,12 @@
 use flashlore_content::delta::Value;
 use flashlore_content::history::Holders;
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Completion, Flash, Ppn, Stream, Tag, Time, Unit, When};
+use flashlore_flash::{Completion, Flash, Owner, Ppn, Stream, Tag, Time, Unit, When};
 
 use super::TrapFtl;
 use super::log::{Encoded, New};
 use crate::content::delta::packs::MOST_BYTES;
 use crate::content::history::OnPressure;
-use crate::core::FIRST_PACK;
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 
@@ -170,7 +169,7 @@ where
             }
         };
         let unit = Unit::New {
-            owner: FIRST_PACK + number,
+            owner: Owner::pack(number),
             page,
         };
         let core = &mut self.core;

@@ -158,12 +158,8 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
         assert_eq!(self.stale() as usize, self.model.stale().len());
     }
 
-    fn page_of_owner(&self, owner: u32) -> Option<u32> {
-        self.fast.page_of_owner(owner)
-    }
-
-    fn unit_of_page(&self, page: u32) -> Option<(u32, P)> {
-        self.fast.unit_of_page(page)
+    fn content_of(&self, page: u32) -> Option<P> {
+        self.fast.content_of(page)
     }
 
     fn pages(&self) -> u32 {

@@ -26,7 +26,7 @@
 use std::collections::BTreeSet;
 
 use flashlore_content::VolumeKey;
-use flashlore_ftl::core::FIRST_PACK;
+use flashlore_flash::Owner;
 
 use super::cursor::{Reader, Writer};
 use super::notes::NOTE_BYTES;
@@ -112,7 +112,7 @@ impl Table {
             Table::Objects if id.encoding.is_on() => {
                 // Whatever a page refers to, now or before, and the base of each.
                 let named = u64::from(id.exported) + u64::from(entries.unwrap_or(0));
-                (2 * named + 2).min(u64::from(FIRST_PACK)) as u32
+                (2 * named + 2).min(u64::from(Owner::VALUES)) as u32
             }
             Table::Objects if id.history.is_some() => units as u32,
             Table::Objects => units.min(u64::from(id.exported) + 1) as u32,

@@ -5,7 +5,7 @@
 //! that and nothing is programmed.
 
 use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Stream, Tag, Unit, When};
+use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Ready, Stream, Tag, Unit, When};
 
 use super::Why;
 use super::packs::Slot;
@@ -72,7 +72,7 @@ where
         };
         let page = self.encoder.decode(base.as_ref(), &encoded);
         let at = self.place(object).unwrap_or(Ppn::NONE);
-        core.flash.prove(at, object, &page)?;
+        core.flash.prove(at, Owner::value(object), &page)?;
         Ok(page)
     }
 
@@ -139,7 +139,7 @@ where
     {
         let page = self.decode_or_lose(core, object)?;
         let unit = Unit::New {
-            owner: object,
+            owner: Owner::value(object),
             page,
         };
         let Some(delta) = &mut self.delta else {

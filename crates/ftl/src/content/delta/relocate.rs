@@ -9,14 +9,15 @@
 
 use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
+    Unit, When,
 };
 
 use super::packs::{Filler, Slot};
 use super::{Delta, Why};
 use crate::content::later;
 use crate::content::store::{Store, note_removed};
-use crate::core::{Core, FIRST_PACK};
+use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
 use crate::map_cache::MapKeeper;
@@ -39,14 +40,15 @@ where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        if core.is_log(unit.owner) {
-            self.pack_anew(core, unit)?;
-            return Ok(true);
-        }
-        if core.keeper.page_of_owner(unit.owner).is_some() {
-            return Ok(false);
-        }
-        let Some(dependent) = self.objects.sole_dependent(unit.owner) else {
+        let object = match unit.owner.owned() {
+            Owned::Value(object) => object,
+            Owned::Pack(pack) => {
+                self.pack_anew(core, unit, pack)?;
+                return Ok(true);
+            }
+            Owned::Table(_) | Owned::MapPage(_) => return Ok(false),
+        };
+        let Some(dependent) = self.objects.sole_dependent(object) else {
             return Ok(false);
         };
         let (Some((pack, _)), Some(delta)) = (self.objects.packed(dependent), &self.delta) else {
@@ -67,12 +69,12 @@ where
         &mut self,
         core: &mut Core<F, K>,
         unit: Relocation,
+        pack: u32,
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
     {
-        let pack = unit.owner - FIRST_PACK;
         let page = match core.content(unit.from) {
             Err(FtlError::Device(error)) if F::is_loss(&error) => None,
             content => Some(content?),
@@ -293,7 +295,7 @@ where
         let Some((pack, values)) = delta.packs.full(Filler::Gc) else {
             return Ok(());
         };
-        let owner = FIRST_PACK + pack;
+        let owner = Owner::pack(pack);
         let page = self.encoder.pack(values);
         let unit = Unit::New { owner, page };
         let plane = core.destination(own, Stream::LogGc, when.at)?;
@@ -338,7 +340,7 @@ where
             decoded => decoded?,
         };
         let new = Unit::New {
-            owner: object,
+            owner: Owner::value(object),
             page,
         };
         let plane = core.destination(own, target, unit.at)?;

@@ -14,7 +14,7 @@
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Content, Encoder, Ledger, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Completion, Flash, Ready, Stream, Tag, Unit, When};
+use flashlore_flash::{Cause, Completion, Flash, Owner, Ready, Stream, Tag, Unit, When};
 
 use super::Delta;
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
@@ -22,7 +22,7 @@ use super::similar::Base;
 use crate::content::decision::Decision;
 use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
-use crate::core::{Core, FIRST_PACK};
+use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Mapping;
@@ -388,7 +388,7 @@ where
         let Some((pack, values)) = delta.packs.full(filler) else {
             return Ok(None);
         };
-        let owner = FIRST_PACK + pack;
+        let owner = Owner::pack(pack);
         let page = self.encoder.pack(values);
         let unit = Unit::New { owner, page };
         let (ppn, done) = core.append_to_lane(plane, Stream::Log, when, unit, tag)?;
@@ -399,7 +399,7 @@ where
     }
 
     /// Values that waited in RAM lie in a packed page now: tells whoever keeps the map.
-    pub fn tell_of_pack<F, K>(&self, core: &mut Core<F, K>, owner: u32)
+    pub fn tell_of_pack<F, K>(&self, core: &mut Core<F, K>, owner: Owner)
     where
         F: Flash<Page = P>,
         K: MapKeeper<P>,
