@@ -6,6 +6,7 @@
 use crate::common;
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use common::config;
 use flashlore_delta::{Codec, Encoder};
