@@ -48,7 +48,7 @@ rust-doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 
 rust-tests:
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --lib --bins --tests
 
 # The module lies in the tree then, beside the source that the tests read; `make install` has built it before.
 install-editable: $(VENV)/bin/python
