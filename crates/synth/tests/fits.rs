@@ -1,7 +1,6 @@
 //! The fits that come with the program are those of the captures, and behave as fits do.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 
 use flashlore_synth::fit::{Detail, Estimator};
 use flashlore_synth::{Fit, PRESETS, Source};
