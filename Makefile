@@ -13,7 +13,8 @@ N ?= 10
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install demo test test-rust test-python test-repeated search snippets notebooks papers-quick bench fuzz paper-check planted
+.PHONY: install install-editable demo test test-rust rust-format rust-lints rust-doc rust-tests test-python python-lints \
+	python-tests python-doc test-repeated search snippets notebooks papers-quick bench fuzz paper-check planted
 
 # The command and the Python package, into .venv.
 install: $(VENV)/bin/python
@@ -28,27 +29,44 @@ demo: install
 	$(VENV)/bin/flashlore demo --out demo --report demo.html --force
 
 # Everything a change must pass. What is drawn at random is drawn from fixed seeds: it passes again if it passed once.
+# Continuous integration runs the parts one by one and says how long each took.
 test: test-rust test-python
 
-test-rust:
+test-rust: rust-format rust-lints rust-doc rust-tests
+
+test-python: install-editable python-lints python-tests python-doc
+
+rust-format:
 	tools/unlisted-tests.sh
+	tools/one-build.sh
 	$(CARGO) fmt --all --check
+
+rust-lints:
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+
+rust-doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
-	$(CARGO) test --workspace
+
+rust-tests:
+	$(CARGO) test --workspace --lib --bins --tests
 
 # The module lies in the tree then, beside the source that the tests read; `make install` has built it before.
-test-python: $(VENV)/bin/python
+install-editable: $(VENV)/bin/python
 	$(PIP) install --editable '.[dev]'
+
+python-lints:
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
+
+python-tests:
 	$(VENV)/bin/pytest --quiet --numprocesses auto --dist loadfile
+
+python-doc:
 	$(VENV)/bin/python tools/python-doc.py target/python-doc
 
 # The tests of Rust and of Python N times from one build, beside a process that never rests.
-test-repeated: $(VENV)/bin/python
-	$(PIP) install --editable '.[dev]'
+test-repeated: install-editable
 	CARGO="$(CARGO)" VENV="$(VENV)" tools/test-repeated.sh $(N)
 
 # Property tests, model tests and crash searches with seeds never used before, for SEARCH_SECONDS. Each seed is printed,
@@ -57,13 +75,11 @@ search:
 	CARGO="$(CARGO)" VENV="$(VENV)" SEARCH_SECONDS=$(SEARCH_SECONDS) tools/search.sh
 
 # The blocks of all documents, those included that take minutes.
-snippets: $(VENV)/bin/python
-	$(PIP) install --editable '.[dev]'
+snippets: install-editable
 	$(VENV)/bin/pytest -rs --long-snippets python/tests/test_snippets.py
 
 # The notebooks, executed anew where they are.
-notebooks: $(VENV)/bin/python
-	$(PIP) install --editable '.[dev]'
+notebooks: install-editable
 	$(VENV)/bin/python python/tests/run_notebooks.py
 
 # The evaluations of all papers at a small scale, as a page.

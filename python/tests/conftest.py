@@ -1,6 +1,5 @@
 """What tests share: a browser that listens for complaints."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,6 +7,7 @@ from typing import Literal, Protocol
 
 import hypothesis
 import pytest
+import skips
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 # A desk, and a telephone held upright.
@@ -27,10 +27,10 @@ expect.set_options(timeout=SOON)
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Debian's chromium, headless; without it tests of pages are skipped, but not by continuous integration."""
+    """Debian's chromium, headless; without it tests of pages are skipped."""
     chromium = shutil.which("chromium")
-    if chromium is None and "CI" not in os.environ:
-        pytest.skip("there is no chromium here")
+    if chromium is None:
+        skips.skip("program-missing", "chromium is not installed")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser
@@ -90,6 +90,11 @@ def visit(browser: Browser) -> Open:
             context.close()
 
     return opened
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # For the examples in the package, too, which lie beside this directory.
+    config.pluginmanager.register(skips, "skips")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

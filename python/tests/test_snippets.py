@@ -30,6 +30,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 
 import pytest
+from skips import skip
 from snippets import commands, documents
 from snippets.documents import REPOSITORY, Block
 from snippets.stage import Stage
@@ -84,13 +85,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if is_tested(block)], ids=str)
 def test_block(block: Block, stage: Callable[[str], Stage], request: pytest.FixtureRequest) -> None:
     if "not run" in block.notes:
-        pytest.skip(block.notes["not run"])
+        skip("snippet-not-run", f"{block}: {block.notes['not run']}")
     long = "long" in block.notes
     if long and not request.config.getoption("--long-snippets"):
-        pytest.skip(f"long, {block.notes['long']}")
+        skip("snippet-long", f"{block}: {block.notes['long']}")
     here = stage(block.document)
-    if reason := here.lacks(block):
-        pytest.skip(reason)
+    if lack := here.lacks(block):
+        skip(lack.name, f"{block}: {lack.what}")
     if block.language == "text":
         _compare(block, here)
     elif "file" in block.notes:
@@ -114,7 +115,7 @@ def _compare(block: Block, stage: Stage) -> None:
     else:
         assert block.follows is not None
         if block.follows not in stage.printed:
-            pytest.skip("the block above it did not run")
+            skip("snippet-follows", f"{block}: the block above it did not run")
         printed = stage.printed[block.follows]
     expected, found = _lines(block.text), _lines(printed)
     pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in expected)

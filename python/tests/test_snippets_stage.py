@@ -146,7 +146,6 @@ def test_names_that_exist_are_not_complained_of() -> None:
 
 def test_mounting_needs_root(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert stage.lacks(block("umount mnt\n")) in (
-        "mounting needs root, /dev/fuse and loop devices",
-        "umount is not installed",
-    )
+    lack = stage.lacks(block("umount mnt\n"))
+    assert lack is not None
+    assert lack.name in ("not-root", "program-missing")

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flashlore_fuse::{MountError, MountPoint, Mounted, mount};
 use flashlore_medium::Mode;
 use flashlore_serve::{Answer, Home, Request, Served, Service};
+use flashlore_testkit::skip;
 use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 use nix::errno::Errno;
@@ -71,8 +72,12 @@ impl Place {
                 service,
                 directory,
             }),
-            Err(error @ (MountError::NoDevice | MountError::Refused { .. })) => {
-                eprintln!("skipped: {error}");
+            Err(error @ MountError::NoDevice) => {
+                skip("no-fuse", error);
+                None
+            }
+            Err(error @ MountError::Refused { .. }) => {
+                skip("mount-refused", error);
                 None
             }
             Err(error) => panic!("{error}"),

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use flashlore_medium::{
     AlignedBuf, Cause, FileMedium, Medium, MediumError, MemoryMedium, Mode, SECTOR,
 };
+use flashlore_testkit::skip;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -29,7 +30,13 @@ fn create(path: &Path, len: u64, mode: Mode) -> Option<FileMedium> {
             cause: Cause::NoDirectIo,
             ..
         }) => {
-            println!("skipped: {} has no direct I/O", path.display());
+            skip(
+                "no-direct-io",
+                format!(
+                    "{} lies on a file system without direct I/O: the build directory must lie on one that has it",
+                    path.display()
+                ),
+            );
             None
         }
         other => Some(other.unwrap()),
@@ -200,7 +207,10 @@ fn a_new_file_is_sparse_and_a_discard_gives_space_back() {
     let mut first = [9; SECTOR];
     medium.read(0, &mut first).unwrap();
     if first == [1; SECTOR] {
-        println!("skipped: the file system punches no holes");
+        skip(
+            "no-holes",
+            "the file system of the build directory punches no holes",
+        );
         return;
     }
     assert_eq!(first, [0; SECTOR]);

@@ -6,19 +6,17 @@ use std::path::Path;
 use std::process::Command;
 
 use flashlore_nbd::server::Config;
+use flashlore_testkit::{installed, skip};
 use served::{Served, serve};
 
 const MIB: usize = 1 << 20;
 
 /// Runs a program; what it printed, or nothing if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = match Command::new(program).args(arguments).output() {
-        Ok(output) => output,
-        Err(error) => {
-            println!("skipped: {program} cannot be run ({error})");
-            return None;
-        }
-    };
+    if !installed(&[program]) {
+        return None;
+    }
+    let output = Command::new(program).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let complained = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -195,8 +193,7 @@ print('fine')
 ";
     let connect = format!("h.connect_uri('{}')", uri(&served, "disk"));
     let contexts = "h.add_meta_context('base:allocation'); h.add_meta_context('flashlore:stored')";
-    if !Path::new("/usr/bin/nbdsh").exists() {
-        println!("skipped: nbdsh is not installed");
+    if !installed(&["nbdsh"]) {
         return;
     }
     // Its module belongs to the system's interpreter, whatever else is in the path.
@@ -217,9 +214,11 @@ print('fine')
 #[test]
 fn fio_verifies_what_it_wrote() {
     let served = serve(16 * MIB, Config::default());
-    let engines = run("fio", &["--enghelp"]).unwrap_or_default();
+    let Some(engines) = run("fio", &["--enghelp"]) else {
+        return;
+    };
     if !engines.contains("nbd") {
-        println!("skipped: fio has no engine for NBD");
+        skip("fio-without-nbd", "fio has no engine for NBD");
         return;
     }
     let target = format!("--uri={}", uri(&served, "disk"));

@@ -3,11 +3,10 @@
 //!
 //! The IOzone trace is a published fragment: its check is skipped where the file is absent.
 
-use std::path::{Path, PathBuf};
-
 use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
+use flashlore_testkit::data;
 use flashlore_trace::{
     ContentModel, Op, Request, RequestBlock, RequestSource, Summary, Workload, WorkloadOptions,
 };
@@ -173,15 +172,9 @@ fn three_million_random_writes() {
 
 #[test]
 fn the_iozone_trace() {
-    let root = std::env::var_os("FLASHLORE_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = root.join("public/iozone-100k.disksim.trace.xz");
-    if !path.exists() {
-        println!("skipped: {} is absent", path.display());
+    let Some(path) = data("public/iozone-100k.disksim.trace.xz") else {
         return;
-    }
+    };
     let options = WorkloadOptions::new(ContentModel::FromTrace);
     let mut source = Workload::open(&[path], &options).unwrap();
     let result = simulate(&config(), &mut source, RunOptions::default())

@@ -14,26 +14,22 @@ use flashlore_oracle::counts::{
 use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
+use flashlore_testkit::data;
 use flashlore_trace::{ContentModel, Workload, WorkloadOptions};
 
-/// The captures at hand: in the data folder and in the repository.
-fn captures() -> Vec<PathBuf> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let data = match std::env::var_os("FLASHLORE_DATA") {
-        Some(directory) => PathBuf::from(directory),
-        None => crates.join("../../shared/data"),
-    };
-    let mut found = Vec::new();
-    for folder in [data.join("captures"), crates.join("flashlore/data")] {
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            println!("skipped: {} is absent", folder.display());
-            continue;
-        };
-        let paths = entries.map(|entry| entry.unwrap().path());
-        found.extend(paths.filter(|p| p.to_string_lossy().ends_with(".fiu.xz")));
-    }
-    found.sort();
-    found
+const CAPTURES: [&str; 5] = [
+    "django-upgrade",
+    "maildir",
+    "sqlite-bytes",
+    "sqlite-tpcb",
+    "upgrade-bytes",
+];
+
+/// The captures at hand.
+fn captures() -> impl Iterator<Item = PathBuf> {
+    CAPTURES
+        .iter()
+        .filter_map(|name| data(&format!("captures/{name}.fiu.xz")))
 }
 
 /// One access of the host: whether it writes, the page, and the digest of its content.

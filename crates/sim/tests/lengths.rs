@@ -6,7 +6,7 @@
 use crate::common;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::config;
 use flashlore_delta::{Codec, Encoder};
@@ -14,6 +14,7 @@ use flashlore_ftl::content::delta::packs::{MOST_BYTES, SLOT_BYTES};
 use flashlore_sim::engine::lengths::rated::bytes_of;
 use flashlore_sim::engine::{RunError, RunOptions, check, simulate};
 use flashlore_sim::results::RunResult;
+use flashlore_testkit::data;
 use flashlore_trace::pages::PAGE_BYTES;
 use flashlore_trace::{
     ContentModel, DeltaModel, Op, PageSource, Pages, Request, RequestBlock, RequestSource, Summary,
@@ -192,16 +193,10 @@ fn lengths_are_those_that_the_codec_gives() {
 
 #[test]
 fn lengths_of_a_capture_are_those_that_the_codec_gives() {
-    let data = match std::env::var_os("FLASHLORE_DATA") {
-        Some(directory) => PathBuf::from(directory),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-    };
-    let trace = data.join("captures/sqlite-bytes.fiu.xz");
-    let pages = data.join("captures/sqlite-bytes.pages.zst");
-    if !trace.exists() || !pages.exists() {
-        println!("skipped: {} or its pages are absent", trace.display());
+    let file = |ending: &str| data(&format!("captures/sqlite-bytes.{ending}"));
+    let Some((trace, pages)) = file("fiu.xz").zip(file("pages.zst")) else {
         return;
-    }
+    };
     let mut options = WorkloadOptions::new(ContentModel::FromTrace);
     options.compact = true;
     let mut workload = Workload::open(&[trace], &options).unwrap();

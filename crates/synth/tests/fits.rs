@@ -1,10 +1,10 @@
 //! The fits that come with the program are those of the captures, and behave as fits do.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 
 use flashlore_synth::fit::{Detail, Estimator};
 use flashlore_synth::{Fit, PRESETS, Source};
+use flashlore_testkit::data;
 use flashlore_trace::{
     Batch, ContentModel, Op, ReadOptions, TraceReader, WorkloadOptions, for_each_access,
 };
@@ -27,19 +27,10 @@ const fn detail(epochs: u32, context: usize, sharing: bool) -> Detail {
     }
 }
 
-/// Where the captures are, if they are there.
-fn capture(name: &str) -> Option<PathBuf> {
-    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
-    let data = std::env::var_os("FLASHLORE_DATA").map_or_else(beside, PathBuf::from);
-    let path = data.join(format!("captures/{name}.fiu.xz"));
-    path.exists().then_some(path)
-}
-
 #[test]
 fn the_fits_are_those_of_the_captures() {
     for (name, detail) in FITS {
-        let Some(path) = capture(name) else {
-            println!("skipped: the capture {name} is not there");
+        let Some(path) = data(&format!("captures/{name}.fiu.xz")) else {
             continue;
         };
         let reader = TraceReader::open(&path, &ReadOptions::default()).unwrap();

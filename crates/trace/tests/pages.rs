@@ -5,6 +5,7 @@ use crate::common;
 use std::io::Write;
 
 use common::*;
+use flashlore_testkit::data;
 use flashlore_trace::pages::PAGE_BYTES;
 use flashlore_trace::{Batch, Existing, Pages, PagesWriter, TraceReader};
 use md5::{Digest, Md5};
@@ -166,7 +167,7 @@ fn captures_with_content() {
     for (name, count) in [("sqlite-bytes", 21_491), ("upgrade-bytes", 25_414)] {
         let file = |ending: &str| data(&format!("captures/{name}.{ending}"));
         let (Some(trace), Some(pages)) = (file("fiu.xz"), file("pages.zst")) else {
-            return;
+            continue;
         };
         let mut reader = TraceReader::open(trace, &strict()).unwrap();
         let mut batch = Batch::default();

@@ -3,6 +3,7 @@
 use crate::common;
 
 use common::*;
+use flashlore_testkit::data;
 use flashlore_trace::{Format, Info, RequestSource, Workload};
 
 fn info(name: &str) -> Option<Info> {
@@ -33,7 +34,7 @@ fn captures() {
 fn value_ids_count_the_pages_of_the_content_files() {
     for (name, pages) in [("sqlite-bytes", 21_491), ("upgrade-bytes", 25_414)] {
         let Some(path) = data(&format!("captures/{name}.fiu.xz")) else {
-            return;
+            continue;
         };
         let workload = Workload::open(&[path], &from_trace()).unwrap();
         assert_eq!(workload.summary().value_ids, pages);

@@ -325,7 +325,7 @@ fn drawn(system: System, seed: u64, steps: u32) {
 /// More of them, and longer ones: for each system as many as `FLASHLORE_SPACE_HISTORIES` says, from the first that
 /// `FLASHLORE_SPACE_FIRST` names on.
 #[test]
-#[ignore = "a search of minutes; README.md has its command"]
+#[ignore = "a search of minutes; docs/testing.md has its command"]
 fn a_long_search_finds_no_overwrite_that_fails_for_space() {
     let number = |name: &str, default| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))

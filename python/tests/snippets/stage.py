@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import flashlore
 import pytest
+from skips import Skip
 
 from snippets import commands, processes, props
 from snippets.documents import Block
@@ -70,24 +71,20 @@ class Stage:
             "LC_ALL": "C.UTF-8",
         }
 
-    def lacks(self, block: Block) -> str | None:
+    def lacks(self, block: Block) -> Skip | None:
         """Why the block cannot run here, if it cannot."""
         programs = commands.programs(block.text) if block.language == "sh" else set()
         for tool in sorted(programs & _OPTIONAL):
             if shutil.which(tool, path=self._environment["PATH"]) is None:
-                return f"{tool} is not installed"
+                return Skip("program-missing", f"{tool} is not installed")
         for port in re.findall(r"--metrics (\d+)", block.text):
             with socket.socket() as listener:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
                     listener.bind(("127.0.0.1", int(port)))
                 except OSError:
-                    return f"port {port} is in use"
-        if programs & _MOUNTING and not (
-            os.geteuid() == 0 and all(Path(p).exists() for p in ("/dev/fuse", "/dev/loop-control"))
-        ):
-            return "mounting needs root, /dev/fuse and loop devices"
-        return None
+                    return Skip("port-in-use", f"port {port} is in use")
+        return _cannot_mount() if programs & _MOUNTING else None
 
     def save(self, block: Block, name: str) -> Path:
         path = self.directory / name
@@ -202,6 +199,16 @@ class Stage:
             for loop in loops:
                 subprocess.run(["losetup", "-d", loop], env=self._environment, check=False)
         return mounts + loops
+
+
+def _cannot_mount() -> Skip | None:
+    if os.geteuid() != 0:
+        return Skip("not-root", "loop devices and mounts need root")
+    if not Path("/dev/fuse").exists():
+        return Skip("no-fuse", "there is no /dev/fuse")
+    if not Path("/dev/loop-control").exists():
+        return Skip("no-loop-devices", "there is no /dev/loop-control")
+    return None
 
 
 def _fail(message: str) -> NoReturn:

@@ -18,16 +18,7 @@ pub const CAPTURES: [&str; 5] = [
 
 /// The file of a capture, if the captures are there.
 pub fn capture(name: &str) -> Option<PathBuf> {
-    let data = std::env::var_os("FLASHLORE_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = data.join("captures").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: there is no {}", path.display());
-    None
+    flashlore_testkit::data(&format!("captures/{name}"))
 }
 
 /// The accesses of a capture from number `first` on, at most `count`; times count from the first.

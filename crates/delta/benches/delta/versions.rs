@@ -1,10 +1,10 @@
 //! Consecutive versions of pages, in the order of their writes.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
 
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_synth::{Generator, SynthOptions, load_profile, recipes};
+use flashlore_testkit::data;
 use flashlore_trace::{
     Batch, ContentModel, Op, PageSource, Pages, ReadOptions, TraceReader, WorkloadOptions,
     for_each_access,
@@ -43,20 +43,8 @@ pub struct Versions {
 impl Versions {
     /// Those of a capture, if it is there.
     pub fn captured(name: &str) -> Option<Versions> {
-        let data = std::env::var_os("FLASHLORE_DATA").map_or_else(
-            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-            PathBuf::from,
-        );
-        let trace = data.join("captures").join(format!("{name}.fiu.xz"));
-        let bytes = data.join("captures").join(format!("{name}.pages.zst"));
-        if !trace.exists() || !bytes.exists() {
-            println!(
-                "skipped: there is no {} or no {}",
-                trace.display(),
-                bytes.display()
-            );
-            return None;
-        }
+        let trace = data(&format!("captures/{name}.fiu.xz"))?;
+        let bytes = data(&format!("captures/{name}.pages.zst"))?;
         let reader = TraceReader::open(&trace, &ReadOptions::default()).expect("a trace");
         let options = WorkloadOptions::new(ContentModel::FromTrace);
         let mut held = Held::default();

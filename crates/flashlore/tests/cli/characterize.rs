@@ -1,7 +1,6 @@
 //! `flashlore trace characterize`.
 
-use std::path::{Path, PathBuf};
-
+use flashlore_testkit::data;
 use serde_json::Value;
 
 use crate::program::{Place, fiu, fiu_of, msr, run};
@@ -181,17 +180,9 @@ fn pages_are_compressed_and_verified() {
 
 /// Trace and pages of a capture, if they are there.
 fn capture(name: &str) -> Option<(String, String)> {
-    let data = std::env::var_os("FLASHLORE_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
     let file = |ending: &str| {
-        let path = data.join("captures").join(format!("{name}.{ending}"));
-        let found = path.exists().then(|| path.display().to_string());
-        if found.is_none() {
-            println!("skipped: there is no {}", path.display());
-        }
-        found
+        let path = data(&format!("captures/{name}.{ending}"))?;
+        Some(path.display().to_string())
     };
     file("fiu.xz").zip(file("pages.zst"))
 }

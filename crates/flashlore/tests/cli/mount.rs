@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use flashlore_testkit::{installed, may_mount, skip};
+
 use crate::program::{Place, Ran};
 
 /// Standard error of a success without output.
@@ -45,9 +47,12 @@ impl Mount {
         while !said.contains("mounted ") {
             if stderr.read_line(&mut said).unwrap() == 0 {
                 assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
-                let lacks = said.contains("/dev/fuse");
-                assert!(lacks, "{said}");
-                eprintln!("skipped: {said}");
+                if said.contains("/dev/fuse is missing") {
+                    skip("no-fuse", said);
+                } else {
+                    assert!(said.contains("/dev/fuse"), "{said}");
+                    skip("mount-refused", said);
+                }
                 return None;
             }
         }
@@ -233,7 +238,7 @@ impl Loop {
         let args = [more, &["-f", "--show", file.to_str().unwrap()]].concat();
         let made = output("losetup", &args);
         if !made.status.success() {
-            eprintln!("skipped: {}", String::from_utf8_lossy(&made.stderr));
+            skip("loop-refused", String::from_utf8_lossy(&made.stderr));
             return None;
         }
         Some(Loop(
@@ -267,21 +272,7 @@ impl Drop for MountedFs {
 
 /// Whether a file system can be made on a loop device here.
 fn tools_are_here() -> bool {
-    let here = |program: &&str| {
-        ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
-            .iter()
-            .any(|d| Path::new(d).join(program).exists())
-    };
-    let missing = ["losetup", "mkfs.ext4", "e2fsck", "fstrim", "mount"]
-        .into_iter()
-        .find(|p| !here(p));
-    let root = run("id", &["-u"]).trim() == "0";
-    if let Some(missing) = missing {
-        eprintln!("skipped: {missing} is not installed");
-    } else if !root {
-        eprintln!("skipped: a loop device takes root");
-    }
-    root && missing.is_none()
+    installed(&["losetup", "mkfs.ext4", "e2fsck", "fstrim", "mount"]) && may_mount()
 }
 
 #[test]
@@ -398,9 +389,7 @@ fn an_array_is_a_file_for_each_machine() {
     // No loop device is needed to make a file system, nor to check it.
     let path = mount.file();
     let path = path.to_str().unwrap();
-    let has_tools = ["mkfs.ext4", "e2fsck"]
-        .iter()
-        .all(|tool| Path::new("/usr/sbin").join(tool).exists());
+    let has_tools = installed(&["mkfs.ext4", "e2fsck"]);
     if has_tools {
         run("mkfs.ext4", &["-q", "-F", path]);
         run("e2fsck", &["-fn", path]);

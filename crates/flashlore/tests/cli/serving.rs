@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use flashlore_testkit::{installed, is_root, skip};
+
 use crate::program::Place;
 use crate::served::{Server, place};
 
@@ -120,15 +122,18 @@ fn read_only<'a>(from: &Path, to: &'a Path) -> Option<Mounted<'a>> {
         let ran = mount.args(args).arg(from).arg(to).output();
         ran.is_ok_and(|output| output.status.success())
     };
+    if !installed(&["mount"]) || !is_root() {
+        return None;
+    }
     if !mount(&["--bind"]) {
-        println!("skipped: this user may not mount a directory read-only");
+        skip("mount-refused", "root may not mount a directory");
         return None;
     }
     let mounted = Mounted(to);
     let again = ["-o", "remount,bind,ro"];
     let made = Command::new("mount").args(again).arg(to).output();
     if !made.is_ok_and(|output| output.status.success()) {
-        println!("skipped: this user may not mount a directory read-only");
+        skip("mount-refused", "no directory can be mounted read-only");
         return None;
     }
     Some(mounted)

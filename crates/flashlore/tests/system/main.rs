@@ -7,25 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flashlore_testkit::{installed, may_mount};
 use tempfile::TempDir;
 
 /// Whether all programs are there, and the user may mount.
 fn can_run(programs: &[&str], mounts: bool) -> bool {
-    let found = |program: &&&str| {
-        let path = ["/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/bin"];
-        !path.iter().any(|dir| Path::new(dir).join(program).exists())
-    };
-    if let Some(missing) = programs.iter().find(found) {
-        println!("skipped: {missing} is not installed");
-        return false;
-    }
-    let may = rustix::process::geteuid().is_root()
-        && Path::new("/dev/fuse").exists()
-        && Path::new("/dev/loop-control").exists();
-    if mounts && !may {
-        println!("skipped: mounting needs root, /dev/fuse and loop devices");
-    }
-    may || !mounts
+    installed(programs) && (!mounts || may_mount())
 }
 
 /// Runs a script in a directory; what it printed.

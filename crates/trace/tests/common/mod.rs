@@ -28,20 +28,6 @@ pub fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A data file that is not part of the repository, or `None` with a line that says so.
-pub fn data(name: &str) -> Option<PathBuf> {
-    let directory = match std::env::var_os("FLASHLORE_DATA") {
-        Some(directory) => PathBuf::from(directory),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-    };
-    let path = directory.join(name);
-    if !path.exists() {
-        println!("skipped: {} is absent", path.display());
-        return None;
-    }
-    Some(path)
-}
-
 pub fn strict() -> ReadOptions {
     ReadOptions::default()
 }
