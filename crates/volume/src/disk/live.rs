@@ -9,11 +9,12 @@
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_medium::Medium;
+use parking_lot::Mutex;
 
 use super::commit::Commit;
 use super::device::{
@@ -64,12 +65,12 @@ struct Codecs(Mutex<Vec<Codec>>);
 
 impl Codecs {
     fn take(&self) -> Codec {
-        let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codecs = self.0.lock();
         codecs.pop().unwrap_or_default()
     }
 
     fn give(&self, codec: Codec) {
-        let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codecs = self.0.lock();
         codecs.push(codec);
     }
 }
@@ -320,7 +321,7 @@ impl Disk {
         let mut held = self.hold()?;
         let volume = held.get()?;
         let sequence = volume.status().sequence;
-        let mut known = self.changes.lock().map_err(|_| DiskError::Broken)?;
+        let mut known = self.changes.lock();
         if let Some(known) = &*known
             && known.instant == instant
             && known.sequence == sequence
