@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use flashlore_nbd::client::{
-    Call, ClientEvent, ClientHandshake, ClientSession, Goal, Reply, ReplyReader,
-};
+use crate::client::{Call, ClientEvent, ClientHandshake, ClientSession, Goal, Reply, ReplyReader};
 use flashlore_nbd::server::{Address, Config, Export, Server};
 use flashlore_nbd::transmission::{Command, Extents};
 use flashlore_nbd::{Directory, Errno, ExportInfo, Refusal};
