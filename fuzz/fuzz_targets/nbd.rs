@@ -2,6 +2,8 @@
 //! nothing panics.
 #![no_main]
 
+#[path = "../../crates/nbd/tests/client/mod.rs"]
+mod client;
 #[path = "../../crates/nbd/tests/exercise/mod.rs"]
 mod exercise;
 

@@ -2,85 +2,45 @@
 //!
 //! Invariants: a number is in the list at most once; stamps fall from its head to its tail.
 
-const NONE: u32 = u32::MAX;
-
-/// A number's place in the list. Its stamp is 0 while it is not in the list.
-#[derive(Debug, Clone, Copy)]
-struct Node {
-    stamp: u64,
-    newer: u32,
-    older: u32,
-}
-
-const OUTSIDE: Node = Node {
-    stamp: 0,
-    newer: NONE,
-    older: NONE,
-};
+use flashlore_content::list::{List, Node};
 
 /// The list. Its numbers should be small: its memory grows with the greatest.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Lru {
-    nodes: Vec<Node>,
-    head: u32,
-    tail: u32,
+    /// By number: its stamp, 0 while it is not in the list.
+    nodes: Vec<Node<u64>>,
+    list: List,
     stamp: u64,
-    len: u32,
 }
 
 impl Lru {
     /// An empty list.
     pub fn new() -> Self {
-        Lru {
-            nodes: Vec::new(),
-            head: NONE,
-            tail: NONE,
-            stamp: 0,
-            len: 0,
-        }
+        Lru::default()
     }
 
     /// How many numbers are in it.
     pub fn len(&self) -> u32 {
-        self.len
+        self.list.len()
     }
 
     /// Moves a number to the head, or puts it there.
     pub fn touch(&mut self, number: u32) {
         self.remove(number);
         if self.nodes.len() <= number as usize {
-            self.nodes.resize(number as usize + 1, OUTSIDE);
+            self.nodes.resize(number as usize + 1, Node::new(0));
         }
         self.stamp += 1;
-        self.nodes[number as usize] = Node {
-            stamp: self.stamp,
-            newer: NONE,
-            older: self.head,
-        };
-        match self.head {
-            NONE => self.tail = number,
-            head => self.nodes[head as usize].newer = number,
-        }
-        self.head = number;
-        self.len += 1;
+        self.nodes[number as usize].item = self.stamp;
+        self.list.push_head(&mut self.nodes, number);
     }
 
     /// Takes a number out, if it is in the list.
     pub fn remove(&mut self, number: u32) {
-        if self.stamp_of(number) == 0 {
-            return;
+        if self.stamp_of(number) > 0 {
+            self.list.remove(&mut self.nodes, number);
+            self.nodes[number as usize].item = 0;
         }
-        let Node { newer, older, .. } = self.nodes[number as usize];
-        match newer {
-            NONE => self.head = older,
-            newer => self.nodes[newer as usize].older = older,
-        }
-        match older {
-            NONE => self.tail = newer,
-            older => self.nodes[older as usize].newer = newer,
-        }
-        self.nodes[number as usize] = OUTSIDE;
-        self.len -= 1;
     }
 
     /// Whether `a` was touched after `b`.
@@ -90,17 +50,17 @@ impl Lru {
 
     /// From the number touched last to the oldest.
     pub fn newest_first(&self) -> impl Iterator<Item = u32> {
-        self.walk(self.head, |node| node.older)
+        self.list.iter(&self.nodes)
     }
 
     /// From the oldest number to the one touched last.
     pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
-        self.walk(self.tail, |node| node.newer)
+        self.list.iter_back(&self.nodes)
     }
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>()
+        self.nodes.capacity() * size_of::<Node<u64>>()
     }
 
     /// Recounts the list in both directions.
@@ -119,12 +79,12 @@ impl Lru {
             forwards.push(number);
         }
         forwards.reverse();
-        let linked = self.nodes.iter().filter(|node| node.stamp > 0).count();
-        let is_whole = forwards.len() == self.len as usize && linked == forwards.len();
+        let linked = self.nodes.iter().filter(|node| node.item > 0).count();
+        let is_whole = forwards.len() == self.len() as usize && linked == forwards.len();
         if !is_whole || !self.oldest_first().take(linked + 1).eq(forwards) {
             return Err(format!(
                 "the LRU list of {} numbers, {linked} of them linked, is not the same forwards and backwards",
-                self.len
+                self.len()
             ));
         }
         Ok(())
@@ -132,16 +92,7 @@ impl Lru {
 
     /// The stamp of a number: it grows each time that one is touched, and is 0 if it is not in the list.
     pub fn stamp_of(&self, number: u32) -> u64 {
-        self.nodes.get(number as usize).map_or(0, |node| node.stamp)
-    }
-
-    fn walk(&self, first: u32, next: fn(&Node) -> u32) -> impl Iterator<Item = u32> {
-        let mut number = first;
-        std::iter::from_fn(move || {
-            let found = (number != NONE).then_some(number)?;
-            number = next(&self.nodes[found as usize]);
-            Some(found)
-        })
+        self.nodes.get(number as usize).map_or(0, |node| node.item)
     }
 }
 

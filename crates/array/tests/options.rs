@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use flashlore_array::Element;
 use flashlore_array::element::{Device, DeviceOperation, Kind, Observer, Traffic, Work};
@@ -11,6 +11,7 @@ use flashlore_array::icash::{
 };
 use flashlore_delta::Codec;
 use flashlore_medium::MemoryMedium;
+use parking_lot::Mutex;
 use support::{Draw, page};
 
 type Page = [u8; 4096];
@@ -212,7 +213,7 @@ struct Ear(Arc<Mutex<Heard>>);
 
 impl Observer for Ear {
     fn device(&mut self, operation: DeviceOperation) {
-        let mut heard = self.0.lock().unwrap();
+        let mut heard = self.0.lock();
         assert_eq!(operation.kind == Kind::Sync, operation.bytes == 0);
         match operation.device {
             Device::Fast => heard.fast.add(&operation),
@@ -222,7 +223,7 @@ impl Observer for Ear {
 
     fn work(&mut self, work: Work, bytes: usize) {
         assert_eq!(bytes, 4096);
-        let mut heard = self.0.lock().unwrap();
+        let mut heard = self.0.lock();
         match work {
             Work::Encode => heard.encodes += 1,
             Work::Decode => heard.decodes += 1,
@@ -232,7 +233,7 @@ impl Observer for Ear {
     }
 
     fn begin_background(&mut self) {
-        self.0.lock().unwrap().backgrounds += 1;
+        self.0.lock().backgrounds += 1;
     }
 }
 
@@ -255,7 +256,7 @@ fn an_observer_hears_every_operation_and_where_the_background_begins() {
     }
     element.flush().unwrap();
     let after = element.statistics();
-    let heard = heard.lock().unwrap();
+    let heard = heard.lock();
     assert_eq!(heard.fast.reads, after.fast.reads - before.fast.reads);
     assert_eq!(
         heard.fast.written_bytes,

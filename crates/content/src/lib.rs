@@ -8,6 +8,7 @@
 //! | [`delta`] | DeltaFTL: values in fewer bytes than a page |
 //! | [`similar`] | I-CASH: which stored page resembles a page |
 //! | [`history`] | BVSSD: what every page referred to at earlier instants |
+//! | [`list`] | lists of numbered places, for orders of use |
 //! | [`census`] | the oracle that splits programs into unique, duplicate and reborn |
 
 pub mod bytes;
@@ -15,6 +16,7 @@ pub mod census;
 pub mod dedup;
 pub mod delta;
 pub mod history;
+pub mod list;
 pub mod page;
 pub mod similar;
 

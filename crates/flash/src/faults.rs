@@ -6,9 +6,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
-use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
+use crate::address::{BlockId, PageId, Ppn, Tag, Time};
+use crate::nand::{Cause, Completion, Flash, Ready, Route, Stream, Unit};
 
 /// How often each operation fails: one in so many, 0 for never.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,9 +83,8 @@ impl<F: Flash> Flash for Faulty<F> {
         matches!(error, FaultError::Device(error) if F::is_loss(error))
     }
 
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
+    crate::pass_on!(inner: geometry, content, prove, prove_copy, barrier, window_begins,
+        advance, idle_since, next_event);
 
     fn read(
         &mut self,
@@ -99,18 +97,6 @@ impl<F: Flash> Flash for Faulty<F> {
     ) -> Result<Completion, Self::Error> {
         self.roll("read", self.odds.read)?;
         Ok(self.inner.read(ready, ppn, units, cause, route, tag)?)
-    }
-
-    fn content(&mut self, ppn: Ppn) -> Result<F::Page, Self::Error> {
-        Ok(self.inner.content(ppn)?)
-    }
-
-    fn prove(&self, ppn: Ppn, owner: Owner, page: &F::Page) -> Result<(), Self::Error> {
-        Ok(self.inner.prove(ppn, owner, page)?)
-    }
-
-    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), Self::Error> {
-        Ok(self.inner.prove_copy(from, owner)?)
     }
 
     fn program(
@@ -137,25 +123,5 @@ impl<F: Flash> Flash for Faulty<F> {
     ) -> Result<Completion, Self::Error> {
         self.roll("erase", self.odds.erase)?;
         Ok(self.inner.erase(at, block, background, tag)?)
-    }
-
-    fn barrier(&mut self) -> Result<(), Self::Error> {
-        Ok(self.inner.barrier()?)
-    }
-
-    fn window_begins(&mut self, instant: u64) {
-        self.inner.window_begins(instant);
-    }
-
-    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
-        self.inner.advance(until, done);
-    }
-
-    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
-        self.inner.idle_since(plane)
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.inner.next_event()
     }
 }

@@ -9,6 +9,7 @@
 //! | [`rules`] | a wrapper that refuses what NAND cannot do |
 //! | [`faults`] | a wrapper that makes chosen operations fail, seeded |
 //! | [`record`] | a wrapper that writes down every operation |
+//! | [`pass_on!`] | what a wrapper leaves to the device behind it |
 //! | [`sim`] | simulated time: dies, channels, queues |
 //! | [`hints`] | hints to the processor and the system about memory that is used at random |
 
@@ -18,6 +19,7 @@ pub mod geometry;
 pub mod hints;
 pub mod memory;
 pub mod nand;
+mod pass_on;
 pub mod record;
 pub mod rules;
 pub mod sim;

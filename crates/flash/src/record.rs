@@ -1,8 +1,7 @@
 //! A wrapper that writes down every operation, so that two systems can be compared step by step.
 
-use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
-use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
+use crate::address::{BlockId, Owner, PageId, Ppn, Tag, Time};
+use crate::nand::{Cause, Completion, Flash, Ready, Route, Stream, Unit};
 
 /// One operation as the device saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +74,8 @@ impl<F: Flash> Flash for Recorded<F> {
         F::is_loss(error)
     }
 
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
+    crate::pass_on!(inner: geometry, content, prove, prove_copy, barrier, window_begins,
+        advance, idle_since, next_event);
 
     fn read(
         &mut self,
@@ -91,18 +89,6 @@ impl<F: Flash> Flash for Recorded<F> {
         let page = self.geometry().page_of(ppn);
         self.ops.push(Op::Read { page, cause });
         self.inner.read(ready, ppn, units, cause, route, tag)
-    }
-
-    fn content(&mut self, ppn: Ppn) -> Result<F::Page, Self::Error> {
-        self.inner.content(ppn)
-    }
-
-    fn prove(&self, ppn: Ppn, owner: Owner, page: &F::Page) -> Result<(), F::Error> {
-        self.inner.prove(ppn, owner, page)
-    }
-
-    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), F::Error> {
-        self.inner.prove_copy(from, owner)
     }
 
     fn program(
@@ -140,25 +126,5 @@ impl<F: Flash> Flash for Recorded<F> {
     ) -> Result<Completion, F::Error> {
         self.ops.push(Op::Erase { block });
         self.inner.erase(at, block, background, tag)
-    }
-
-    fn barrier(&mut self) -> Result<(), F::Error> {
-        self.inner.barrier()
-    }
-
-    fn window_begins(&mut self, instant: u64) {
-        self.inner.window_begins(instant);
-    }
-
-    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
-        self.inner.advance(until, done);
-    }
-
-    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
-        self.inner.idle_since(plane)
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.inner.next_event()
     }
 }

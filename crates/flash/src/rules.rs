@@ -4,9 +4,8 @@
 //! programmed in ascending order without a gap; only programmed pages are read or copied; only a
 //! programmed block is erased; every page carries one entry a slot; time never runs backwards.
 
-use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
-use crate::geometry::Geometry;
-use crate::nand::{Cause, Completion, Finished, Flash, Ready, Route, Stream, Unit};
+use crate::address::{BlockId, PageId, Ppn, Tag, Time};
+use crate::nand::{Cause, Completion, Flash, Ready, Route, Stream, Unit};
 
 /// A rule of the medium was broken, or the device behind the checker failed.
 #[derive(Debug, thiserror::Error)]
@@ -138,9 +137,8 @@ impl<F: Flash> Flash for Checked<F> {
         matches!(error, RuleError::Device(error) if F::is_loss(error))
     }
 
-    fn geometry(&self) -> &Geometry {
-        self.inner.geometry()
-    }
+    crate::pass_on!(inner: geometry, prove, prove_copy, barrier, window_begins,
+        advance, idle_since, next_event);
 
     fn read(
         &mut self,
@@ -161,14 +159,6 @@ impl<F: Flash> Flash for Checked<F> {
     fn content(&mut self, ppn: Ppn) -> Result<F::Page, Self::Error> {
         self.programmed_unit(ppn, "looked at")?;
         Ok(self.inner.content(ppn)?)
-    }
-
-    fn prove(&self, ppn: Ppn, owner: Owner, page: &F::Page) -> Result<(), Self::Error> {
-        Ok(self.inner.prove(ppn, owner, page)?)
-    }
-
-    fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), Self::Error> {
-        Ok(self.inner.prove_copy(from, owner)?)
     }
 
     fn program(
@@ -225,31 +215,13 @@ impl<F: Flash> Flash for Checked<F> {
         self.programmed[block.index()] = 0;
         Ok(self.inner.erase(at, block, background, tag)?)
     }
-
-    fn barrier(&mut self) -> Result<(), Self::Error> {
-        Ok(self.inner.barrier()?)
-    }
-
-    fn window_begins(&mut self, instant: u64) {
-        self.inner.window_begins(instant);
-    }
-
-    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
-        self.inner.advance(until, done);
-    }
-
-    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
-        self.inner.idle_since(plane)
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.inner.next_event()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Owner;
+    use crate::geometry::Geometry;
     use crate::memory::MemoryFlash;
 
     fn device() -> Checked<MemoryFlash<u8>> {

@@ -4,13 +4,13 @@ use std::io::BufWriter;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{MeasureOptions, RunError, RunOptions, Ticker, check, simulate};
 use flashlore_sim::results::RunOutput;
 use flashlore_trace::{Existing, OutputFile, Stop};
+use parking_lot::Mutex;
 
 use crate::error::CliError;
 use crate::input::Input;
@@ -177,14 +177,12 @@ pub fn in_parallel<I: Sync, T: Send, E: Send>(
                     let Some(item) = items.get(at) else { break };
                     let result = work(item);
                     failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                    done.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((at, result));
+                    done.lock().push((at, result));
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = done.into_inner();
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
 }

@@ -35,7 +35,6 @@ pub mod erase_tally;
 pub mod error;
 pub mod gc;
 pub mod layout;
-mod list;
 pub mod map_cache;
 pub mod mapping;
 pub mod options;

@@ -6,7 +6,7 @@
 //!
 //! Invariants: an entry is in one segment at most; the protected segment is no longer than its share.
 
-use crate::list::{Links, List};
+use flashlore_content::list::{List, Node};
 
 /// What a use of an entry led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum Use {
 /// Entries by logical page.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
-    links: Links,
+    nodes: Vec<Node<()>>,
     /// By logical page: the segment, or [`NEITHER`].
     segment: Vec<u8>,
     lists: [List; 2],
@@ -36,7 +36,7 @@ impl Segments {
     /// No entry yet; at most so many of so many pages, and so many of those in the protected segment.
     pub fn new(pages: u32, entries: u32, protected: u32) -> Self {
         Segments {
-            links: Links::new(pages),
+            nodes: vec![Node::new(()); pages as usize],
             segment: vec![NEITHER; pages as usize],
             lists: Default::default(),
             entries: entries.max(1),
@@ -86,12 +86,12 @@ impl Segments {
     pub fn remove(&mut self, lpn: u32) {
         let segment = std::mem::replace(&mut self.segment[lpn as usize], NEITHER);
         if let Some(list) = self.lists.get_mut(usize::from(segment)) {
-            list.remove(&mut self.links, lpn);
+            list.remove(&mut self.nodes, lpn);
         }
     }
 
     fn push(&mut self, lpn: u32, segment: usize) {
-        self.lists[segment].push_head(&mut self.links, lpn);
+        self.lists[segment].push_head(&mut self.nodes, lpn);
         self.segment[lpn as usize] = segment as u8;
     }
 
@@ -108,13 +108,13 @@ impl Segments {
     pub fn check(&self) -> Result<(), String> {
         for (segment, list) in self.lists.iter().enumerate() {
             let strange = |lpn: &u32| usize::from(self.segment[*lpn as usize]) != segment;
-            if let Some(lpn) = list.iter(&self.links).find(strange) {
+            if let Some(lpn) = list.iter(&self.nodes).find(strange) {
                 return Err(format!(
                     "entry {lpn} is listed in segment {segment}, marked elsewhere"
                 ));
             }
             let marked = self.segment.iter().filter(|&&s| usize::from(s) == segment);
-            let counted = (list.iter(&self.links).count(), marked.count());
+            let counted = (list.iter(&self.nodes).count(), marked.count());
             if counted != (list.len() as usize, list.len() as usize) {
                 return Err(format!(
                     "segment {segment} counts {} entries, listed and marked are {counted:?}",
@@ -137,6 +137,6 @@ impl Segments {
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.links.heap_bytes() + self.segment.capacity()
+        self.nodes.capacity() * size_of::<Node<()>>() + self.segment.capacity()
     }
 }

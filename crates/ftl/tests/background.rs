@@ -72,9 +72,7 @@ impl Flash for Watched {
     type Page = ();
     type Error = Infallible;
 
-    fn geometry(&self) -> &Geometry {
-        self.device.geometry()
-    }
+    flashlore_flash::pass_on!(device: geometry, content, idle_since, next_event);
 
     fn read(
         &mut self,
@@ -90,10 +88,6 @@ impl Flash for Watched {
             self.step(at, self.geometry().plane_of_unit(ppn));
         }
         self.device.read(ready, ppn, units, cause, route, tag)
-    }
-
-    fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error> {
-        self.device.content(ppn)
     }
 
     fn program(
@@ -143,14 +137,6 @@ impl Flash for Watched {
                 self.erased[block as usize] = Erased::At(finished.end);
             }
         }
-    }
-
-    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
-        self.device.idle_since(plane)
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.device.next_event()
     }
 }
 

@@ -11,8 +11,8 @@ use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route,
-    Stream, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, Geometry, PageId, Ppn, Ready, Route, Stream, Tag, Time,
+    Unit, When,
 };
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Watermarks};
 
@@ -65,9 +65,7 @@ impl Flash for Watched {
     type Page = ();
     type Error = Infallible;
 
-    fn geometry(&self) -> &Geometry {
-        self.device.geometry()
-    }
+    flashlore_flash::pass_on!(device: geometry, content, advance, idle_since, next_event);
 
     fn read(
         &mut self,
@@ -81,10 +79,6 @@ impl Flash for Watched {
         let done = self.device.read(ready, ppn, units, cause, route, tag)?;
         self.reads.insert(self.geometry().page_of(ppn), done);
         Ok(done)
-    }
-
-    fn content(&mut self, ppn: Ppn) -> Result<Self::Page, Self::Error> {
-        self.device.content(ppn)
     }
 
     fn program(
@@ -110,18 +104,6 @@ impl Flash for Watched {
         tag: Tag,
     ) -> Result<Completion, Infallible> {
         self.device.erase(at, block, background, tag)
-    }
-
-    fn advance(&mut self, until: Time, done: &mut Vec<Finished>) {
-        self.device.advance(until, done);
-    }
-
-    fn idle_since(&self, plane: PlaneId) -> Option<Time> {
-        self.device.idle_since(plane)
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        self.device.next_event()
     }
 }
 

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use flashlore_serve::clients::{Access, Use};
@@ -19,6 +19,7 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
     Request, TimeOrNow, WriteFlags,
 };
+use parking_lot::RwLock;
 
 use crate::errno::{of_disk, of_lookup};
 use crate::file::{OpenFile, Sought};
@@ -48,27 +49,24 @@ pub(crate) struct OpenFiles {
 impl OpenFiles {
     fn add(&self, file: OpenFile) -> FileHandle {
         let handle = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         files.insert(handle, Arc::new(file));
         FileHandle(handle)
     }
 
     fn get(&self, handle: FileHandle) -> Result<Arc<OpenFile>, Errno> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files.get(&handle.0).cloned().ok_or(Errno::EBADF)
     }
 
     fn remove(&self, handle: FileHandle) {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         files.remove(&handle.0);
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.files
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+        self.files.read().len()
     }
 }
 

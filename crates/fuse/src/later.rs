@@ -6,12 +6,13 @@
 //! Invariant: once this is dropped, no thread of it uses the volume.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use flashlore_volume::disk::BlockDevice;
 use fuser::ReplyEmpty;
+use parking_lot::Mutex;
 
 use crate::errno::of_disk;
 
@@ -52,7 +53,7 @@ impl Later {
         let Ok(thread) = thread::Builder::new().name("fuse long".into()).spawn(act) else {
             return;
         };
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
     }
@@ -61,8 +62,7 @@ impl Later {
 impl Drop for Later {
     fn drop(&mut self) {
         self.flushes = None;
-        let threads = self.threads.get_mut();
-        for thread in threads.unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for thread in self.threads.get_mut().drain(..) {
             // One that panicked has ended too.
             let _ = thread.join();
         }

@@ -13,7 +13,8 @@
 //! them.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Cause, MediumError, Operation};
 use crate::medium::{Medium, SECTOR, check};
@@ -126,7 +127,7 @@ impl CrashMedium {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn change(

@@ -4,7 +4,8 @@
 //! next one; for a sync that loses what it should have covered, see [`crate::CrashMedium::fail_sync`].
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Cause, MediumError, Operation};
 use crate::medium::Medium;
@@ -152,7 +153,7 @@ impl<M: Medium> FaultyMedium<M> {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn next_read_fails(&self, wanted: Range<u64>) -> bool {

@@ -10,9 +10,9 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, OFlags, StatxFlags};
 use rustix::io::Errno;
 
@@ -66,7 +66,7 @@ struct Syncs {
 impl Syncs {
     /// Runs a sync, unless one has failed before.
     fn run(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = self.failed.lock();
         if *failed {
             return Err(io::Error::other("an earlier sync of the file failed"));
         }

@@ -84,8 +84,9 @@ mod tests {
     use std::io::{self, PipeWriter, Read, Write};
     use std::os::unix::process::CommandExt;
     use std::process::Command;
-    use std::sync::{Mutex, PoisonError};
     use std::thread::{self, JoinHandle};
+
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::{FileMedium, Mode};
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_was_given_up_is_not_held_by_a_child_that_starts() {
-        let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = STARTING.lock();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("medium");
         let medium = FileMedium::create(&path, 4096, Mode::Buffered).unwrap();
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_lock_left_to_a_child_that_starts_is_waited_for() {
-        let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = STARTING.lock();
         let file = tempfile::NamedTempFile::new().unwrap();
         let open = || Locked::new(File::open(file.path()).map_err(Cause::Io)?, Access::Change);
         // Whoever is killed closes its files and gives nothing up.

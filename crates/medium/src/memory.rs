@@ -1,6 +1,6 @@
 //! A medium in memory. Nothing of it is volatile: every write is durable at once.
 
-use std::sync::{PoisonError, RwLock};
+use parking_lot::RwLock;
 
 use crate::error::{Cause, MediumError, Operation};
 use crate::medium::{Medium, SECTOR, check};
@@ -35,9 +35,7 @@ impl MemoryMedium {
 
     /// What it holds.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.bytes.into_inner()
     }
 
     /// Flips one bit (0 to 7) of the byte at `offset`, as ageing does.
@@ -45,7 +43,7 @@ impl MemoryMedium {
     /// # Errors
     /// The byte does not lie within the medium.
     pub fn flip(&self, offset: u64, bit: u8) -> Result<(), MediumError> {
-        let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.bytes.write();
         flip(&mut bytes, offset, bit)
     }
 
@@ -57,7 +55,7 @@ impl MemoryMedium {
         apply: impl FnOnce(&mut [u8]),
     ) -> Result<(), MediumError> {
         check(self, operation, offset, length)?;
-        let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = self.bytes.write();
         apply(&mut bytes[offset as usize..(offset + length) as usize]);
         Ok(())
     }
@@ -74,7 +72,7 @@ impl Medium for MemoryMedium {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         check(self, Operation::Read, offset, buf.len() as u64)?;
-        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.bytes.read();
         buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]);
         Ok(())
     }

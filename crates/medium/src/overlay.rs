@@ -3,7 +3,8 @@
 //! Invariant: the medium behind is never written, discarded or synced. What was written here is read back.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+
+use parking_lot::RwLock;
 
 use crate::error::{MediumError, Operation};
 use crate::medium::{Medium, SECTOR, check};
@@ -38,7 +39,7 @@ impl<M: Medium> Medium for Overlay<M> {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let first = offset / SECTOR as u64;
         let behind = first + (buf.len() / SECTOR) as u64;
-        let written = self.written.read().unwrap_or_else(PoisonError::into_inner);
+        let written = self.written.read();
         let over = written.range(first..behind);
         // What was written can be read wherever the medium behind cannot.
         if over.clone().count() as u64 != behind - first || buf.is_empty() {
@@ -53,7 +54,7 @@ impl<M: Medium> Medium for Overlay<M> {
 
     fn write(&self, offset: u64, buf: &[u8]) -> Result<(), MediumError> {
         check(self, Operation::Write, offset, buf.len() as u64)?;
-        let mut written = self.written.write().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.write();
         let (sectors, _) = buf.as_chunks::<SECTOR>();
         written.extend((offset / SECTOR as u64..).zip(sectors.iter().copied()));
         Ok(())

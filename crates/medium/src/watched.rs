@@ -49,7 +49,7 @@ impl<M: Medium, F: Fn(&MediumError) + Send + Sync> Medium for Watched<M, F> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::{Faults, FaultyMedium, MemoryMedium, SECTOR};
@@ -61,7 +61,7 @@ mod tests {
             ..Faults::default()
         };
         let heard = Mutex::new(Vec::new());
-        let hear = |error: &MediumError| heard.lock().unwrap().push(error.to_string());
+        let hear = |error: &MediumError| heard.lock().push(error.to_string());
         let medium = FaultyMedium::new(MemoryMedium::new(4 * SECTOR), faults);
         let watched = Watched::new(medium, hear);
         let mut sector = [0; SECTOR];
@@ -69,6 +69,6 @@ mod tests {
         let error = watched.read(0, &mut sector).unwrap_err().to_string();
         watched.write(SECTOR as u64, &[1; SECTOR]).unwrap();
         watched.sync().unwrap();
-        assert_eq!(*heard.lock().unwrap(), [error]);
+        assert_eq!(*heard.lock(), [error]);
     }
 }

@@ -3,6 +3,8 @@
 //! `cargo bench -p flashlore-nbd`; under `cargo test` it runs small. What is printed last of a line is a
 //! hash of the bytes that came out in memory: it depends on nothing but the requests.
 
+#[path = "../tests/client/mod.rs"]
+mod client;
 #[path = "../tests/served/mod.rs"]
 mod served;
 

@@ -86,9 +86,6 @@ pub enum ProtocolError {
     /// The client's flags have bits that were not offered.
     #[error("the client's flags are {0:#x}, expected none but 0x1 and 0x2")]
     ClientFlags(u32),
-    /// The server does not speak the fixed newstyle.
-    #[error("the server's flags are {0:#x}: it does not speak the fixed newstyle negotiation")]
-    ServerFlags(u16),
     /// A client without the fixed newstyle may only choose an export by name.
     #[error("option {0} from a client that did not announce the fixed newstyle negotiation")]
     NotFixed(u32),
@@ -119,24 +116,6 @@ pub enum ProtocolError {
     /// The export that was chosen contradicts itself.
     #[error("the export cannot be served: {0}")]
     Export(#[from] crate::export::InvalidExport),
-    /// The other side sent something a client cannot make sense of.
-    #[error("the server's {message} cannot be used: {reason}")]
-    Server {
-        /// Which message.
-        message: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The server answered an option of the client with an error.
-    #[error("the server refuses {option}: error {code:#x}{}{message}", if message.is_empty() { "" } else { ", " })]
-    Refused {
-        /// The option's name.
-        option: &'static str,
-        /// The type of the reply.
-        code: u32,
-        /// What the server says, control characters removed.
-        message: String,
-    },
     /// Input after an error or an end.
     #[error("the connection has ended, nothing more is taken")]
     Ended,

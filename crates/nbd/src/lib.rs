@@ -10,7 +10,6 @@
 //! | [`handshake`] | the server's side of the negotiation |
 //! | [`transmission`] | the server's side of requests and replies |
 //! | `server` | the listener (feature `server`, on by default) |
-//! | [`client`] | the client's side of both |
 //!
 //! Invariants of all of them:
 //! - The events do not depend on how the bytes are cut.
@@ -19,7 +18,6 @@
 //! - No input makes anything panic. After an error a state machine takes nothing more.
 
 mod bytes;
-pub mod client;
 pub mod error;
 pub mod export;
 pub mod handshake;

@@ -1,5 +1,6 @@
 //! The tests of the protocol, one module a subject.
 
+mod client;
 mod exercise;
 mod served;
 

@@ -5,8 +5,8 @@ use crate::exercise;
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::client::{Call, ClientEvent, ClientHandshake, Goal, Reply, ReplyReader};
 use exercise::shop::Shop;
-use flashlore_nbd::client::{Call, ClientEvent, ClientHandshake, Goal, Reply, ReplyReader};
 use flashlore_nbd::handshake::{Event as Negotiated, ServerHandshake, Session, Tls};
 use flashlore_nbd::transmission::{
     Command, Event, Extents, Piece, Replies, Request, RequestReader, Rules,

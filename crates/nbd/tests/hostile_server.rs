@@ -2,11 +2,9 @@
 
 use crate::exercise;
 
+use crate::client::{Call, ClientHandshake, ClientSession, Goal, MAX_IN_FLIGHT, ReplyReader};
 use exercise::read_replies;
 use exercise::shop::option;
-use flashlore_nbd::client::{
-    Call, ClientHandshake, ClientSession, Goal, MAX_IN_FLIGHT, ReplyReader,
-};
 use flashlore_nbd::transmission::Command;
 
 const DONE: u16 = 1;

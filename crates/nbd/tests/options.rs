@@ -2,9 +2,9 @@
 
 use crate::exercise;
 
+use crate::client::{ClientEvent, ClientHandshake, ClientSession, Goal};
 use exercise::negotiate;
 use exercise::shop::{FLAGS, info, meta, option, replies};
-use flashlore_nbd::client::{ClientEvent, ClientHandshake, ClientSession, Goal};
 use flashlore_nbd::handshake::Tls;
 use flashlore_nbd::{BlockSizes, ExportInfo, Limits};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flashlore_nbd::client::Goal;
+use crate::client::Goal;
 use flashlore_nbd::server::{Address, Config, Server, ServerError};
 use flashlore_nbd::transmission::Command;
 use flashlore_nbd::wire::command_flags::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};

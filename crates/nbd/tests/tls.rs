@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use flashlore_nbd::client::{ClientEvent, ClientHandshake};
+use crate::client::{ClientEvent, ClientHandshake};
 use flashlore_nbd::server::{Address, Config, Server, TlsFiles, TlsPolicy};
 use flashlore_testkit::installed;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};

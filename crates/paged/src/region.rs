@@ -59,6 +59,8 @@ pub(crate) struct Region {
     base: AtomicUsize,
     /// Its bytes, 0 before. Written after the address.
     len: AtomicUsize,
+    /// A lock of the standard library, unlike all others here: one that is waited for must not allocate, and those of
+    /// `parking_lot` do for a thread that waits for the first time.
     state: Mutex<Option<State>>,
 }
 

@@ -2,7 +2,7 @@
 //! it; another layout or content replaces it, and there is never more than one.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::builder::{Int64Builder, ListBuilder, StringBuilder, UInt64Builder};
 use flashlore_command::draws::redrawn;
@@ -14,6 +14,7 @@ use flashlore_trace::{
     ContentModel, Join, Op, ReadOptions, Record, Records, Stop, TraceReader, WorkloadOptions,
     for_each_record,
 };
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 
 use crate::arrays;
@@ -253,7 +254,7 @@ impl Trace {
         with_bytes: bool,
         stop: &Stop,
     ) -> Result<Arc<Input>, CliError> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = self.loaded.lock();
         if let Some(known) = &*loaded
             && known.options == *options
             && known.with_bytes >= with_bytes

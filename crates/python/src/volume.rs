@@ -10,8 +10,8 @@
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,6 +25,7 @@ use flashlore_serve::request::MOST_READ;
 use flashlore_serve::{Answer, Home, Request, ServeError, Served, served};
 use flashlore_volume::disk::range::check_range;
 use flashlore_volume::disk::{BlockDevice, DiskError};
+use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -96,7 +97,7 @@ impl Open {
                 service.carry_out(request)
             }
             Open::Served(remote) => {
-                let mut remote = remote.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut remote = remote.lock();
                 remote.ask(request)
             }
         }
@@ -270,7 +271,7 @@ impl Volume {
     ) -> PyResult<R> {
         self.demand_own()?;
         let done = py.detach(|| {
-            let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+            let open = self.open.read();
             act(open.as_ref().ok_or(DiskError::Closed)?)
         });
         done.map_err(|error| self.raise(error))
@@ -429,7 +430,7 @@ impl Volume {
         self.demand_own()?;
         self.closed.store(true, Ordering::Relaxed);
         let closed = py.detach(|| {
-            let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.open.write();
             open.take().map_or(Ok(()), Open::close)
         });
         closed.map_err(|error| self.raise(error))
@@ -439,8 +440,7 @@ impl Volume {
 impl Drop for Volume {
     /// What was not closed is released as after a crash.
     fn drop(&mut self) {
-        let open = self.open.get_mut();
-        let open = open.unwrap_or_else(PoisonError::into_inner).take();
+        let open = self.open.get_mut().take();
         if std::process::id() != self.process {
             // The threads that its end would wait for are its parent's.
             std::mem::forget(open);

@@ -3,8 +3,10 @@
 //! Invariant: while a [`ShutOut`] lives, nobody may write.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How long clients that are dropped may take to leave.
 const LEAVING: Duration = Duration::from_secs(30);
@@ -55,7 +57,7 @@ pub struct Writers {
 
 impl Clients {
     fn lock(&self) -> MutexGuard<'_, Uses> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.uses.lock()
     }
 
     /// The volume is served; `dropper` ends all connections.
@@ -102,8 +104,7 @@ impl Clients {
                 dropper();
             }
             let are_there = |uses: &mut Uses| uses.writers > 0;
-            let waited = self.changed.wait_timeout_while(uses, LEAVING, are_there);
-            uses = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_while_for(&mut uses, are_there, LEAVING);
         }
         let writers = Writers {
             count: uses.writers + uses.fixed,
@@ -213,11 +214,11 @@ mod tests {
         clients.serve(Box::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
             // A client leaves while another thread waits for it.
-            let client: Option<Use> = leaves.lock().unwrap().take();
+            let client: Option<Use> = leaves.lock().take();
             std::thread::spawn(move || drop(client));
         }));
         let droppable = Access::Write { droppable: true };
-        *leaving.lock().unwrap() = Use::begin(&clients, droppable);
+        *leaving.lock() = Use::begin(&clients, droppable);
         let fixed = Use::begin(&clients, Access::Write { droppable: false });
         let refused = clients.shut_out(true).err();
         assert_eq!(refused, Some(Writers { count: 2, fixed: 1 }));

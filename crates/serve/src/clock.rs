@@ -10,11 +10,12 @@
 //! Invariants: the time of a volume never goes back; time for which only a wall clock vouches is told to the volume,
 //! which does not count it towards a protected window.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_volume::ClockNote;
 use flashlore_volume::disk::live::Clock;
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::moment::Time;
@@ -199,7 +200,7 @@ impl VolumeTime {
         let (wall, since_boot) = (self.clocks.wall(), self.clocks.since_boot());
         let time = self.at(since_boot);
         let now = ahead(wall, time);
-        let mut before = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.ahead.lock();
         if now.abs_diff(*before) < u128::from(MOVED) {
             return None;
         }
@@ -310,22 +311,22 @@ mod tests {
         }
 
         fn go_on(&self, nanos: u64) {
-            *self.wall.lock().unwrap() += nanos;
-            *self.since_boot.lock().unwrap() += nanos;
+            *self.wall.lock() += nanos;
+            *self.since_boot.lock() += nanos;
         }
 
         fn set(&self, wall: u64) {
-            *self.wall.lock().unwrap() = wall;
+            *self.wall.lock() = wall;
         }
     }
 
     impl Clocks for Set {
         fn wall(&self) -> u64 {
-            *self.wall.lock().unwrap()
+            *self.wall.lock()
         }
 
         fn since_boot(&self) -> u64 {
-            *self.since_boot.lock().unwrap()
+            *self.since_boot.lock()
         }
 
         fn boot(&self) -> Option<u64> {

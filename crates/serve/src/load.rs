@@ -4,10 +4,10 @@
 //! the same bytes each time; with several, requests to one place race as those of several clients do.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flashlore_volume::disk::{BlockDevice, DiskError};
+use parking_lot::Mutex;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -180,7 +180,7 @@ impl Load {
                 }
                 if let Err(error) = self.carry_out(number, device, &mut buffer) {
                     over.store(true, Ordering::Relaxed);
-                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut failed = failed.lock();
                     failed.get_or_insert(error);
                     return;
                 }
@@ -189,7 +189,7 @@ impl Load {
         std::thread::scope(|scope| {
             (0..self.depth).for_each(|_| drop(scope.spawn(work)));
         });
-        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match failed.into_inner() {
             Some(error) => return Err(error),
             None if self.pattern.changes() => device.flush()?,
             None => {}
@@ -248,24 +248,24 @@ mod tests {
         }
 
         fn bytes(self) -> Vec<u8> {
-            self.0.into_inner().unwrap()
+            self.0.into_inner()
         }
     }
 
     impl BlockDevice for Memory {
         fn size(&self) -> u64 {
-            self.0.lock().unwrap().len() as u64
+            self.0.lock().len() as u64
         }
 
         fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
             let (at, length) = (offset as usize, buffer.len());
-            buffer.copy_from_slice(&self.0.lock().unwrap()[at..at + length]);
+            buffer.copy_from_slice(&self.0.lock()[at..at + length]);
             Ok(())
         }
 
         fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
             let at = offset as usize;
-            self.0.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
+            self.0.lock()[at..at + data.len()].copy_from_slice(data);
             Ok(())
         }
 

@@ -4,8 +4,8 @@
 //!
 //! Invariant: whatever is answered as done is durable.
 
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
 use flashlore_volume::{
     Encoding, Finding, HistoryStatus, Identity, Policy, Recovery, Survey, Volume,
 };
+use parking_lot::Mutex;
 
 use crate::clients::Clients;
 use crate::clock::{Clocks, Remembered, VolumeTime};
@@ -114,7 +115,7 @@ struct Told {
 
 impl News {
     fn tell(&self, sentence: String) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         if let Some(tell) = &told.tell {
             tell(&sentence);
         }
@@ -124,13 +125,13 @@ impl News {
     }
 
     fn hear(&self, tell: Tell) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.0.lock();
         told.all.iter().for_each(|sentence| tell(sentence));
         told.tell = Some(tell);
     }
 
     fn all(&self) -> Vec<String> {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.0.lock();
         told.all.clone()
     }
 }
@@ -300,7 +301,7 @@ impl Service {
                 warnings: self.news.all(),
             }
         })?;
-        let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let findings = self.findings.lock();
         Ok(Answer::Info(Box::new(Info {
             findings: findings.iter().map(unreadable).collect(),
             failures: self.home.troubles().failures(),
@@ -312,7 +313,7 @@ impl Service {
     /// How many stored pages are known to be unreadable.
     pub(crate) fn unreadable(&self) -> Result<usize, ServeError> {
         self.review_findings()?;
-        let findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let findings = self.findings.lock();
         Ok(findings.len())
     }
 
@@ -325,7 +326,7 @@ impl Service {
     /// Adds new findings and drops those that hold no more: pages written again, or trimmed.
     fn review_findings(&self) -> Result<(), ServeError> {
         self.note_findings()?;
-        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut findings = self.findings.lock();
         let mut still = Vec::new();
         for finding in findings.iter() {
             // Each reads the medium: others use the volume in between.
@@ -337,7 +338,7 @@ impl Service {
     }
 
     fn note_all(&self, new: impl IntoIterator<Item = Finding>) {
-        let mut findings = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut findings = self.findings.lock();
         for finding in new {
             if !findings.contains(&finding) {
                 findings.push(finding);
@@ -490,10 +491,8 @@ impl Served for Service {
 
     /// Ends the use of the volume with a checkpoint.
     fn close(&self) -> Result<(), DiskError> {
-        let looker = self.looker.lock();
-        drop(looker.unwrap_or_else(PoisonError::into_inner).take());
-        let maintainer = self.maintainer.lock();
-        drop(maintainer.unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.looker.lock().take());
+        drop(self.maintainer.lock().take());
         match self.access {
             Access::Change => self.disk.close(),
             Access::Look => Ok(()),

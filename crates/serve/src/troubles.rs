@@ -5,12 +5,13 @@
 //! first ones are told one by one, later ones when their number has doubled: a medium that is gone fills no log.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_medium::{FileMedium, Medium, Watched};
 use flashlore_volume::disk::filters::{Filter, Request};
 use flashlore_volume::disk::{DiskError, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::moment::Time;
@@ -49,7 +50,7 @@ impl fmt::Debug for Troubles {
 
 impl Troubles {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// From here on `teller` hears of failures.
@@ -133,12 +134,12 @@ mod tests {
         let told = Arc::new(Mutex::new(Vec::new()));
         let hears = Arc::clone(&told);
         troubles.tell(Box::new(move |text| {
-            hears.lock().unwrap().push(text.to_owned());
+            hears.lock().push(text.to_owned());
         }));
         for number in 1..=1000 {
             troubles.note(format!("failure of {number}"));
         }
-        let told = told.lock().unwrap();
+        let told = told.lock();
         let number = |text: &String| {
             let (_, behind) = text.split_once("failure of ").unwrap();
             let number = behind.split(' ').next().unwrap();

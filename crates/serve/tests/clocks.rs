@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use flashlore_medium::Mode;
 use flashlore_serve::clock::Clocks;
@@ -10,6 +10,7 @@ use flashlore_serve::request::LogEntry;
 use flashlore_serve::{Answer, Home, Request, Served, Service};
 use flashlore_volume::disk::{BlockDevice, DiskError, ErrorKind};
 use flashlore_volume::{CreateOptions, HistoryIdentity};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 const SECOND: u64 = 1_000_000_000;
@@ -30,7 +31,7 @@ struct Set(Mutex<Hands>);
 
 impl Set {
     fn with<R>(&self, act: impl FnOnce(&mut Hands) -> R) -> R {
-        act(&mut self.0.lock().unwrap())
+        act(&mut self.0.lock())
     }
 
     fn go_on(&self, nanos: u64) {

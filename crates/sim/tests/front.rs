@@ -179,7 +179,7 @@ fn replay<S: System>(system: &mut S, host: Host, trace: &Trace) -> Replayed {
     driver.replay(&trace.0, 0, count).unwrap();
     driver.drain().unwrap();
     driver.measured.finish().unwrap();
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
     let mut responses = vec![u64::MAX; count];
     let mut services = responses.clone();
     for line in text.lines().skip(1) {

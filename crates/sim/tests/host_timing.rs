@@ -5,7 +5,7 @@
 //! channel the dies are simulated by `bus`, fed with the times at which units leave the hash unit.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
@@ -19,6 +19,7 @@ use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
+use parking_lot::Mutex;
 use proptest::prelude::*;
 
 const READ: u64 = 25_000;
@@ -136,7 +137,7 @@ struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
@@ -171,7 +172,7 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
     driver.drain().unwrap();
     drop(driver);
     assert_eq!(system.core().counters().erases, 0);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
     let mut spans = vec![None; block.requests.len()];
     for line in text.lines().skip(1) {
         let fields: Vec<&str> = line.split(',').collect();

@@ -203,7 +203,7 @@ fn run(config: &RunConfig, trace: &mut Trace) -> (Vec<Response>, RunResult) {
         ..RunOptions::default()
     };
     let result = simulate(config, trace, options).unwrap().result;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(log.0.lock().clone()).unwrap();
     let response = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         Response {

@@ -31,7 +31,7 @@ struct Logged {
 
 impl Log {
     fn requests(&self) -> Vec<Logged> {
-        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(self.0.lock().clone()).unwrap();
         let request = |line: &str| {
             let fields: Vec<&str> = line.split(',').collect();
             let time = |at: usize| fields[at].parse().unwrap();

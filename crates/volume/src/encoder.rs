@@ -7,14 +7,15 @@
 //! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
 //! or, if it is needed no more, among those forgotten.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_ftl::content::delta::packs::MOST_BYTES;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
+use parking_lot::Mutex;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
 use crate::format::{Kind, Record};
@@ -288,13 +289,12 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting.hold(object, value);
     }
 
     fn give_up(&mut self, value: &Arc<PackedValue>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.give_up(value);
+        self.waiting.lock().give_up(value);
     }
 
     fn lost(&mut self, object: u32, lpn: u32, length: u16) -> Arc<PackedValue> {
@@ -323,7 +323,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         let holders = values
             .iter()
             .map(|value| value.holder.load(Ordering::Relaxed));
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting
             .touched
             .extend(holders.filter(|&object| object != NO_OBJECT));

@@ -9,7 +9,7 @@
 //! journal names every opening; once a write or a barrier has failed nothing is written any more.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{
@@ -701,7 +701,7 @@ impl Nand {
     /// more.
     fn note_waiting(&mut self) {
         let waiting = Arc::clone(&self.waiting);
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = waiting.lock();
         let due = waiting.due(self.sequence);
         let zeros = [0; PAGE_BYTES];
         for value in due.values {
@@ -723,7 +723,7 @@ impl Nand {
     /// Marks the rows of objects that have come to lie elsewhere.
     pub(crate) fn mark_touched(&mut self) {
         let waiting = Arc::clone(&self.waiting);
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = waiting.lock();
         for object in waiting.take_touched() {
             self.located.mark(object);
         }

@@ -7,8 +7,8 @@
 use crate::support;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{PageId, Ppn};
@@ -22,6 +22,7 @@ use flashlore_volume::format::{Areas, Batch, Policy};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create,
 };
+use parking_lot::Mutex;
 use support::loaded::Loaded;
 use support::verdict::judge_refusal;
 use support::{Contents, Mix, POLICIES, Shape, after, history, read};
@@ -72,14 +73,14 @@ impl Medium for Overlay {
             buf[(at - offset) as usize] ^= 1 << bit;
         }
         let end = offset + buf.len() as u64;
-        for (&at, sector) in self.written.lock().unwrap().range(offset..end) {
+        for (&at, sector) in self.written.lock().range(offset..end) {
             buf[(at - offset) as usize..][..SECTOR].copy_from_slice(sector);
         }
         Ok(())
     }
 
     fn write(&self, offset: u64, buf: &[u8]) -> Result<(), MediumError> {
-        let mut written = self.written.lock().unwrap();
+        let mut written = self.written.lock();
         for (i, sector) in buf.chunks_exact(SECTOR).enumerate() {
             let at = offset + (i * SECTOR) as u64;
             written.insert(at, sector.try_into().unwrap());
@@ -396,12 +397,7 @@ fn flip_all(case: &Case, long: bool) -> BTreeMap<&'static str, Outcome> {
             for flipped in part.bits(long) {
                 case.flip(part, flipped, &mut outcome);
             }
-            total
-                .lock()
-                .unwrap()
-                .entry(part.name)
-                .or_default()
-                .add(outcome);
+            total.lock().entry(part.name).or_default().add(outcome);
         }
     };
     std::thread::scope(|scope| {
@@ -409,7 +405,7 @@ fn flip_all(case: &Case, long: bool) -> BTreeMap<&'static str, Outcome> {
             scope.spawn(work);
         }
     });
-    total.into_inner().unwrap()
+    total.into_inner()
 }
 
 fn run(policy: Policy, end: End, long: bool) {

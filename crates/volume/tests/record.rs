@@ -3,7 +3,6 @@
 use crate::support;
 
 use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_medium::MemoryMedium;
@@ -11,6 +10,7 @@ use flashlore_volume::disk::filters::record::{Done, Log};
 use flashlore_volume::disk::filters::{Fault, Filtered, Recorded};
 use flashlore_volume::disk::{BlockDevice, Disk};
 use flashlore_volume::{Policy, Volume, bytes_needed, create};
+use parking_lot::Mutex;
 use support::{Draw, Shape};
 
 const PAGES: u32 = 32;
@@ -34,21 +34,21 @@ struct Kept {
 
 impl Kept {
     fn requests(&self) -> Vec<Vec<Told>> {
-        let kept = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.requests.lock();
         kept.iter().flatten().cloned().collect()
     }
 }
 
 impl Log for Kept {
     fn begin(&self) -> u64 {
-        let mut kept = self.requests.lock().unwrap();
+        let mut kept = self.requests.lock();
         kept.push(None);
         kept.len() as u64 - 1
     }
 
     fn end(&self, request: u64, done: Option<&[Done<'_>]>) {
         let Some(done) = done else {
-            *self.failed.lock().unwrap() += 1;
+            *self.failed.lock() += 1;
             return;
         };
         let told = done.iter().map(|done| match *done {
@@ -58,7 +58,7 @@ impl Log for Kept {
             Done::Trim(at, length) => Told::Trim(at, length),
             Done::Flush => Told::Flush,
         });
-        let slot = &mut self.requests.lock().unwrap()[request as usize];
+        let slot = &mut self.requests.lock()[request as usize];
         assert!(slot.replace(told.collect()).is_none(), "it ends once");
     }
 }
@@ -167,7 +167,7 @@ fn requests_that_fail_are_told_as_that() {
     let mut draw = Draw::new(7);
     let failed = (0..500).filter(|_| !ask(&device, &mut draw)).count() as u64;
     assert!((50..250).contains(&failed), "{failed}");
-    assert_eq!(*kept.failed.lock().unwrap(), failed);
+    assert_eq!(*kept.failed.lock(), failed);
     assert_eq!(kept.requests().len() as u64, 500 - failed);
 }
 

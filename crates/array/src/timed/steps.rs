@@ -1,6 +1,8 @@
 //! What a request asks of devices and processor, in order, as heard from an element.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::element::{DeviceOperation, Kind, Observer, Work};
 use crate::hdd::Time;
@@ -57,7 +59,7 @@ pub struct Listener(Arc<Mutex<Vec<Step>>>);
 
 impl Listener {
     fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Moves what was heard since the last call to `steps`, which is emptied before.

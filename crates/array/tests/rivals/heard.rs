@@ -1,9 +1,10 @@
 //! What an element asked of its media in a request.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use flashlore_array::Observer;
 use flashlore_array::element::{Device, DeviceOperation, Kind, Work};
+use parking_lot::Mutex;
 
 /// Operations before or after the answer. Which slot is used is the element's own affair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,11 +44,11 @@ pub struct Ear(Arc<Mutex<(bool, Step)>>);
 impl Ear {
     /// What was heard since this was asked last.
     pub fn step(&self) -> Step {
-        std::mem::take(&mut *self.0.lock().unwrap()).1
+        std::mem::take(&mut *self.0.lock()).1
     }
 
     fn phase(&self, change: impl Fn(&mut Phase)) {
-        let (is_background, step) = &mut *self.0.lock().unwrap();
+        let (is_background, step) = &mut *self.0.lock();
         change(match is_background {
             true => &mut step.background,
             false => &mut step.foreground,
@@ -66,6 +67,6 @@ impl Observer for Ear {
     }
 
     fn begin_background(&mut self) {
-        self.0.lock().unwrap().0 = true;
+        self.0.lock().0 = true;
     }
 }

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use crate::list::{Links, List};
+use flashlore_content::list::{List, Node};
 
 /// Which page makes room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,13 +57,12 @@ pub struct WriteBuffer<V> {
     places: u32,
     policy: Policy,
     /// By place; grows to `places` and no further.
-    pages: Vec<Page<V>>,
+    pages: Vec<Node<Page<V>>>,
     free: Vec<u32>,
     /// Where the newest version of a page is.
     newest: HashMap<u32, u32>,
     probation: List,
     protected: List,
-    links: Links,
     leaving: u32,
 }
 
@@ -78,7 +77,6 @@ impl<V: Copy> WriteBuffer<V> {
             newest: HashMap::new(),
             probation: List::default(),
             protected: List::default(),
-            links: Links::default(),
             leaving: 0,
         }
     }
@@ -101,15 +99,15 @@ impl<V: Copy> WriteBuffer<V> {
     /// The newest version of a page, if it is here.
     pub fn get(&self, lpn: u32) -> Option<V> {
         let place = self.newest.get(&lpn)?;
-        Some(self.pages[*place as usize].value)
+        Some(self.pages[*place as usize].item.value)
     }
 
     /// Writes a page.
     pub fn put(&mut self, lpn: u32, value: V) -> Put {
         if let Some(&place) = self.newest.get(&lpn)
-            && self.pages[place as usize].state != State::Leaving
+            && self.pages[place as usize].item.state != State::Leaving
         {
-            self.pages[place as usize].value = value;
+            self.pages[place as usize].item.value = value;
             self.hit(place);
             return Put::Replaced;
         }
@@ -123,16 +121,15 @@ impl<V: Copy> WriteBuffer<V> {
         };
         let place = match self.free.pop() {
             Some(place) => {
-                self.pages[place as usize] = page;
+                self.pages[place as usize].item = page;
                 place
             }
             None => {
-                self.pages.push(page);
-                self.links.grow();
+                self.pages.push(Node::new(page));
                 (self.pages.len() - 1) as u32
             }
         };
-        self.probation.push_head(&mut self.links, place);
+        self.probation.push_head(&mut self.pages, place);
         self.newest.insert(lpn, place);
         Put::Placed
     }
@@ -143,21 +140,21 @@ impl<V: Copy> WriteBuffer<V> {
             return;
         };
         self.unlink(place);
-        self.pages[place as usize].state = State::Protected;
-        self.protected.push_head(&mut self.links, place);
+        self.pages[place as usize].item.state = State::Protected;
+        self.protected.push_head(&mut self.pages, place);
         if self.protected.len() > most
             && let Some(last) = self.protected.tail()
         {
-            self.protected.remove(&mut self.links, last);
-            self.pages[last as usize].state = State::Probation;
-            self.probation.push_head(&mut self.links, last);
+            self.protected.remove(&mut self.pages, last);
+            self.pages[last as usize].item.state = State::Probation;
+            self.probation.push_head(&mut self.pages, last);
         }
     }
 
     fn unlink(&mut self, place: u32) {
-        match self.pages[place as usize].state {
-            State::Probation => self.probation.remove(&mut self.links, place),
-            State::Protected => self.protected.remove(&mut self.links, place),
+        match self.pages[place as usize].item.state {
+            State::Probation => self.probation.remove(&mut self.pages, place),
+            State::Protected => self.protected.remove(&mut self.pages, place),
             State::Free | State::Leaving => {}
         }
     }
@@ -167,7 +164,7 @@ impl<V: Copy> WriteBuffer<V> {
     pub fn evict(&mut self) -> Option<(u32, u32, V)> {
         let place = self.probation.tail().or_else(|| self.protected.tail())?;
         self.unlink(place);
-        let page = &mut self.pages[place as usize];
+        let page = &mut self.pages[place as usize].item;
         page.state = State::Leaving;
         self.leaving += 1;
         Some((place, page.lpn, page.value))
@@ -175,7 +172,7 @@ impl<V: Copy> WriteBuffer<V> {
 
     /// A page that was leaving has left.
     pub fn free(&mut self, place: u32) {
-        let page = &self.pages[place as usize];
+        let page = &self.pages[place as usize].item;
         debug_assert_eq!(page.state, State::Leaving);
         if self.newest.get(&page.lpn) == Some(&place) {
             self.newest.remove(&page.lpn);
@@ -189,7 +186,7 @@ impl<V: Copy> WriteBuffer<V> {
         let Some(place) = self.newest.remove(&lpn) else {
             return false;
         };
-        if self.pages[place as usize].state == State::Leaving {
+        if self.pages[place as usize].item.state == State::Leaving {
             return false;
         }
         self.unlink(place);
@@ -198,15 +195,15 @@ impl<V: Copy> WriteBuffer<V> {
     }
 
     fn give_back(&mut self, place: u32) {
-        self.pages[place as usize].state = State::Free;
+        self.pages[place as usize].item.state = State::Free;
         self.free.push(place);
     }
 
     /// The pages of the probationary and of the protected segment, from head to tail.
     pub fn segments(&self) -> [Vec<u32>; 2] {
         [&self.probation, &self.protected].map(|list| {
-            let places = list.iter(&self.links);
-            places.map(|at| self.pages[at as usize].lpn).collect()
+            let places = list.iter(&self.pages);
+            places.map(|at| self.pages[at as usize].item.lpn).collect()
         })
     }
 
@@ -220,7 +217,7 @@ impl<V: Copy> WriteBuffer<V> {
             (&self.probation, State::Probation),
             (&self.protected, State::Protected),
         ] {
-            let places: Vec<u32> = list.iter(&self.links).collect();
+            let places: Vec<u32> = list.iter(&self.pages).collect();
             if places.len() != list.len() as usize {
                 return Err(format!(
                     "{state:?} has {} pages, not {}",
@@ -229,14 +226,14 @@ impl<V: Copy> WriteBuffer<V> {
                 ));
             }
             for place in places {
-                let page = &self.pages[place as usize];
+                let page = &self.pages[place as usize].item;
                 if page.state != state || self.newest.get(&page.lpn) != Some(&place) {
                     return Err(format!("page {} is not the newest in {state:?}", page.lpn));
                 }
                 held += 1;
             }
         }
-        let leaving = |page: &&Page<V>| page.state == State::Leaving;
+        let leaving = |page: &&Node<Page<V>>| page.item.state == State::Leaving;
         let leave = self.pages.iter().filter(leaving).count();
         if leave != self.leaving as usize || held + leave + self.free.len() != self.pages.len() {
             return Err(format!(

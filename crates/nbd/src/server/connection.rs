@@ -5,8 +5,10 @@
 //! that has come alone is answered before reading goes on: that spares a change of threads.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::config::Config;
 use super::export::Export;
@@ -153,7 +155,7 @@ fn transmit(
 
 impl Shared<'_> {
     fn lock_input(&self) -> MutexGuard<'_, Input> {
-        self.input.lock().unwrap_or_else(PoisonError::into_inner)
+        self.input.lock()
     }
 
     fn work(&self) {
@@ -184,7 +186,7 @@ impl Shared<'_> {
     }
 
     pub(super) fn lock_sending(&self) -> MutexGuard<'_, ()> {
-        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sending.lock()
     }
 
     /// Sends a reply. The time it may take begins when those before it are gone.

@@ -1,10 +1,11 @@
 //! Accepting connections, and the end of a server.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::config::{Config, ServerError};
@@ -72,10 +73,7 @@ impl Server {
                 .spawn(move || accept(&listening, &config, &registry, &directory))
                 .map_err(ServerError::Thread)?;
             server.addresses.push(address);
-            let listeners = server.listeners.get_mut();
-            listeners
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(listener);
+            server.listeners.get_mut().push(listener);
         }
         Ok(server)
     }
@@ -106,8 +104,7 @@ impl Server {
     }
 
     fn join(&self) {
-        let listeners = self.listeners.lock();
-        for listener in listeners.unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for listener in self.listeners.lock().drain(..) {
             // A listener does not panic.
             let _ = listener.join();
         }

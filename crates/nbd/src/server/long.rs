@@ -8,8 +8,9 @@
 //! protocol demands.
 
 use std::io;
-use std::sync::MutexGuard;
 use std::time::Instant;
+
+use parking_lot::MutexGuard;
 
 use super::connection::Shared;
 use super::input::{Input, message_time};

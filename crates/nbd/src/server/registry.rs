@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::config::Config;
 use super::socket::Socket;
@@ -59,7 +60,7 @@ pub(super) struct Registry {
 
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Connections> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Enters a connection that begins to negotiate; its number, or nothing if there is no place for
@@ -129,10 +130,9 @@ impl Registry {
 
     /// Waits until no connection is left; `false` if some are after `time`.
     pub(super) fn wait_empty(&self, time: Duration) -> bool {
-        let (inner, _) = self
-            .changed
-            .wait_timeout_while(self.lock(), time, |inner| !inner.open.is_empty())
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
+        let changed = &self.changed;
+        changed.wait_while_for(&mut inner, |inner| !inner.open.is_empty(), time);
         inner.open.is_empty()
     }
 

@@ -6,9 +6,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::socket::Socket;
@@ -34,7 +35,7 @@ struct Tls {
 
 impl Tls {
     fn lock(&self) -> MutexGuard<'_, ServerConnection> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        self.session.lock()
     }
 }
 
@@ -117,7 +118,7 @@ impl Transport {
     }
 
     fn read_tls(&self, tls: &Tls, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut raw = tls.raw.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut raw = tls.raw.lock();
         loop {
             let mut session = tls.lock();
             match session.reader().read(buffer) {

@@ -6,7 +6,7 @@
 pub mod oracle;
 pub mod shop;
 
-use flashlore_nbd::client::{Call, ClientHandshake, ClientSession, Goal, Reply, ReplyReader};
+use crate::client::{Call, ClientHandshake, ClientSession, Goal, Reply, ReplyReader};
 use flashlore_nbd::handshake::{Context, Event, ServerHandshake, Tls};
 use flashlore_nbd::transmission::{self, Command, RequestReader, Rules};
 use flashlore_nbd::wire::command_flags;

@@ -4,16 +4,15 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::Duration;
 
-use flashlore_nbd::client::{
-    Call, ClientEvent, ClientHandshake, ClientSession, Goal, Reply, ReplyReader,
-};
+use crate::client::{Call, ClientEvent, ClientHandshake, ClientSession, Goal, Reply, ReplyReader};
 use flashlore_nbd::server::{Address, Config, Export, Server};
 use flashlore_nbd::transmission::{Command, Extents};
 use flashlore_nbd::{Directory, Errno, ExportInfo, Refusal};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 /// How long something is waited for that comes about, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,16 +44,16 @@ impl MemoryDisk {
     }
 
     pub fn size(&self) -> usize {
-        self.bytes.read().unwrap().len()
+        self.bytes.read().len()
     }
 
     pub fn set_gate(&self, open: bool) {
-        *self.gate.lock().unwrap() = open;
+        *self.gate.lock() = open;
         self.gate_opened.notify_all();
     }
 
     fn mark(&self, offset: u64, length: usize, stored: bool) {
-        let mut map = self.stored.write().unwrap();
+        let mut map = self.stored.write();
         let (start, end) = (offset as usize, offset as usize + length);
         // A block that is freed in part stays stored.
         let range = if stored {
@@ -68,7 +67,7 @@ impl MemoryDisk {
 
 impl Export for MemoryDisk {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
-        let bytes = self.bytes.read().unwrap();
+        let bytes = self.bytes.read();
         let start = offset as usize;
         if bytes.len() == 77 * BLOCK {
             drop(bytes);
@@ -81,11 +80,11 @@ impl Export for MemoryDisk {
     fn write(&self, offset: u64, data: &[u8], _durable: bool) -> Result<(), Errno> {
         if offset as usize >= self.size() - BLOCK {
             self.at_gate.fetch_add(1, Ordering::SeqCst);
-            let shut = self.gate.lock().unwrap();
-            drop(self.gate_opened.wait_while(shut, |open| !*open).unwrap());
+            self.gate_opened
+                .wait_while(&mut self.gate.lock(), |open| !*open);
         }
         let start = offset as usize;
-        self.bytes.write().unwrap()[start..start + data.len()].copy_from_slice(data);
+        self.bytes.write()[start..start + data.len()].copy_from_slice(data);
         self.mark(offset, data.len(), true);
         Ok(())
     }
@@ -108,7 +107,7 @@ impl Export for MemoryDisk {
         _durable: bool,
     ) -> Result<(), Errno> {
         let start = offset as usize;
-        self.bytes.write().unwrap()[start..start + length as usize].fill(0);
+        self.bytes.write()[start..start + length as usize].fill(0);
         self.mark(offset, length as usize, allocate);
         Ok(())
     }
@@ -124,7 +123,7 @@ impl Export for MemoryDisk {
         length: u64,
         extents: &mut Extents,
     ) -> Result<(), Errno> {
-        let stored = self.stored.read().unwrap();
+        let stored = self.stored.read();
         let (mut at, end) = (offset as usize, (offset + length) as usize);
         while at < end {
             let next = ((at / BLOCK + 1) * BLOCK).min(end);

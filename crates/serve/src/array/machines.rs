@@ -13,7 +13,9 @@ use flashlore_array::icash::{ICash, Kept, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_volume::disk::device::{COMPRESSED, DELTA, HOLE, UNIQUE};
 use flashlore_volume::disk::lock::Locked;
-use flashlore_volume::disk::range::{Pages, Part, check_range, tell};
+use flashlore_volume::disk::range::{
+    Pages, Part, check_range, read_by_pages, tell, write_by_pages,
+};
 use flashlore_volume::disk::{About, BlockDevice, DiskError};
 
 use super::store::{Open, Store};
@@ -129,14 +131,6 @@ impl Machines {
 }
 
 impl MachineDisk {
-    fn read_part(&self, part: &Part, bytes: &mut [u8]) -> Result<(), DiskError> {
-        let mut page = [0; PAGE_BYTES];
-        self.machines
-            .look(|store| store.read(self.position, part.lpn, &mut page))?;
-        bytes.copy_from_slice(&page[part.within.clone()]);
-        Ok(())
-    }
-
     fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
         self.machines.with(|store| {
             let mut page = [0; PAGE_BYTES];
@@ -178,39 +172,25 @@ impl BlockDevice for MachineDisk {
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         check_range(self.size(), offset, buffer.len() as u64)?;
-        let pages = Pages::of(offset, buffer.len() as u64);
-        let (front, rest) = buffer.split_at_mut(pages.front_bytes());
-        let (whole, back) = rest.split_at_mut(pages.whole_bytes());
-        if let Some(part) = &pages.front {
-            self.read_part(part, front)?;
-        }
-        let (whole, _) = whole.as_chunks_mut::<PAGE_BYTES>();
-        for (lpn, page) in pages.whole.zip(whole) {
-            self.machines
-                .look(|store| store.read(self.position, lpn, page))?;
-        }
-        match &pages.back {
-            Some(part) => self.read_part(part, back),
-            None => Ok(()),
-        }
+        read_by_pages(offset, buffer, |pages, bytes| {
+            let (bytes, _) = bytes.as_chunks_mut::<PAGE_BYTES>();
+            pages.zip(bytes).try_for_each(|(lpn, page)| {
+                self.machines
+                    .look(|store| store.read(self.position, lpn, page))
+            })
+        })
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         check_range(self.size(), offset, data.len() as u64)?;
-        let pages = Pages::of(offset, data.len() as u64);
-        let (front, rest) = data.split_at(pages.front_bytes());
-        let (whole, back) = rest.split_at(pages.whole_bytes());
-        if let Some(part) = &pages.front {
-            self.write_part(part, |space| space.copy_from_slice(front))?;
-        }
-        let (whole, _) = whole.as_chunks::<PAGE_BYTES>();
-        for (lpn, page) in pages.whole.zip(whole) {
-            self.change(lpn, Some(page))?;
-        }
-        match &pages.back {
-            Some(part) => self.write_part(part, |space| space.copy_from_slice(back)),
-            None => Ok(()),
-        }
+        let part =
+            |part: &Part, bytes: &[u8]| self.write_part(part, |space| space.copy_from_slice(bytes));
+        write_by_pages(offset, data, part, |pages, bytes| {
+            let (bytes, _) = bytes.as_chunks::<PAGE_BYTES>();
+            pages
+                .zip(bytes)
+                .try_for_each(|(lpn, page)| self.change(lpn, Some(page)))
+        })
     }
 
     fn write_zeroes(&self, offset: u64, length: u64, allocate: bool) -> Result<(), DiskError> {

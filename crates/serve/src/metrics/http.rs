@@ -9,9 +9,11 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Bytes of a request's head at most.
 pub const MOST_HEAD: usize = 8 << 10;
@@ -79,7 +81,7 @@ struct Place {
 impl Place {
     /// A place for one more; nothing if all others are at work.
     fn of(all: &Arc<Mutex<Connections>>, stream: TcpStream) -> Option<Self> {
-        let mut inner = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = all.lock();
         if inner.open.len() >= MOST_CONNECTIONS {
             let mut waiting = inner.open.iter().filter(|(_, open)| !open.works);
             let oldest = waiting.next().map(|(&number, _)| number)?;
@@ -97,7 +99,7 @@ impl Place {
     }
 
     fn works(&self, works: bool) {
-        let mut inner = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.all.lock();
         if let Some(own) = inner.open.get_mut(&self.number) {
             own.works = works;
         }
@@ -106,7 +108,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut inner = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.all.lock();
         inner.open.remove(&self.number);
     }
 }

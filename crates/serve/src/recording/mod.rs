@@ -21,7 +21,6 @@ mod order;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use flashlore_trace::Pages;
@@ -29,6 +28,7 @@ use flashlore_trace::digests::Values;
 use flashlore_trace::pages::PAGE_BYTES;
 use flashlore_volume::disk::filters::record::{Done, Log};
 use flashlore_volume::disk::live::Clock;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::ServeError;
 use files::{Files, Message, Writer};
@@ -155,7 +155,7 @@ impl Recording {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Ends the recording and completes its files. What has not ended by now is not in them.
@@ -184,7 +184,7 @@ impl Recording {
             missed: state.missed,
         };
         drop(state);
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.writer.lock();
         let ended = writer.take().map(JoinHandle::join);
         report.records = match ended {
             Some(Ok(ended)) => ended?,
@@ -274,8 +274,8 @@ impl State {
 impl Log for Recording {
     fn begin(&self) -> u64 {
         let full = |state: &mut State| state.over.is_none() && state.order.held() > MOST_HELD;
-        let waited = self.written.wait_while(self.state(), full);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        self.written.wait_while(&mut state, full);
         match state.over {
             None => state.order.begin((self.clock)()),
             // Nothing is made of it.

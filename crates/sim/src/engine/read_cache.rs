@@ -9,22 +9,18 @@
 //! places; the table finds each.
 
 use flashlore_content::PageTag;
+use flashlore_content::list::{List, Node};
 use rustc_hash::FxHashMap;
 
 use crate::config::CacheKey;
 use crate::results::CacheTraffic;
 
-/// No place.
-const NONE: u32 = u32::MAX;
 /// Set in the key of a value, clear in that of an address.
 const VALUE: u64 = 1 << 32;
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
     key: u64,
-    /// The page used after it, and before it.
-    after: u32,
-    before: u32,
     /// Whether it has been read.
     here: bool,
 }
@@ -35,9 +31,9 @@ pub struct ReadCache {
     key: CacheKey,
     most: usize,
     found: FxHashMap<u64, u32>,
-    places: Vec<Place>,
-    first: u32,
-    last: u32,
+    places: Vec<Node<Place>>,
+    /// From the page used last.
+    order: List,
     counted: CacheTraffic,
 }
 
@@ -49,8 +45,7 @@ impl ReadCache {
             most: places.max(1) as usize,
             found: FxHashMap::default(),
             places: Vec::new(),
-            first: NONE,
-            last: NONE,
+            order: List::default(),
             counted: CacheTraffic::default(),
         }
     }
@@ -72,9 +67,9 @@ impl ReadCache {
     pub fn reads(&mut self, key: u64) -> bool {
         let here = match self.found.get(&key) {
             Some(&place) => {
-                self.unlink(place);
-                self.link_first(place);
-                self.places[place as usize].here
+                self.order.remove(&mut self.places, place);
+                self.order.push_head(&mut self.places, place);
+                self.places[place as usize].item.here
             }
             None => {
                 self.take_place(key);
@@ -91,7 +86,7 @@ impl ReadCache {
     /// A page has been read: it is here, unless its place has been taken.
     pub fn has_read(&mut self, key: u64) {
         if let Some(&place) = self.found.get(&key) {
-            self.places[place as usize].here = true;
+            self.places[place as usize].item.here = true;
         }
     }
 
@@ -107,46 +102,21 @@ impl ReadCache {
 
     /// The page used longest ago makes room if there is none.
     fn take_place(&mut self, key: u64) {
-        let fresh = Place {
-            key,
-            after: NONE,
-            before: NONE,
-            here: false,
-        };
-        let place = if self.places.len() < self.most {
-            self.places.push(fresh);
-            (self.places.len() - 1) as u32
-        } else {
-            let place = self.last;
-            self.unlink(place);
-            self.found.remove(&self.places[place as usize].key);
-            self.places[place as usize] = fresh;
-            place
+        let fresh = Place { key, here: false };
+        let place = match self.order.tail() {
+            Some(place) if self.places.len() == self.most => {
+                self.order.remove(&mut self.places, place);
+                let old = std::mem::replace(&mut self.places[place as usize].item, fresh);
+                self.found.remove(&old.key);
+                place
+            }
+            _ => {
+                self.places.push(Node::new(fresh));
+                (self.places.len() - 1) as u32
+            }
         };
         self.found.insert(key, place);
-        self.link_first(place);
-    }
-
-    fn unlink(&mut self, place: u32) {
-        let Place { after, before, .. } = self.places[place as usize];
-        match self.places.get_mut(after as usize) {
-            Some(next) => next.before = before,
-            None => self.first = before,
-        }
-        match self.places.get_mut(before as usize) {
-            Some(next) => next.after = after,
-            None => self.last = after,
-        }
-    }
-
-    fn link_first(&mut self, place: u32) {
-        let before = std::mem::replace(&mut self.first, place);
-        match self.places.get_mut(before as usize) {
-            Some(next) => next.after = place,
-            None => self.last = place,
-        }
-        let page = &mut self.places[place as usize];
-        (page.after, page.before) = (NONE, before);
+        self.order.push_head(&mut self.places, place);
     }
 }
 

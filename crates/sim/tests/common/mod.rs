@@ -2,10 +2,11 @@
 #![allow(dead_code)]
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
 use flashlore_trace::{Op, Request, RequestBlock, RequestSource, Summary};
+use parking_lot::Mutex;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -92,7 +93,7 @@ pub struct Log(pub Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -71,7 +72,7 @@ struct Tallied<R> {
 impl<R: Read> Read for Tallied<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buf)?;
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.tally.lock();
         tally.bytes += n as u64;
         tally.sha256.update(&buf[..n]);
         Ok(n)
@@ -164,15 +165,12 @@ impl Input {
 
     /// Bytes taken from the stored file so far.
     pub(crate) fn stored_bytes(&self) -> u64 {
-        self.tally
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .bytes
+        self.tally.lock().bytes
     }
 
     /// SHA-256 of what was taken from the stored file so far.
     pub(crate) fn sha256(&self) -> [u8; 32] {
-        let tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = self.tally.lock();
         tally.sha256.clone().finalize().into()
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a caller is answered by a flush that began after its call.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 struct Rounds {
@@ -25,7 +25,7 @@ pub(crate) struct Commit {
 
 impl Commit {
     fn lock(&self) -> MutexGuard<'_, Rounds> {
-        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rounds.lock()
     }
 
     /// Returns once a run of `flush` that began after this call has succeeded, by this thread or by another.
@@ -63,8 +63,7 @@ impl Commit {
         mut rounds: MutexGuard<'a, Rounds>,
     ) -> MutexGuard<'a, Rounds> {
         while rounds.running && rounds.done < round {
-            let changed = self.changed.wait(rounds);
-            rounds = changed.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut rounds);
         }
         rounds
     }

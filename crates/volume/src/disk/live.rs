@@ -9,11 +9,12 @@
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_medium::Medium;
+use parking_lot::Mutex;
 
 use super::commit::Commit;
 use super::device::{
@@ -21,7 +22,7 @@ use super::device::{
 };
 use super::lock::{Held, Locked};
 use super::maintenance::Wake;
-use super::range::{Pages, Part, batches, check_range, tell};
+use super::range::{Pages, Part, batches, check_range, read_by_pages, tell, write_by_pages};
 use crate::error::VolumeError;
 use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::volume::Volume;
@@ -64,12 +65,12 @@ struct Codecs(Mutex<Vec<Codec>>);
 
 impl Codecs {
     fn take(&self) -> Codec {
-        let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codecs = self.0.lock();
         codecs.pop().unwrap_or_default()
     }
 
     fn give(&self, codec: Codec) {
-        let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codecs = self.0.lock();
         codecs.push(codec);
     }
 }
@@ -211,13 +212,6 @@ impl Disk {
         Ok(())
     }
 
-    fn read_part(&self, when: When, part: &Part, bytes: &mut [u8]) -> Result<(), DiskError> {
-        let mut page = [0; PAGE_BYTES];
-        self.read_pages(when, part.lpn..part.lpn + 1, &mut page)?;
-        bytes.copy_from_slice(&page[part.within.clone()]);
-        Ok(())
-    }
-
     /// Reads bytes as they are, or were.
     pub(crate) fn read_bytes(
         &self,
@@ -226,16 +220,9 @@ impl Disk {
         buffer: &mut [u8],
     ) -> Result<(), DiskError> {
         check_range(self.size(), offset, buffer.len() as u64)?;
-        let pages = Pages::of(offset, buffer.len() as u64);
-        let (front, rest) = buffer.split_at_mut(pages.front_bytes());
-        let (whole, back) = rest.split_at_mut(pages.whole_bytes());
-        if let Some(part) = &pages.front {
-            self.read_part(when, part, front)?;
-        }
-        self.read_pages(when, pages.whole, whole)?;
-        pages
-            .back
-            .map_or(Ok(()), |part| self.read_part(when, &part, back))
+        read_by_pages(offset, buffer, |pages, bytes| {
+            self.read_pages(when, pages, bytes)
+        })
     }
 
     /// Encodes pages that are about to be written, as far as can be said now how they will be.
@@ -320,7 +307,7 @@ impl Disk {
         let mut held = self.hold()?;
         let volume = held.get()?;
         let sequence = volume.status().sequence;
-        let mut known = self.changes.lock().map_err(|_| DiskError::Broken)?;
+        let mut known = self.changes.lock();
         if let Some(known) = &*known
             && known.instant == instant
             && known.sequence == sequence
@@ -369,17 +356,11 @@ impl BlockDevice for Disk {
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         check_range(self.size(), offset, data.len() as u64)?;
-        let pages = Pages::of(offset, data.len() as u64);
-        let (front, rest) = data.split_at(pages.front_bytes());
-        let (whole, back) = rest.split_at(pages.whole_bytes());
-        if let Some(part) = &pages.front {
-            self.write_part(part, |space| space.copy_from_slice(front))?;
-        }
-        self.write_pages(pages.whole, whole)?;
-        match &pages.back {
-            Some(part) => self.write_part(part, |space| space.copy_from_slice(back)),
-            None => Ok(()),
-        }
+        let part =
+            |part: &Part, bytes: &[u8]| self.write_part(part, |space| space.copy_from_slice(bytes));
+        write_by_pages(offset, data, part, |pages, bytes| {
+            self.write_pages(pages, bytes)
+        })
     }
 
     fn write_zeroes(&self, offset: u64, length: u64, allocate: bool) -> Result<(), DiskError> {

@@ -7,10 +7,12 @@
 //!
 //! Invariant: one thread a volume; it ends with its [`Maintainer`], or once the volume is closed or broken.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::device::{BlockDevice, DiskError};
 use super::live::Disk;
@@ -44,7 +46,7 @@ pub(super) struct Wake {
 
 impl Wake {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The volume was changed, and has this to do now.
@@ -76,12 +78,10 @@ impl Wake {
     fn wait(&self) -> Option<Chores> {
         let mut state = self.lock();
         while !state.stopped && !state.chores.any() {
-            let changed = self.changed.wait(state);
-            state = changed.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         if is_collection_alone(state.chores) && !state.stopped {
-            let waited = self.changed.wait_timeout(state, IDLE);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, IDLE);
         }
         (!state.stopped).then(|| std::mem::take(&mut state.chores))
     }

@@ -69,14 +69,61 @@ impl Pages {
     }
 
     /// Bytes before the whole pages.
-    pub fn front_bytes(&self) -> usize {
+    fn front_bytes(&self) -> usize {
         self.front.as_ref().map_or(0, |part| part.within.len())
     }
 
     /// Bytes of the whole pages.
-    pub fn whole_bytes(&self) -> usize {
+    fn whole_bytes(&self) -> usize {
         self.whole.len() * PAGE_BYTES
     }
+}
+
+/// Reads bytes from `offset` on, by means of `read`, which reads whole pages.
+///
+/// # Errors
+/// Those of `read`.
+pub fn read_by_pages<E>(
+    offset: u64,
+    buffer: &mut [u8],
+    read: impl Fn(Range<u32>, &mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let pages = Pages::of(offset, buffer.len() as u64);
+    let (front, rest) = buffer.split_at_mut(pages.front_bytes());
+    let (whole, back) = rest.split_at_mut(pages.whole_bytes());
+    let read_part = |part: Option<Part>, bytes: &mut [u8]| {
+        let Some(Part { lpn, within }) = part else {
+            return Ok(());
+        };
+        let mut page = [0; PAGE_BYTES];
+        read(lpn..lpn + 1, &mut page)?;
+        bytes.copy_from_slice(&page[within]);
+        Ok(())
+    };
+    read_part(pages.front, front)?;
+    read(pages.whole, whole)?;
+    read_part(pages.back, back)
+}
+
+/// Writes bytes from `offset` on, by means of `write_part`, which leaves a page as it is around them, and of `write`,
+/// which writes whole pages.
+///
+/// # Errors
+/// Those of the two.
+pub fn write_by_pages<E>(
+    offset: u64,
+    data: &[u8],
+    write_part: impl Fn(&Part, &[u8]) -> Result<(), E>,
+    write: impl FnOnce(Range<u32>, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let pages = Pages::of(offset, data.len() as u64);
+    let (front, rest) = data.split_at(pages.front_bytes());
+    let (whole, back) = rest.split_at(pages.whole_bytes());
+    if let Some(part) = &pages.front {
+        write_part(part, front)?;
+    }
+    write(pages.whole, whole)?;
+    pages.back.map_or(Ok(()), |part| write_part(&part, back))
 }
 
 /// Refuses a range that does not lie within a device of so many bytes.

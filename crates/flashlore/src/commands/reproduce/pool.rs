@@ -9,11 +9,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::num::NonZeroUsize;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use flashlore_papers::group::Found;
 use flashlore_papers::{Calibrated, Experiment, Group, PaperError, Report};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::progress::Progress;
 
@@ -127,10 +127,7 @@ impl<'a> Pool<'a> {
             } else if state.calibrating == 0 {
                 return None;
             } else {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
             }
         }
     }
@@ -165,10 +162,7 @@ impl<'a> Pool<'a> {
     }
 
     fn reports(self) -> Vec<Result<Report, PaperError>> {
-        let state = self
-            .state
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.into_inner();
         let pairs = state.parts.into_iter().zip(self.experiments);
         pairs
             .map(|(part, experiment)| part.report(experiment))
@@ -176,7 +170,7 @@ impl<'a> Pool<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

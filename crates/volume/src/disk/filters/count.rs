@@ -1,9 +1,10 @@
 //! Counting requests, their bytes, their errors and their times.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Filter, Request};
 use crate::disk::device::DiskError;
@@ -42,7 +43,7 @@ pub struct Counts {
 pub struct Count(Arc<[Mutex<Kind>; 5]>);
 
 fn lock(kind: &Mutex<Kind>) -> MutexGuard<'_, Kind> {
-    kind.lock().unwrap_or_else(PoisonError::into_inner)
+    kind.lock()
 }
 
 impl Default for Count {

@@ -1,7 +1,6 @@
 //! Making requests fail, by chance from a seed: the same requests in the same order fail again.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -37,7 +36,7 @@ impl Filter for Fault {
             Request::Write(..) | Request::Zero(..) | Request::Trim(..) => self.shares[1],
             Request::Flush => self.shares[2],
         };
-        let mut draws = self.draws.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut draws = self.draws.lock();
         // 53 bits are what a double holds.
         let drawn = (draws.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         drop(draws);

@@ -8,9 +8,9 @@
 //! Invariant: each request that began ends once, by a panic too, and what succeeded is told before it is answered.
 
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use flashlore_content::PAGE_BYTES;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::disk::device::{About, BlockDevice, DiskError};
 use crate::disk::range::Pages;
@@ -135,7 +135,7 @@ fn is_whole(offset: u64, length: u64) -> bool {
 
 impl<D, L: Log> Recorded<D, L> {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     /// Tells `log` what is done with a device, whose size is a multiple of a page.
@@ -164,8 +164,8 @@ impl<D, L: Log> Recorded<D, L> {
             rest.first()
                 .is_some_and(|own| before.iter().any(|other| own.excludes(other)))
         };
-        let waited = self.left.wait_while(queue, must_wait);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.left.wait_while(&mut queue, must_wait);
+        drop(queue);
         Begun {
             device: self,
             place,

@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 
+use super::bytes::{Fields, Gather};
+use super::error::ClientError;
 use super::handshake::ClientSession;
 use super::requests::Call;
-use crate::bytes::{Fields, Gather};
-use crate::error::{Errno, ProtocolError};
-use crate::transmission::Command;
-use crate::wire::{
+use flashlore_nbd::Errno;
+use flashlore_nbd::transmission::Command;
+use flashlore_nbd::wire::{
     CHUNK_HEADER_BYTES, MAX_STRING, REPLY_FLAG_DONE, SIMPLE_REPLY_BYTES, SIMPLE_REPLY_MAGIC,
     STRUCTURED_REPLY_MAGIC, chunk, command_flags,
 };
@@ -144,8 +145,8 @@ pub struct ReplyReader {
     gather: Gather,
 }
 
-fn unusable(reason: impl Into<String>) -> ProtocolError {
-    ProtocolError::Server {
+fn unusable(reason: impl Into<String>) -> ClientError {
+    ClientError::Server {
         message: "reply",
         reason: reason.into(),
     }
@@ -197,7 +198,7 @@ impl ReplyReader {
     ///
     /// # Errors
     /// Why the connection ends.
-    pub fn receive<'a>(&mut self, input: &'a [u8]) -> Result<Taken<'a>, ProtocolError> {
+    pub fn receive<'a>(&mut self, input: &'a [u8]) -> Result<Taken<'a>, ClientError> {
         let result = self.advance(input);
         if result.is_err() {
             self.state = State::Ended;
@@ -205,7 +206,7 @@ impl ReplyReader {
         result
     }
 
-    fn advance<'a>(&mut self, input: &'a [u8]) -> Result<Taken<'a>, ProtocolError> {
+    fn advance<'a>(&mut self, input: &'a [u8]) -> Result<Taken<'a>, ClientError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -229,7 +230,7 @@ impl ReplyReader {
                     let event = Some(self.finish(cookie)?);
                     return Ok(Taken { consumed, event });
                 }
-                State::Ended => return Err(ProtocolError::Ended),
+                State::Ended => return Err(ClientError::Ended),
             };
             consumed += self.gather.take(rest, needed);
             if !self.gather.is_full(needed) {
@@ -244,7 +245,7 @@ impl ReplyReader {
         }
     }
 
-    fn message(&mut self, message: &[u8]) -> Result<Option<Reply<'static>>, ProtocolError> {
+    fn message(&mut self, message: &[u8]) -> Result<Option<Reply<'static>>, ClientError> {
         let mut fields = Fields(message);
         match self.state {
             State::Magic => self.magic(fields.u32().unwrap_or(0))?,
@@ -272,12 +273,12 @@ impl ReplyReader {
         Ok(None)
     }
 
-    fn magic(&mut self, magic: u32) -> Result<(), ProtocolError> {
+    fn magic(&mut self, magic: u32) -> Result<(), ClientError> {
         self.state = match magic {
             SIMPLE_REPLY_MAGIC => State::Simple,
             STRUCTURED_REPLY_MAGIC if self.structured => State::Chunk,
             _ => {
-                return Err(ProtocolError::Magic {
+                return Err(ClientError::Magic {
                     message: "reply",
                     found: u64::from(magic),
                     expected: u64::from(SIMPLE_REPLY_MAGIC),
@@ -287,13 +288,13 @@ impl ReplyReader {
         Ok(())
     }
 
-    fn of(&mut self, cookie: u64) -> Result<&mut Pending, ProtocolError> {
+    fn of(&mut self, cookie: u64) -> Result<&mut Pending, ClientError> {
         self.pending
             .get_mut(&cookie)
             .ok_or_else(|| unusable(format!("no request has the cookie {cookie:#x}")))
     }
 
-    fn simple(&mut self, error: u32, cookie: u64) -> Result<(), ProtocolError> {
+    fn simple(&mut self, error: u32, cookie: u64) -> Result<(), ClientError> {
         let structured = self.structured;
         let pending = self.of(cookie)?;
         if pending.pieces > 0 || pending.error.is_some() {
@@ -321,7 +322,7 @@ impl ReplyReader {
         Ok(())
     }
 
-    fn chunk(&mut self, head: Head) -> Result<(), ProtocolError> {
+    fn chunk(&mut self, head: Head) -> Result<(), ClientError> {
         let most = match head.kind {
             chunk::NONE => 0,
             chunk::OFFSET_DATA => 8 + self.of(head.cookie)?.length as usize,
@@ -350,7 +351,7 @@ impl ReplyReader {
     }
 
     /// Notes that `length` bytes at `offset` are part of the answer to a read.
-    fn content(&mut self, cookie: u64, offset: u64, length: u32) -> Result<(), ProtocolError> {
+    fn content(&mut self, cookie: u64, offset: u64, length: u32) -> Result<(), ClientError> {
         let pending = self.of(cookie)?;
         let length64 = u64::from(length);
         let inside = offset
@@ -370,7 +371,7 @@ impl ReplyReader {
         Ok(())
     }
 
-    fn begin_data(&mut self, head: Head, offset: u64) -> Result<(), ProtocolError> {
+    fn begin_data(&mut self, head: Head, offset: u64) -> Result<(), ClientError> {
         let Head { cookie, done, .. } = head;
         let left = head
             .length
@@ -416,7 +417,7 @@ impl ReplyReader {
         };
     }
 
-    fn small(&mut self, head: Head, data: &[u8]) -> Result<Reply<'static>, ProtocolError> {
+    fn small(&mut self, head: Head, data: &[u8]) -> Result<Reply<'static>, ClientError> {
         match head.kind {
             chunk::OFFSET_HOLE => {
                 let mut fields = Fields(data);
@@ -435,7 +436,7 @@ impl ReplyReader {
         }
     }
 
-    fn status(&mut self, cookie: u64, data: &[u8]) -> Result<Reply<'static>, ProtocolError> {
+    fn status(&mut self, cookie: u64, data: &[u8]) -> Result<Reply<'static>, ClientError> {
         let mut fields = Fields(data);
         let context = fields.u32();
         let place = self.contexts.iter().position(|id| Some(*id) == context);
@@ -482,7 +483,7 @@ impl ReplyReader {
         cookie: u64,
         kind: u16,
         data: &[u8],
-    ) -> Result<Reply<'static>, ProtocolError> {
+    ) -> Result<Reply<'static>, ClientError> {
         let mut fields = Fields(data);
         let code = fields.u32().filter(|code| *code != 0);
         let message = fields.u16().and_then(|n| fields.bytes(usize::from(n)));
@@ -505,11 +506,11 @@ impl ReplyReader {
         })
     }
 
-    fn finish(&mut self, cookie: u64) -> Result<Reply<'static>, ProtocolError> {
+    fn finish(&mut self, cookie: u64) -> Result<Reply<'static>, ClientError> {
         self.of(cookie)?;
         self.state = State::Magic;
         let Some(pending) = self.pending.remove(&cookie) else {
-            return Err(ProtocolError::Ended);
+            return Err(ClientError::Ended);
         };
         let missing = match pending.command {
             Command::Read => pending.covered < pending.length,

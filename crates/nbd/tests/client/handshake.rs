@@ -4,10 +4,10 @@
 //! Every option waits for its answer, so at most one is outstanding. A server's answer is held up to
 //! [`MAX_REPLY`] bytes; a longer one ends the connection, as does a list or an answer without end.
 
-use crate::bytes::{Fields, Gather};
-use crate::error::ProtocolError;
-use crate::handshake::Context;
-use crate::wire::{
+use super::bytes::{Fields, Gather};
+use super::error::ClientError;
+use flashlore_nbd::handshake::Context;
+use flashlore_nbd::wire::{
     GREETING_BYTES, MAGIC, MAX_STRING, OPTION_MAGIC, OPTION_REPLY_HEADER_BYTES, OPTION_REPLY_MAGIC,
     export_flags, handshake_flags, info, option, option_reply,
 };
@@ -107,14 +107,14 @@ pub struct ClientHandshake {
     gather: Gather,
 }
 
-fn unusable(message: &'static str, reason: impl Into<String>) -> ProtocolError {
-    ProtocolError::Server {
+fn unusable(message: &'static str, reason: impl Into<String>) -> ClientError {
+    ClientError::Server {
         message,
         reason: reason.into(),
     }
 }
 
-fn text(bytes: &[u8], message: &'static str) -> Result<String, ProtocolError> {
+fn text(bytes: &[u8], message: &'static str) -> Result<String, ClientError> {
     if bytes.len() > MAX_STRING {
         return Err(unusable(message, "a text is longer than 4096 bytes"));
     }
@@ -145,7 +145,7 @@ impl ClientHandshake {
     ///
     /// # Errors
     /// Why the connection ends.
-    pub fn receive(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Received, ProtocolError> {
+    pub fn receive(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Received, ClientError> {
         let result = self.advance(input, out);
         let ended = match &result {
             Err(_) => true,
@@ -160,14 +160,14 @@ impl ClientHandshake {
         result
     }
 
-    fn advance(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Received, ProtocolError> {
+    fn advance(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Received, ClientError> {
         let mut consumed = 0;
         loop {
             let needed = match self.state {
                 State::Greeting => GREETING_BYTES,
                 State::ReplyHeader => OPTION_REPLY_HEADER_BYTES,
                 State::Reply { length, .. } => length,
-                State::Ended => return Err(ProtocolError::Ended),
+                State::Ended => return Err(ClientError::Ended),
             };
             consumed += self.gather.take(&input[consumed..], needed);
             let event = if self.gather.is_full(needed) {
@@ -189,7 +189,7 @@ impl ClientHandshake {
         &mut self,
         message: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<ClientEvent>, ProtocolError> {
+    ) -> Result<Option<ClientEvent>, ClientError> {
         match self.state {
             State::Greeting => {
                 self.greeting(message, out)?;
@@ -204,16 +204,16 @@ impl ClientHandshake {
                 self.state = State::ReplyHeader;
                 self.reply(kind, message, out)
             }
-            State::Ended => Err(ProtocolError::Ended),
+            State::Ended => Err(ClientError::Ended),
         }
     }
 
-    fn greeting(&mut self, message: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    fn greeting(&mut self, message: &[u8], out: &mut Vec<u8>) -> Result<(), ClientError> {
         let mut fields = Fields(message);
         for expected in [MAGIC, OPTION_MAGIC] {
             let found = fields.u64().unwrap_or(0);
             if found != expected {
-                return Err(ProtocolError::Magic {
+                return Err(ClientError::Magic {
                     message: "greeting",
                     found,
                     expected,
@@ -222,7 +222,7 @@ impl ClientHandshake {
         }
         let flags = fields.u16().unwrap_or(0);
         if flags & handshake_flags::FIXED_NEWSTYLE == 0 {
-            return Err(ProtocolError::ServerFlags(flags));
+            return Err(ClientError::ServerFlags(flags));
         }
         let known = handshake_flags::FIXED_NEWSTYLE | handshake_flags::NO_ZEROES;
         out.extend_from_slice(&u32::from(flags & known).to_be_bytes());
@@ -280,12 +280,12 @@ impl ClientHandshake {
         }
     }
 
-    fn reply_header(&mut self, message: &[u8]) -> Result<(), ProtocolError> {
+    fn reply_header(&mut self, message: &[u8]) -> Result<(), ClientError> {
         const WHAT: &str = "answer to an option";
         let mut fields = Fields(message);
         let found = fields.u64().unwrap_or(0);
         if found != OPTION_REPLY_MAGIC {
-            return Err(ProtocolError::Magic {
+            return Err(ClientError::Magic {
                 message: WHAT,
                 found,
                 expected: OPTION_REPLY_MAGIC,
@@ -293,7 +293,7 @@ impl ClientHandshake {
         }
         let (Some(option), Some(kind), Some(length)) = (fields.u32(), fields.u32(), fields.u32())
         else {
-            return Err(ProtocolError::Ended);
+            return Err(ClientError::Ended);
         };
         if option != self.asked {
             let reason = format!("it is for option {option}, expected {}", self.asked);
@@ -318,7 +318,7 @@ impl ClientHandshake {
         kind: u32,
         data: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<ClientEvent>, ProtocolError> {
+    ) -> Result<Option<ClientEvent>, ClientError> {
         if kind & option_reply::ERROR_BIT != 0 {
             return self.refused(kind, data, out).map(|()| None);
         }
@@ -336,7 +336,7 @@ impl ClientHandshake {
     }
 
     /// Without structured replies or contexts there is less to know, and that is all.
-    fn refused(&mut self, code: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    fn refused(&mut self, code: u32, data: &[u8], out: &mut Vec<u8>) -> Result<(), ClientError> {
         let option = match self.asked {
             option::STRUCTURED_REPLY => {
                 self.go(out);
@@ -353,14 +353,14 @@ impl ClientHandshake {
         };
         let message = String::from_utf8_lossy(&data[..data.len().min(MAX_STRING)])
             .replace(char::is_control, "");
-        Err(ProtocolError::Refused {
+        Err(ClientError::Refused {
             option,
             code,
             message,
         })
     }
 
-    fn acknowledged(&mut self, out: &mut Vec<u8>) -> Result<Option<ClientEvent>, ProtocolError> {
+    fn acknowledged(&mut self, out: &mut Vec<u8>) -> Result<Option<ClientEvent>, ClientError> {
         match self.asked {
             option::STARTTLS => {
                 self.first_option(out);
@@ -383,7 +383,7 @@ impl ClientHandshake {
         Ok(None)
     }
 
-    fn listed(&mut self, data: &[u8]) -> Result<(), ProtocolError> {
+    fn listed(&mut self, data: &[u8]) -> Result<(), ClientError> {
         const WHAT: &str = "list of exports";
         self.listed_bytes += data.len();
         if self.listed_bytes > MAX_LISTED_BYTES {
@@ -401,7 +401,7 @@ impl ClientHandshake {
         Ok(())
     }
 
-    fn context(&mut self, data: &[u8]) -> Result<(), ProtocolError> {
+    fn context(&mut self, data: &[u8]) -> Result<(), ClientError> {
         const WHAT: &str = "list of contexts";
         let mut fields = Fields(data);
         let id = fields
@@ -423,7 +423,7 @@ impl ClientHandshake {
         Ok(())
     }
 
-    fn information(&mut self, data: &[u8]) -> Result<(), ProtocolError> {
+    fn information(&mut self, data: &[u8]) -> Result<(), ClientError> {
         const WHAT: &str = "information on the export";
         let short = || unusable(WHAT, "a field is missing");
         let mut fields = Fields(data);

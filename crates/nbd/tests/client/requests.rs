@@ -1,7 +1,7 @@
 //! Requests as bytes.
 
-use crate::transmission::Command;
-use crate::wire::{REQUEST_BYTES, REQUEST_MAGIC, command};
+use flashlore_nbd::transmission::Command;
+use flashlore_nbd::wire::{REQUEST_BYTES, REQUEST_MAGIC, command};
 
 /// A request of a client. The payload of a write is not in it: `length` bytes have to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
