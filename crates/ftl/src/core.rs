@@ -91,12 +91,11 @@ pub struct Core<F: Flash, K = Resident> {
     /// Barriers so far.
     barriers: u64,
     most_live: u64,
-    /// The last collection gained no page, because it gave units other forms: the next victim
-    /// is chosen for its units, which move as they are.
-    pub(crate) gains_nothing: bool,
-    pub(crate) moves_as_is: bool,
-    /// Collection makes nothing whole: what is stale is being erased.
-    pub(crate) keeps_forms: bool,
+    /// The last collection gained no page, because it gave units other forms: the next victim is chosen for its
+    /// units, which keep theirs.
+    pub(crate) gained_nothing: bool,
+    /// What is stale is being erased: nothing is materialized, no wear is levelled and no job begun for that time.
+    pub(crate) erasing_stale: bool,
     /// While a pool is low a lane is looked at also when it has a block open.
     looks_at_open_lanes: bool,
 }
@@ -200,9 +199,8 @@ where
             unsettled: Vec::new(),
             barriers: 0,
             most_live,
-            gains_nothing: false,
-            moves_as_is: false,
-            keeps_forms: false,
+            gained_nothing: false,
+            erasing_stale: false,
             looks_at_open_lanes,
         })
     }

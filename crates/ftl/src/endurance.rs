@@ -15,7 +15,7 @@ use crate::blocks::Blocks;
 use crate::core::{Core, Pool};
 use crate::gc::VictimPolicy;
 use crate::gc::background::is_idle;
-use crate::gc::collect::target_stream;
+use crate::gc::collect::{Victim, target_stream};
 use crate::layout::Layout;
 use crate::map_cache::MapKeeper;
 use crate::options::Watermarks;
@@ -96,7 +96,7 @@ where
     }
 
     /// The next victim of a pool; `idle` asks for one whose plane and die have no background work.
-    pub(crate) fn next_victim(&mut self, pool: usize, idle: bool) -> Option<BlockId> {
+    pub(crate) fn next_victim(&mut self, pool: usize, idle: bool) -> Option<Victim> {
         let all = [
             target_stream(&self.options, Stream::Gc),
             Stream::Map,
@@ -124,7 +124,7 @@ where
                 && !aside.holds(block)
                 && room.affords(blocks, block)
         };
-        let gained = !std::mem::take(&mut self.gains_nothing);
+        let gained = !std::mem::take(&mut self.gained_nothing);
         let (victims, blocks) = (&mut self.victims, &mut self.blocks);
         let old = self.seal_times.as_ref();
         let old = old.filter(|times| gained && times.is_useful());
@@ -137,20 +137,18 @@ where
             false => None,
         });
         if victim.is_some() {
-            self.moves_as_is = false;
-            return victim;
+            return victim.map(Victim::rewritable);
         }
         let fewest = match self.options.log {
             true => self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b)),
             false => None,
         };
-        self.moves_as_is = self.options.log;
         if fewest.is_some() || idle || self.aside.is_empty() || self.pools[pool].free >= 2 {
-            return fewest;
+            return fewest.map(Victim::as_is);
         }
-        self.moves_as_is = false;
         let affords = |block| room.affords(&self.blocks, block);
-        self.aside.last_resort(&self.blocks, pool, affords)
+        let given_up = self.aside.last_resort(&self.blocks, pool, affords);
+        given_up.map(Victim::rewritable)
     }
 
     /// Whether moving the units of one flash page out of a plane may open a block.

@@ -11,6 +11,7 @@ use flashlore_flash::{Flash, Stream, Time};
 
 use crate::core::Core;
 use crate::error::FtlError;
+use crate::gc::collect::Victim;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Relocate;
 
@@ -30,7 +31,7 @@ where
     ) -> Result<(), FtlError<F::Error>> {
         let gap = self.options.wear.static_gap;
         // What is stale must not move on.
-        if gap == 0 || self.keeps_forms {
+        if gap == 0 || self.erasing_stale {
             return Ok(());
         }
         self.pools[pool].until_wear_check -= 1;
@@ -55,7 +56,7 @@ where
             self.begin_wear_job(pool, coldest);
             return Ok(());
         }
-        self.collect(map, at, coldest, Stream::Wear)?;
+        self.collect(map, at, Victim::as_is(coldest), Stream::Wear)?;
         Ok(())
     }
 }

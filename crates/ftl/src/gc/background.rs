@@ -16,7 +16,7 @@
 
 use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Stream, Time};
 
-use super::collect::Erase;
+use super::collect::{Erase, Moving, Victim};
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapKeeper;
@@ -42,8 +42,8 @@ pub struct Job {
     from: u32,
     /// Units before this one can be read.
     proven: u32,
-    /// Whether its units move as they are.
-    as_is: bool,
+    /// What becomes of its units.
+    moving: Moving,
     /// Units written for it so far.
     written: u64,
 }
@@ -66,7 +66,7 @@ where
 {
     /// A pool is filling up: starts jobs on planes that have none.
     pub(crate) fn wake(&mut self, pool: usize) {
-        if self.keeps_forms {
+        if self.erasing_stale {
             // What is stale is being erased already.
             return;
         }
@@ -88,7 +88,15 @@ where
         }
     }
 
-    fn begin_job(&mut self, pool: usize, victim: BlockId, stream: Stream) {
+    fn begin_job(
+        &mut self,
+        pool: usize,
+        Victim {
+            block: victim,
+            moving,
+        }: Victim,
+        stream: Stream,
+    ) {
         self.begin_collection(victim, stream);
         self.jobs.push(Job {
             pool,
@@ -101,7 +109,7 @@ where
                 true if self.blocks.record(victim).valid > 0 => self.geometry.first_unit(victim).0,
                 _ => u32::MAX,
             },
-            as_is: stream == Stream::Gc && self.moves_as_is,
+            moving,
             written: 0,
         });
     }
@@ -110,7 +118,7 @@ where
     pub(crate) fn begin_wear_job(&mut self, pool: usize, coldest: BlockId) {
         let moves = |job: &Job| job.pool == pool && job.stream == Stream::Wear;
         if !self.jobs.iter().any(moves) {
-            self.begin_job(pool, coldest, Stream::Wear);
+            self.begin_job(pool, Victim::as_is(coldest), Stream::Wear);
         }
     }
 
@@ -299,6 +307,7 @@ where
             victim,
             from,
             stream,
+            moving,
             ..
         } = self.jobs[job];
         let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
@@ -312,9 +321,18 @@ where
         };
         match next {
             Some(ppn) => {
-                self.moves_as_is = self.jobs[job].as_is;
                 let before = self.counters.programs_by_collection();
-                let Some(next) = self.move_page(map, at, victim, ppn, stream)? else {
+                let Some(next) = self.move_page(
+                    map,
+                    at,
+                    Victim {
+                        block: victim,
+                        moving,
+                    },
+                    ppn,
+                    stream,
+                )?
+                else {
                     self.jobs.remove(job);
                     self.leave_alone(victim);
                     return Ok(());

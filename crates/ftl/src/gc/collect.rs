@@ -29,6 +29,36 @@ pub struct Relocation {
     pub read: Completion,
 }
 
+/// What becomes of the forms in which the units of a victim are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moving {
+    /// A policy may write them anew in another form.
+    MayRewrite,
+    /// They move as they are.
+    AsIs,
+}
+
+/// A block that is to be emptied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Victim {
+    pub block: BlockId,
+    pub moving: Moving,
+}
+
+impl Victim {
+    /// One whose units may change their forms.
+    pub fn rewritable(block: BlockId) -> Self {
+        let moving = Moving::MayRewrite;
+        Victim { block, moving }
+    }
+
+    /// One whose units move as they are.
+    pub fn as_is(block: BlockId) -> Self {
+        let moving = Moving::AsIs;
+        Victim { block, moving }
+    }
+}
+
 /// Whether the erase at the end may be suspended and is reported later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Erase {
@@ -75,7 +105,7 @@ where
                 if self.blocks.record(block).valid > 0 {
                     break;
                 }
-                self.collect(map, at, block, Stream::Gc)?;
+                self.collect(map, at, Victim::rewritable(block), Stream::Gc)?;
             }
         }
         Ok(())
@@ -86,9 +116,10 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        victim: BlockId,
+        leaving: Victim,
         stream: Stream,
     ) -> Result<bool, FtlError<F::Error>> {
+        let victim = leaving.block;
         if F::PROVES && !self.prove_victim(victim)? {
             self.aside.put(victim, self.counters.erases);
             return Ok(false);
@@ -96,7 +127,7 @@ where
         let held = self.blocks.record(victim).valid > 0;
         self.begin_collection(victim, stream);
         let before = self.counters.programs_by_collection();
-        match self.empty(map, at, victim, stream) {
+        match self.empty(map, at, leaving, stream) {
             Ok(true) => {}
             Ok(false) => {
                 self.leave_alone(victim);
@@ -132,7 +163,7 @@ where
     /// may take as much as it frees.
     pub(crate) fn note_gain(&mut self, stream: Stream, written: u64) {
         if self.options.log && stream == Stream::Gc {
-            self.gains_nothing = written >= u64::from(self.blocks.data_units());
+            self.gained_nothing = written >= u64::from(self.blocks.data_units());
         }
     }
 
@@ -164,10 +195,10 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        victim: BlockId,
+        victim: Victim,
         stream: Stream,
     ) -> Result<bool, FtlError<F::Error>> {
-        let first = self.geometry.first_unit(victim).0;
+        let first = self.geometry.first_unit(victim.block).0;
         let end = first + self.blocks.data_units();
         self.prefetch_owners(map, first, end);
         let mut from = first;
@@ -209,7 +240,10 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        victim: BlockId,
+        Victim {
+            block: victim,
+            moving,
+        }: Victim,
         first: Ppn,
         stream: Stream,
     ) -> Result<Option<u32>, FtlError<F::Error>> {
@@ -241,7 +275,7 @@ where
         }
         for unit in first.0..page_end {
             if unit == first.0 || self.blocks.is_valid(Ppn(unit)) {
-                self.move_unit(map, at, Ppn(unit), stream, read)?;
+                self.move_unit(map, at, Ppn(unit), moving, stream, read)?;
             }
         }
         Ok(Some(page_end))
@@ -271,13 +305,13 @@ where
         map: &mut M,
         at: Time,
         from: Ppn,
+        moving: Moving,
         stream: Stream,
         read: Completion,
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
         let owner = self.owners[from.index()];
-        let as_is = stream != Stream::Gc || self.moves_as_is;
-        if !as_is || self.is_log(owner) && self.is_lost(from) {
+        if moving == Moving::MayRewrite || self.is_log(owner) && self.is_lost(from) {
             let unit = Relocation {
                 at,
                 from,

@@ -12,6 +12,7 @@ use crate::alloc::CLOSED;
 use crate::blocks::State;
 use crate::core::Core;
 use crate::error::FtlError;
+use crate::gc::collect::Victim;
 use crate::map_cache::MapKeeper;
 use crate::mapping::Relocate;
 
@@ -41,10 +42,9 @@ where
     ) -> Result<Erased, FtlError<F::Error>> {
         self.settle(map, at)?;
         let before = (self.counters.erases, self.counters.programs());
-        self.keeps_forms = true;
-        self.moves_as_is = false;
+        self.erasing_stale = true;
         let done = self.erase_stale_blocks(map, at);
-        self.keeps_forms = false;
+        self.erasing_stale = false;
         Ok(Erased {
             left: done?,
             blocks: self.counters.erases - before.0,
@@ -67,7 +67,7 @@ where
         stale.sort_by_key(|&block| self.blocks.record(block).valid);
         let mut left = 0;
         for block in stale {
-            left += u64::from(!self.collect(map, at, block, Stream::Gc)?);
+            left += u64::from(!self.collect(map, at, Victim::rewritable(block), Stream::Gc)?);
         }
         // A job that had no room has some now, or the device has none.
         self.settle(map, at)?;

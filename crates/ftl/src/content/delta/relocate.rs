@@ -326,7 +326,8 @@ where
         let live = self.objects.references(object) > 0;
         // A base that an old version keeps is not freed by the merge.
         let has_room = !self.records() || self.units(core) < core.most_live();
-        if core.keeps_forms || busy || !live || !has_room || !core.has_block_to_spare(own, target) {
+        if core.erasing_stale || busy || !live || !has_room || !core.has_block_to_spare(own, target)
+        {
             return Ok(false);
         }
         if self.share_instead(core, object, lpn, Why::Gc) {
