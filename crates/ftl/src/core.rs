@@ -1,11 +1,11 @@
-//! The parts of the translation layer in one place: flash, blocks, lanes and pools.
+//! The parts of the translation layer in one place: flash, blocks, write frontiers and pools.
 //!
 //! It knows owners, not logical pages: whoever maps addresses ([`crate::plain`], [`crate::content`])
 //! appends units under an owner and invalidates them, and is told when a unit moves
 //! ([`crate::mapping::Mapping::relocate`]).
 //!
-//! Life of an append: the lane is the next one in turn (`host_lane`), which may first collect
-//! its pool; the unit takes the next slot of the lane's open block; a page is programmed when its last
+//! Life of an append: the next write frontier in round-robin order takes it (`host_frontier`), whose pool may be
+//! collected first; the unit takes the next slot of the write frontier's open block; a page is programmed when its last
 //! slot is taken; a block is sealed when its last page is.
 //!
 //! Invariants: the free count of a pool is the number of blocks on its planes' free lists; every
@@ -74,14 +74,14 @@ pub struct Core<F: Flash, K = Resident> {
     /// Victims that could not be read.
     pub(crate) aside: Aside,
     pub(crate) counters: Counters,
-    /// The lane of each group that takes the host's next page, and the next packed page.
+    /// The round-robin position of each group: of the host's next page, and of the next packed page.
     cursors: [Vec<u32>; 2],
     /// The latest instant that was advanced to.
     pub(crate) present: Time,
     pub(crate) finished: Vec<Finished>,
     pub(crate) keeper: K,
-    /// The place in striping order of the lane for the next translation page.
-    pub(crate) map_lane: usize,
+    /// The place in striping order of the write frontier for the next translation page.
+    pub(crate) map_frontier: usize,
     pub(crate) geometry: Geometry,
     pub(crate) units_per_page: u32,
     /// Pages that wait in buffers for more units of the host.
@@ -96,8 +96,8 @@ pub struct Core<F: Flash, K = Resident> {
     pub(crate) gained_nothing: bool,
     /// What is stale is being erased: nothing is materialized, no wear is levelled and no job begun for that time.
     pub(crate) erasing_stale: bool,
-    /// While a pool is low a lane is looked at also when it has a block open.
-    looks_at_open_lanes: bool,
+    /// While a pool is low a write frontier is looked at also when it has a block open.
+    looks_at_open_frontiers: bool,
 }
 
 /// A barrier of which the first half is done.
@@ -164,7 +164,7 @@ where
                 until_wear_check: 1,
             })
             .collect();
-        let looks_at_open_lanes = matches!(options.collect.trigger, Trigger::Dispatch { .. })
+        let looks_at_open_frontiers = matches!(options.collect.trigger, Trigger::Dispatch { .. })
             || fills_with_copies(&options);
         Ok(Core {
             owners: on_large_pages(vec![Owner::value(0); geometry.units() as usize]),
@@ -193,7 +193,7 @@ where
             present: 0,
             finished: Vec::new(),
             keeper,
-            map_lane: 0,
+            map_frontier: 0,
             geometry,
             partial_pages: 0,
             unsettled: Vec::new(),
@@ -201,7 +201,7 @@ where
             most_live,
             gained_nothing: false,
             erasing_stale: false,
-            looks_at_open_lanes,
+            looks_at_open_frontiers,
         })
     }
 
@@ -391,14 +391,14 @@ where
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
         let owner = Owner::value(owner);
         let unit = Unit::New { owner, page };
-        let appended = self.append_in_turn(map, Stream::Host, when, lpn, unit, tag)?;
+        let appended = self.append_to_next(map, Stream::Host, when, lpn, unit, tag)?;
         self.counters.programs_host += 1;
         Ok(appended)
     }
 
-    /// Appends a unit to the lane of a stream whose turn it is; the caller counts it.
+    /// Appends a unit to the next write frontier of a stream; the caller counts it.
     #[inline(always)]
-    pub(crate) fn append_in_turn<M: Relocate<F, K>>(
+    pub(crate) fn append_to_next<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         stream: Stream,
@@ -407,25 +407,25 @@ where
         unit: Unit<F::Page>,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let plane = self.lane_in_turn(map, stream, when.at, lpn)?;
-        self.append_to_lane(plane, stream, when, unit, tag)
+        let plane = self.next_frontier(map, stream, when.at, lpn)?;
+        self.append_to_frontier(plane, stream, when, unit, tag)
     }
 
-    /// The lane of a stream whose turn it is, with a block open: the way there may collect.
+    /// The next write frontier of a stream in round-robin order, with a block open: the way there may collect.
     #[inline(always)]
-    pub(crate) fn lane_in_turn<M: Relocate<F, K>>(
+    pub(crate) fn next_frontier<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         stream: Stream,
         at: Time,
         lpn: u32,
     ) -> Result<PlaneId, FtlError<F::Error>> {
-        self.host_lane(map, at, self.layout.group_of(lpn), stream)
+        self.host_frontier(map, at, self.layout.group_of(lpn), stream)
     }
 
-    /// Appends a unit to the lane whose turn it is; nothing is collected.
+    /// Appends a unit to a write frontier with a block open; nothing is collected.
     #[inline(always)]
-    pub(crate) fn append_to_lane(
+    pub(crate) fn append_to_frontier(
         &mut self,
         plane: PlaneId,
         stream: Stream,
@@ -435,12 +435,12 @@ where
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
         let (group, _) = self.layout.seat_of(plane);
         let (ppn, done) = self.append(plane, stream, unit, when, Route::Channel, tag)?;
-        let turn_over = match self.options.layout.rotate {
+        let moves_on = match self.options.layout.rotate {
             Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),
             Rotate::Block => !self.planes[plane.index()].open[stream as usize].is_open(),
         };
-        if turn_over {
-            self.next_lane(group, stream);
+        if moves_on {
+            self.move_on(group, stream);
         }
         Ok((ppn, done))
     }
@@ -451,33 +451,33 @@ where
     }
 
     #[inline(always)]
-    fn next_lane(&mut self, group: usize, stream: Stream) {
+    fn move_on(&mut self, group: usize, stream: Stream) {
         let count = self.layout.groups()[group].len() as u32;
         let cursor = &mut self.cursors(stream)[group];
         let next = *cursor + 1;
         *cursor = if next == count { 0 } else { next };
     }
 
-    /// The lane that takes the next unit of a group, with a block of the stream open.
+    /// The write frontier that takes the next unit of a group, with a block of the stream open.
     #[inline(always)]
-    fn host_lane<M: Relocate<F, K>>(
+    fn host_frontier<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
         group: usize,
         stream: Stream,
     ) -> Result<PlaneId, FtlError<F::Error>> {
-        let lane = self.cursors(stream)[group];
-        let plane = self.layout.groups()[group][lane as usize];
-        let look = self.low_pools != 0 && self.looks_at_open_lanes;
+        let frontier = self.cursors(stream)[group];
+        let plane = self.layout.groups()[group][frontier as usize];
+        let look = self.low_pools != 0 && self.looks_at_open_frontiers;
         if !look && self.is_open(plane, stream) {
             return Ok(plane);
         }
-        self.find_lane(map, at, group, stream)
+        self.find_frontier(map, at, group, stream)
     }
 
     #[inline(never)]
-    fn find_lane<M: Relocate<F, K>>(
+    fn find_frontier<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -490,12 +490,12 @@ where
         let tried = if self.options.log { groups } else { 1 };
         for group in (group..groups).chain(0..group).take(tried) {
             for _ in 0..self.layout.groups()[group].len() {
-                let lane = self.cursors(stream)[group];
-                let plane = self.layout.groups()[group][lane as usize];
-                if self.prepare_lane(map, at, plane, stream)? {
+                let frontier = self.cursors(stream)[group];
+                let plane = self.layout.groups()[group][frontier as usize];
+                if self.prepare_frontier(map, at, plane, stream)? {
                     return Ok(plane);
                 }
-                self.next_lane(group, stream);
+                self.move_on(group, stream);
             }
         }
         Err(self.full())
@@ -517,9 +517,9 @@ where
         }
     }
 
-    /// Collects what is due and opens a block of the stream; whether the lane has one now. A collection may
+    /// Collects what is due and opens a block of the stream; whether the write frontier has one now. A collection may
     /// open one too, for its copies, where they share the host's blocks.
-    fn prepare_lane<M: Relocate<F, K>>(
+    fn prepare_frontier<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -876,14 +876,14 @@ where
     /// A failure of the device.
     pub fn flush(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
         for stream in [Stream::Host, Stream::Log] {
-            for lane in 0..self.layout.lanes().len() {
-                let plane = self.layout.lanes()[lane];
+            for frontier in 0..self.layout.frontiers().len() {
+                let plane = self.layout.frontiers()[frontier];
                 let (group, seat) = self.layout.seat_of(plane);
                 let padded = self.pad(plane, stream, at)?;
                 let open = self.is_open(plane, stream);
-                let turn_over = padded && (self.options.layout.rotate == Rotate::Page || !open);
-                if turn_over && self.cursors(stream)[group] == seat {
-                    self.next_lane(group, stream);
+                let moves_on = padded && (self.options.layout.rotate == Rotate::Page || !open);
+                if moves_on && self.cursors(stream)[group] == seat {
+                    self.move_on(group, stream);
                 }
             }
             if !self.options.log {
@@ -914,8 +914,8 @@ where
     ) -> Result<(), FtlError<F::Error>> {
         self.flush(at)?;
         for stream in [Stream::Gc, Stream::LogGc] {
-            for lane in 0..self.layout.lanes().len() {
-                let plane = self.layout.lanes()[lane];
+            for frontier in 0..self.layout.frontiers().len() {
+                let plane = self.layout.frontiers()[frontier];
                 let waiting = &self.planes[plane.index()].buffers[stream as usize].units;
                 if waiting.iter().any(&due) {
                     self.pad(plane, stream, at)?;

@@ -1,11 +1,11 @@
 //! Where the next page goes: the striping order, pools of planes, and placement.
 //!
-//! A *lane* is a plane in striping order. Placement walks the lanes of a *group*: with dynamic
-//! placement one group holds all lanes, with static placement every die is a group and an address
+//! A *write frontier* is a plane in striping order. Placement walks the write frontiers of a *group*: with dynamic
+//! placement one group holds all write frontiers, with static placement every die is a group and an address
 //! belongs to group `lpn mod dies`. A *pool* is the set of planes that share free blocks, a watermark
 //! and the choice of victims.
 //!
-//! Invariants: every plane is in exactly one lane, one group and one pool.
+//! Invariants: every plane is in exactly one write frontier, one group and one pool.
 
 use flashlore_flash::{DieId, Geometry, PlaneId};
 
@@ -27,13 +27,13 @@ pub enum Level {
 /// What decides the die of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// The next lane in turn.
+    /// The next write frontier in round-robin order.
     Dynamic,
     /// The address: logical page number modulo the number of dies.
     Static,
 }
 
-/// When writes move on to the next lane.
+/// When writes move on to the next write frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotate {
     /// After every flash page.
@@ -64,7 +64,7 @@ pub struct LayoutOptions {
     pub placement: Placement,
     /// Scope of a pool.
     pub pool: PoolScope,
-    /// How long a lane is written to in turn.
+    /// How long a write frontier is written to before the next one is.
     pub rotate: Rotate,
 }
 
@@ -86,7 +86,7 @@ pub struct Layout {
     pool_of: Vec<u16>,
     pools: Vec<Vec<PlaneId>>,
     pools_of_die: Vec<Vec<u16>>,
-    lanes: Vec<PlaneId>,
+    frontiers: Vec<PlaneId>,
     /// Group of a plane, and its place there.
     seats: Vec<(u32, u32)>,
 }
@@ -106,7 +106,7 @@ impl Layout {
         if wide && options.placement == Placement::Static {
             return Err(OptionsError::WidePool);
         }
-        let lanes = lanes(geometry, options.stripe)?;
+        let frontiers = frontiers(geometry, options.stripe)?;
         let last = PlaneId(geometry.planes() - 1);
         let found = pool_number(geometry, options.pool, last) as usize + 1;
         if found > usize::from(u16::MAX) {
@@ -117,7 +117,7 @@ impl Layout {
             .collect();
         let mut pools: Vec<Vec<PlaneId>> = vec![Vec::new(); found];
         let mut pools_of_die = vec![Vec::new(); geometry.dies() as usize];
-        for &plane in &lanes {
+        for &plane in &frontiers {
             let pool = pool_of[plane.index()];
             pools[usize::from(pool)].push(plane);
             let of_die: &mut Vec<u16> = &mut pools_of_die[geometry.die_of(plane).index()];
@@ -126,10 +126,10 @@ impl Layout {
             }
         }
         let groups = match options.placement {
-            Placement::Dynamic => vec![lanes.clone()],
-            Placement::Static => by_die(geometry, &lanes),
+            Placement::Dynamic => vec![frontiers.clone()],
+            Placement::Static => by_die(geometry, &frontiers),
         };
-        let mut seats = vec![(0, 0); lanes.len()];
+        let mut seats = vec![(0, 0); frontiers.len()];
         for (number, group) in groups.iter().enumerate() {
             for (seat, plane) in group.iter().enumerate() {
                 seats[plane.index()] = (number as u32, seat as u32);
@@ -140,7 +140,7 @@ impl Layout {
             pool_of,
             pools,
             pools_of_die,
-            lanes,
+            frontiers,
             seats,
         })
     }
@@ -184,8 +184,8 @@ impl Layout {
     }
 
     /// All planes in striping order.
-    pub fn lanes(&self) -> &[PlaneId] {
-        &self.lanes
+    pub fn frontiers(&self) -> &[PlaneId] {
+        &self.frontiers
     }
 
     /// The group of a plane, and its place there.
@@ -196,7 +196,7 @@ impl Layout {
 }
 
 /// All planes in striping order.
-fn lanes(geometry: &Geometry, stripe: [Level; 4]) -> Result<Vec<PlaneId>, OptionsError> {
+fn frontiers(geometry: &Geometry, stripe: [Level; 4]) -> Result<Vec<PlaneId>, OptionsError> {
     let size = |level| match level {
         Level::Channel => geometry.channels(),
         Level::Package => geometry.packages_per_channel(),
@@ -208,9 +208,9 @@ fn lanes(geometry: &Geometry, stripe: [Level; 4]) -> Result<Vec<PlaneId>, Option
             return Err(OptionsError::Stripe);
         }
     }
-    let plane_at = |lane: u32| {
+    let plane_at = |frontier: u32| {
         let digit = |level| {
-            let mut rest = lane;
+            let mut rest = frontier;
             for &faster in stripe.iter().take_while(|&&l| l != level) {
                 rest /= size(faster);
             }
@@ -228,10 +228,10 @@ fn lanes(geometry: &Geometry, stripe: [Level; 4]) -> Result<Vec<PlaneId>, Option
     Ok((0..geometry.planes()).map(plane_at).collect())
 }
 
-/// The lanes of every die; dies in order of first appearance.
-fn by_die(geometry: &Geometry, lanes: &[PlaneId]) -> Vec<Vec<PlaneId>> {
+/// The write frontiers of every die; dies in order of first appearance.
+fn by_die(geometry: &Geometry, frontiers: &[PlaneId]) -> Vec<Vec<PlaneId>> {
     let mut groups: Vec<Vec<PlaneId>> = Vec::new();
-    for &plane in lanes {
+    for &plane in frontiers {
         let die = geometry.die_of(plane);
         match groups.iter_mut().find(|g| geometry.die_of(g[0]) == die) {
             Some(group) => group.push(plane),

@@ -88,8 +88,8 @@ fn rules_of(drawn: &Drawn, geometry: &Geometry, options: &FtlOptions) -> Rules {
         units_per_page: drawn.units as usize,
         summary_page: drawn.summary_page,
     });
-    let lanes = Layout::new(geometry, &options.layout).unwrap();
-    rules.stripe = lanes.lanes().iter().map(|p| p.index()).collect();
+    let frontiers = Layout::new(geometry, &options.layout).unwrap();
+    rules.stripe = frontiers.frontiers().iter().map(|p| p.index()).collect();
     rules.pools = match drawn.pool() {
         PoolScope::Plane => rules::PoolScope::Plane,
         PoolScope::Die => rules::PoolScope::Die,

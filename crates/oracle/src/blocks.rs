@@ -101,7 +101,7 @@ impl<T: Copy> Blocks<T> {
         })
     }
 
-    /// Places a host unit: picks the lane, collects where the rules say so, appends. The caller
+    /// Places a host unit: picks the write frontier, collects where the rules say so, appends. The caller
     /// then looks up the old address, which collection may have changed, and invalidates it.
     pub(crate) fn place(
         &mut self,
@@ -111,12 +111,12 @@ impl<T: Copy> Blocks<T> {
     ) -> Result<u64, OracleError> {
         let group = (lpn % self.groups.len() as u64) as usize;
         for _ in 0..self.groups[group].len() {
-            let lane = self.groups[group][self.cursors[group]];
-            self.check_before_write(lane, owner);
-            if self.usable(lane) {
-                let ppn = self.append(lane, Stream::Host, Some((unit, Cause::Host)));
+            let frontier = self.groups[group][self.cursors[group]];
+            self.check_before_write(frontier, owner);
+            if self.usable(frontier) {
+                let ppn = self.append(frontier, Stream::Host, Some((unit, Cause::Host)));
                 let page_ends = self.is_programmed(ppn);
-                let block_ends = self.open[lane][Stream::Host as usize].is_none();
+                let block_ends = self.open[frontier][Stream::Host as usize].is_none();
                 if self.moves_on(page_ends, block_ends) {
                     self.advance(group);
                 }
@@ -127,24 +127,24 @@ impl<T: Copy> Blocks<T> {
         Err(OracleError::DeviceFull { lpn, group })
     }
 
-    fn check_before_write(&mut self, lane: usize, owner: &mut impl Owner<T>) {
+    fn check_before_write(&mut self, frontier: usize, owner: &mut impl Owner<T>) {
         match self.rules.check {
             Check::Allocation => {
-                if self.open[lane][Stream::Host as usize].is_none() {
-                    self.collection_step(self.rules.pool_of(lane), owner);
+                if self.open[frontier][Stream::Host as usize].is_none() {
+                    self.collection_step(self.rules.pool_of(frontier), owner);
                 }
             }
-            Check::Dispatch { .. } => self.check_die_of_plane(lane, owner),
+            Check::Dispatch { .. } => self.check_die_of_plane(frontier, owner),
         }
     }
 
-    /// Whether a host unit may be appended to the lane now.
-    fn usable(&self, lane: usize) -> bool {
-        if self.open[lane][Stream::Host as usize].is_some() {
+    /// Whether a host unit may be appended to the write frontier now.
+    fn usable(&self, frontier: usize) -> bool {
+        if self.open[frontier][Stream::Host as usize].is_some() {
             return true;
         }
         // One free block stays behind for collection.
-        !self.free[lane].is_empty() && self.free_blocks(self.rules.pool_of(lane)) >= 2
+        !self.free[frontier].is_empty() && self.free_blocks(self.rules.pool_of(frontier)) >= 2
     }
 
     fn moves_on(&self, page_ends: bool, block_ends: bool) -> bool {
@@ -192,12 +192,12 @@ impl<T: Copy> Blocks<T> {
 
     /// Pads and programs all partly filled host pages, in stripe order.
     pub(crate) fn flush(&mut self) {
-        for lane in self.rules.stripe.clone() {
-            let page_ends = self.pad(lane, Stream::Host);
-            let block_ends = page_ends && self.open[lane][Stream::Host as usize].is_none();
+        for frontier in self.rules.stripe.clone() {
+            let page_ends = self.pad(frontier, Stream::Host);
+            let block_ends = page_ends && self.open[frontier][Stream::Host as usize].is_none();
             if self.moves_on(page_ends, block_ends) {
                 for group in 0..self.groups.len() {
-                    if self.groups[group][self.cursors[group]] == lane {
+                    if self.groups[group][self.cursors[group]] == frontier {
                         self.advance(group);
                     }
                 }

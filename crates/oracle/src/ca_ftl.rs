@@ -163,7 +163,7 @@ impl CaFtl {
     /// Writes a value to a logical page.
     ///
     /// # Errors
-    /// [`OracleError::DeviceFull`] if no lane can take the unit; the old content stays mapped.
+    /// [`OracleError::DeviceFull`] if no write frontier can take the unit; the old content stays mapped.
     ///
     /// # Panics
     /// If collection finds no destination or never gains a page: the rules are at fault.

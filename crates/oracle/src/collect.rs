@@ -119,16 +119,16 @@ impl<T: Copy> Blocks<T> {
             .collect();
         // Plays it through, unit by unit.
         while left > 0 {
-            let Some(lane) = self.lanes_from(g.plane_of(block)).find(|&lane| {
-                self.rules.pool_of(lane) == pool && (room[lane] > 0 || free[lane] > 0)
+            let Some(frontier) = self.frontiers_from(g.plane_of(block)).find(|&frontier| {
+                self.rules.pool_of(frontier) == pool && (room[frontier] > 0 || free[frontier] > 0)
             }) else {
                 return false;
             };
-            if room[lane] == 0 {
-                free[lane] -= 1;
-                room[lane] = g.units_per_block();
+            if room[frontier] == 0 {
+                free[frontier] -= 1;
+                room[frontier] = g.units_per_block();
             }
-            room[lane] -= 1;
+            room[frontier] -= 1;
             left -= 1;
         }
         let in_pool = |plane: &usize| self.rules.pool_of(*plane) == pool;
@@ -144,7 +144,7 @@ impl<T: Copy> Blocks<T> {
 
     fn collect(&mut self, victim: usize, pool: usize, owner: &mut impl Owner<T>) {
         let g = self.rules.geometry;
-        let mut last_lane = None;
+        let mut last_frontier = None;
         for page in 0..g.data_pages() {
             let slots = page * g.units_per_page..(page + 1) * g.units_per_page;
             let valid = slots.filter(|&index| self.blocks[victim].slots[index].valid);
@@ -153,14 +153,14 @@ impl<T: Copy> Blocks<T> {
                 self.emit_read(g.ppn(victim, first), ReadCause::Gc);
             }
             for index in valid {
-                let lane = self.destination(g.plane_of(victim), pool);
-                self.relocate(g.ppn(victim, index), lane, owner);
-                last_lane = Some(lane);
+                let frontier = self.destination(g.plane_of(victim), pool);
+                self.relocate(g.ppn(victim, index), frontier, owner);
+                last_frontier = Some(frontier);
             }
         }
-        // A lane is left only when its block is full, so no other lane's page is partly filled.
-        if let Some(lane) = last_lane {
-            self.pad(lane, self.gc_stream());
+        // A write frontier is left only when its block is full, so no other write frontier's page is partly filled.
+        if let Some(frontier) = last_frontier {
+            self.pad(frontier, self.gc_stream());
         }
         if self.is_worn(victim) {
             self.blocks[victim].state = State::Retired;
@@ -170,9 +170,9 @@ impl<T: Copy> Blocks<T> {
         self.totals.victims += 1;
     }
 
-    fn relocate(&mut self, from: u64, lane: usize, owner: &mut impl Owner<T>) {
+    fn relocate(&mut self, from: u64, frontier: usize, owner: &mut impl Owner<T>) {
         let unit = self.unit(from).expect("a valid slot holds a unit");
-        let to = self.append(lane, self.gc_stream(), Some((unit, Cause::Gc)));
+        let to = self.append(frontier, self.gc_stream(), Some((unit, Cause::Gc)));
         self.invalidate(from);
         owner.moved(unit, from, to);
         self.totals.moved_units += 1;
@@ -180,19 +180,19 @@ impl<T: Copy> Blocks<T> {
 
     /// The victim's own plane if it can take a unit, else the next in stripe order that can.
     fn destination(&self, plane: usize, pool: usize) -> usize {
-        let mut lanes = self.lanes_from(plane);
-        let takes = |&lane: &usize| {
-            self.rules.pool_of(lane) == pool
-                && (self.open[lane][self.gc_stream() as usize].is_some()
-                    || !self.free[lane].is_empty())
+        let mut frontiers = self.frontiers_from(plane);
+        let takes = |&frontier: &usize| {
+            self.rules.pool_of(frontier) == pool
+                && (self.open[frontier][self.gc_stream() as usize].is_some()
+                    || !self.free[frontier].is_empty())
         };
-        lanes.find(takes).unwrap_or_else(|| {
+        frontiers.find(takes).unwrap_or_else(|| {
             panic!("the rules lead nowhere: a victim of plane {plane} finds no destination in pool {pool}")
         })
     }
 
-    /// All lanes in stripe order, from the plane's own on.
-    fn lanes_from(&self, plane: usize) -> impl Iterator<Item = usize> + '_ {
+    /// All write frontiers in stripe order, from the plane's own on.
+    fn frontiers_from(&self, plane: usize) -> impl Iterator<Item = usize> + '_ {
         let stripe = &self.rules.stripe;
         let start = stripe
             .iter()

@@ -16,9 +16,9 @@ pub enum OracleError {
         /// What it should hold.
         expected: String,
     },
-    /// No lane on which the unit may be placed has an open host block or may open one, and
+    /// No write frontier on which the unit may be placed has an open host block or may open one, and
     /// collection freed none.
-    #[error("device full: no lane of placement group {group} can take LPN {lpn}")]
+    #[error("device full: no write frontier of placement group {group} can take LPN {lpn}")]
     DeviceFull {
         /// The logical page that could not be written. Its old content stays mapped.
         lpn: u64,

@@ -3,18 +3,18 @@
 //! One flash unit per logical page, every write programs. A fast core that follows the same rules
 //! must emit the same operations, one by one, in the same order.
 //!
-//! A host write: (1) the lane is the one under the group's cursor; (2) if the lane must open a
+//! A host write: (1) the write frontier is the one under the group's cursor; (2) if the write frontier must open a
 //! block (or, checking at dispatch, always) the pool is collected when it is at or below the low
-//! watermark; (3) a lane that cannot take the unit is passed over, with its own collection step
+//! watermark; (3) a write frontier that cannot take the unit is passed over, with its own collection step
 //! for the next; (4) the unit is appended, which may open a block, program a page, seal a block;
 //! (5) the old unit, looked up only now, is invalidated.
 //!
-//! Checking at dispatch, a collection step covers every pool with planes on the lane's die, for
-//! each further lane tried as for the first, and runs before a host read of a programmed unit too
+//! Checking at dispatch, a collection step covers every pool with planes on the write frontier's die, for
+//! each further write frontier tried as for the first, and runs before a host read of a programmed unit too
 //! if the rules say so.
 //!
-//! The cursor moves on when a host unit completes its flash page, when its lane is passed over,
-//! and when a flush pads its lane; never because of collection.
+//! The cursor moves on when a host unit completes its flash page, when its write frontier is passed over,
+//! and when a flush pads its write frontier; never because of collection.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ impl PageFtl {
     /// Writes a logical page.
     ///
     /// # Errors
-    /// [`OracleError::DeviceFull`] if no lane can take the unit; the old unit stays mapped.
+    /// [`OracleError::DeviceFull`] if no write frontier can take the unit; the old unit stays mapped.
     ///
     /// # Panics
     /// If collection finds no destination or never gains a page: the rules are at fault.
@@ -333,7 +333,7 @@ mod tests {
             .into_iter()
             .for_each(|lpn| ftl.trim(lpn));
         ftl.take_ops();
-        // Collection completes the page that 32 began; the next host page is on lane 0 all the same.
+        // Collection completes the page that 32 began; the next host page is on write frontier 0 all the same.
         ftl.read(0);
         write_all(&mut ftl, &[33, 34, 35, 36]);
         let slots = vec![Some((32, Cause::Host)), Some((29, Cause::Gc))];
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_without_blocks_is_passed_over_until_none_is_left() {
+    fn a_frontier_without_blocks_is_passed_over_until_none_is_left() {
         let mut rules = rules(2, 2, 1, 1);
         rules.low = 0;
         rules.high = 0;
@@ -520,14 +520,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_lane_gives_its_turn_to_the_next() {
+    fn a_full_frontier_gives_its_turn_to_the_next() {
         let mut rules = rules(2, 3, 1, 1);
         rules.pools = PoolScope::Plane;
         let mut ftl = PageFtl::new(rules).unwrap();
         write_all(&mut ftl, &[0, 1, 2, 3]);
         ftl.trim(1);
         ftl.take_ops();
-        // Lane 0 has one free block and no victim; lane 1's collection erases the trimmed block.
+        // Write frontier 0 has one free block and no victim; write frontier 1's collection erases the trimmed block.
         write_all(&mut ftl, &[4]);
         assert_eq!(ftl.take_ops(), vec![erase(3), host(5, 0, 4)]);
     }

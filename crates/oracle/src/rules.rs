@@ -77,7 +77,7 @@ pub enum PoolScope {
     Device,
 }
 
-/// When a host write moves on to the next lane of its group.
+/// When a host write moves on to the next write frontier of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotate {
     /// After every flash page.
@@ -95,7 +95,7 @@ pub enum Streams {
     Shared,
 }
 
-/// Which lane (plane) a host unit is appended to.
+/// Which write frontier (plane) a host unit is appended to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// One cursor walks the stripe.
@@ -137,7 +137,7 @@ pub struct Rules {
     pub pools: PoolScope,
     /// Whether relocated units have open blocks of their own.
     pub streams: Streams,
-    /// Which lane a host unit goes to.
+    /// Which write frontier a host unit goes to.
     pub placement: Placement,
     /// When the cursor of a group moves on.
     pub rotate: Rotate,
@@ -182,7 +182,7 @@ impl Rules {
         }
     }
 
-    /// The lanes of each placement group, in stripe order. Dynamic placement has one group of all
+    /// The write frontiers of each placement group, in stripe order. Dynamic placement has one group of all
     /// planes; static placement one a die, in order of the die's first appearance in the stripe.
     pub fn groups(&self) -> Vec<Vec<usize>> {
         if self.placement == Placement::Dynamic {

@@ -270,7 +270,7 @@ where
         self.stored(&write, taken, (object, done), Outcome::Programmed)
     }
 
-    /// Appends new content; where its lane has no room, what only old versions and differences need
+    /// Appends new content; where its write frontier has no room, what only old versions and differences need
     /// gives way.
     #[inline(always)]
     fn append_new(

@@ -164,7 +164,7 @@ where
         self.make_room(core, at)?;
         let when = When::now(at);
         let plane = loop {
-            match core.lane_in_turn(self, Stream::Log, at, lpn) {
+            match core.next_frontier(self, Stream::Log, at, lpn) {
                 Err(FtlError::Full { .. }) if self.give_way(core, at)? => {}
                 other => break other?,
             }
@@ -175,7 +175,7 @@ where
         };
         let owner = Owner::table((tier.first + tier.len()) % RING);
         let unit = Unit::New { owner, page };
-        let (location, _) = core.append_to_lane(plane, Stream::Log, when, unit, Tag::NONE)?;
+        let (location, _) = core.append_to_frontier(plane, Stream::Log, when, unit, Tag::NONE)?;
         core.counters.programs_map += 1;
         tier.programs += 1;
         tier.tables.push_back(Table { location, latest });

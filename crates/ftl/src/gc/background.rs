@@ -6,7 +6,7 @@
 //! erase is over. A gap is used to its end: what the device decides within it may open the way for the
 //! next step.
 //!
-//! The host works against a job only when its lane has nothing left: then erases that run are waited
+//! The host works against a job only when its write frontier has nothing left: then erases that run are waited
 //! for, a running job is finished, and further victims are collected in the host's way.
 //!
 //! Collections come before wear levelling.

@@ -78,7 +78,7 @@ where
         }
         let mut ready = Ready::At(at);
         for page in write_back.into_iter().flatten() {
-            let plane = self.map_lane(map, at)?;
+            let plane = self.map_frontier(map, at)?;
             // A collection on the way to a block may have written it.
             if let Some(plane) = plane
                 && self.keeper.is_stale(page)
@@ -97,7 +97,7 @@ where
         at: Time,
     ) -> Result<(), FtlError<F::Error>> {
         for _ in 0..self.keeper.stale() {
-            let plane = self.map_lane(map, at)?;
+            let plane = self.map_frontier(map, at)?;
             let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
                 break;
             };
@@ -127,7 +127,7 @@ where
             if self.keeper.due().is_none() {
                 return Ok(());
             }
-            let Some(plane) = self.map_lane(map, at)? else {
+            let Some(plane) = self.map_frontier(map, at)? else {
                 return Ok(());
             };
             // A collection on the way changes entries; what is due next may be another page.
@@ -160,7 +160,7 @@ where
         let (ppn, done) = self.append(plane, Stream::Map, unit, when, Route::Channel, Tag::NONE)?;
         self.counters.programs_map += 1;
         if (ppn.0 + 1).is_multiple_of(self.units_per_page) {
-            self.map_lane = (self.map_lane + 1) % self.layout.lanes().len();
+            self.map_frontier = (self.map_frontier + 1) % self.layout.frontiers().len();
         }
         Ok((ppn, done))
     }
@@ -234,18 +234,18 @@ where
         })
     }
 
-    /// The lane that takes the next translation page, with a block open for it, if the device has room.
-    fn map_lane<M: Relocate<F, K>>(
+    /// The write frontier that takes the next translation page, with a block open for it, if the device has room.
+    fn map_frontier<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
     ) -> Result<Option<PlaneId>, FtlError<F::Error>> {
         // A collection on the way writes translation pages, too, and moves the turn.
-        let (first, count) = (self.map_lane, self.layout.lanes().len());
-        for lane in (first..first + count).map(|lane| lane % count) {
-            let plane = self.layout.lanes()[lane];
-            if self.prepare_map_lane(map, at, plane)? {
-                self.map_lane = lane;
+        let (first, count) = (self.map_frontier, self.layout.frontiers().len());
+        for frontier in (first..first + count).map(|frontier| frontier % count) {
+            let plane = self.layout.frontiers()[frontier];
+            if self.prepare_map_frontier(map, at, plane)? {
+                self.map_frontier = frontier;
                 return Ok(Some(plane));
             }
         }
@@ -253,7 +253,7 @@ where
     }
 
     /// Collects what is due and opens a block for translation pages; whether there is one now.
-    fn prepare_map_lane<M: Relocate<F, K>>(
+    fn prepare_map_frontier<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,

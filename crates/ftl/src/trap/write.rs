@@ -152,7 +152,7 @@ where
         let plane = loop {
             self.make_room()?;
             let trap = &mut self.trap;
-            match self.core.lane_in_turn(trap, Stream::Log, when.at, lpn) {
+            match self.core.next_frontier(trap, Stream::Log, when.at, lpn) {
                 Err(FtlError::Full { .. }) if self.give_way()? => {}
                 other => break other?,
             }
@@ -173,7 +173,7 @@ where
             page,
         };
         let core = &mut self.core;
-        let (ppn, _) = core.append_to_lane(plane, Stream::Log, when, unit, Tag::NONE)?;
+        let (ppn, _) = core.append_to_frontier(plane, Stream::Log, when, unit, Tag::NONE)?;
         core.counters.programs_log += 1;
         trap.log.placed(ppn);
         Ok(())
@@ -234,7 +234,7 @@ where
         }
     }
 
-    /// The lane of a change has no room, though the device may have: a log page gives way. Whether one did.
+    /// The write frontier of a change has no room, though the device may have: a log page gives way. Whether one did.
     fn give_way(&mut self) -> Result<bool, FtlError<F::Error>> {
         match self.shrink() {
             true => Ok(true),

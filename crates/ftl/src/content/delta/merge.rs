@@ -146,7 +146,7 @@ where
             unreachable!("a packed object is the policy's")
         };
         let busy = std::mem::replace(&mut delta.busy, object);
-        let appended = core.append_in_turn(self, Stream::Host, when, lpn, unit, Tag::NONE);
+        let appended = core.append_to_next(self, Stream::Host, when, lpn, unit, Tag::NONE);
         if let Some(delta) = &mut self.delta {
             delta.busy = busy;
         }

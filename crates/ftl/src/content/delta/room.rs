@@ -115,7 +115,7 @@ where
         merged
     }
 
-    /// The lane of a write has no room, though the device may have: one old version or one packed page gives
+    /// The write frontier of a write has no room, though the device may have: one old version or one packed page gives
     /// way. Whether one did.
     pub fn give_way<F, K>(
         &mut self,

@@ -374,9 +374,9 @@ where
         if !core.options().barriers {
             self.make_room(core, when.at)?;
         }
-        // The way to a lane may collect, and take values out of the page; from there on nothing does.
+        // The way to a write frontier may collect, and take values out of the page; from there on nothing does.
         let plane = loop {
-            match core.lane_in_turn(self, Stream::Log, when.at, lpn) {
+            match core.next_frontier(self, Stream::Log, when.at, lpn) {
                 Err(FtlError::Full { .. }) if self.give_way(core, when.at)? => {}
                 other => break other?,
             }
@@ -391,7 +391,7 @@ where
         let owner = Owner::pack(pack);
         let page = self.encoder.pack(values);
         let unit = Unit::New { owner, page };
-        let (ppn, done) = core.append_to_lane(plane, Stream::Log, when, unit, tag)?;
+        let (ppn, done) = core.append_to_frontier(plane, Stream::Log, when, unit, tag)?;
         core.counters.programs_log += 1;
         delta.packs.placed(filler, ppn);
         self.tell_of_pack(core, owner);
