@@ -22,6 +22,7 @@ MODULES = (
     "flashlore.trace",
     "flashlore.volume",
     "flashlore.volume_info",
+    "flashlore.workload",
 )
 
 

@@ -5,9 +5,11 @@ the number of different values, or pages, accessed since the last access to the 
 without meaning for a trace, such as a share of nothing, is `None`, which never means zero.
 """
 
+# Made of the structs of Rust by tools/records.py: change those.
+
 from dataclasses import dataclass
 
-from flashlore.record import Workload
+from flashlore.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -363,8 +365,7 @@ class LocalityCurve:
     """The same for 99 %."""
 
     all_p50: int | None
-    """The smallest distance that at least 50 % of all accesses do not exceed; absent where first accesses are too
-    many.
+    """The smallest distance that at least 50 % of all accesses do not exceed; absent where first accesses are too many.
     """
 
     all_p90: int | None

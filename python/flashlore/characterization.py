@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from flashlore import _core
-from flashlore.record import from_tree
+from flashlore._tree import from_tree
 from flashlore.settings import Duration, count, duration
 from flashlore.table import Table
 from flashlore.trace import Trace

@@ -5,104 +5,11 @@ are in microseconds of simulated time. A figure without meaning for a run, such 
 never means zero.
 """
 
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+# Made of the structs of Rust by tools/records.py: change those.
 
-from flashlore.errors import ResultsError
+from dataclasses import dataclass
 
-T = TypeVar("T")
-
-
-def from_tree(kind: type[T], tree: object, path: str = "") -> T:
-    """Make an object of a dataclass of a tree of JSON, whose keys must be its fields."""
-    if not isinstance(tree, dict):
-        raise ResultsError(f"{path or 'the record'} is {tree!r}, expected an object")
-    types = _fields(kind)  # type: ignore[arg-type]
-    if unknown := sorted(set(tree) - set(types)):
-        raise ResultsError(f"{_join(path, unknown[0])} is no field of a record")
-    values = {}
-    for name, (type_, required) in types.items():
-        if name in tree:
-            values[name] = _value(type_, tree[name], _join(path, name))
-        elif required:
-            raise ResultsError(f"{_join(path, name)} is missing")
-    return kind(**values)
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
-
-
-@cache
-def _fields(kind: type) -> dict[str, tuple[Any, bool]]:
-    types = get_type_hints(kind)
-    return {field.name: (types[field.name], field.default is MISSING) for field in fields(kind) if field.init}
-
-
-def _value(type_: Any, value: object, path: str) -> object:
-    if is_dataclass(type_) and isinstance(type_, type):
-        return from_tree(type_, value, path)
-    if get_origin(type_) is tuple and isinstance(value, list):
-        item, *rest = get_args(type_)
-        if rest == [...]:
-            return tuple(_value(item, inner, path) for inner in value)
-        return tuple(value)
-    if get_origin(type_) is UnionType:
-        return None if value is None else _value(get_args(type_)[0], value, path)
-    return value
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How files were read."""
-
-    format: str | None
-    """The format that was given; `None` where it was recognised."""
-
-    lenient: bool
-    """Whether malformed records were skipped and counted."""
-
-    coalesce_ns: int | None = None
-    """How many nanoseconds after its first record those joined with it may have come; `None` if none were joined."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """How files became requests."""
-
-    read: Reading
-    """How each was read."""
-
-    join: str
-    """How several became one: `sequence` or `timeline`."""
-
-    devices: tuple[str, ...]
-    """Names of the devices kept; all when empty."""
-
-    compact: bool
-    """Whether pages never touched were left out."""
-
-    content: str | dict[str, Any]
-    """Where the content comes from: `from_trace`, or the model it was made by."""
-
-    delta: str | dict[str, Any] | None = None
-    """Where the difference ratio R_c of page writes comes from, if there is one."""
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """Every value of what ran, by key: with the workload and the files it is all that is needed to repeat the run."""
-
-    device: dict[str, Any]
-    """The device, sized."""
-
-    system: dict[str, Any]
-    """The content policies."""
-
-    host: dict[str, Any]
-    """The host."""
+from flashlore.workload import Configuration, Workload
 
 
 @dataclass(frozen=True)
@@ -169,8 +76,8 @@ class Flash:
 class Programs:
     """Programmed units by cause.
 
-    `unique`, `duplicate` and `reborn` split `host`, which only the oracle can do (`dedup.oracle`): without it
-    they are absent.
+    `unique`, `duplicate` and `reborn` split `host`, which only the oracle can do (`dedup.oracle`): without it they are
+    absent.
     """
 
     host: int
@@ -765,35 +672,6 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something to mind before a number is trusted."""
-
-    id: str
-    """What it is; the names stand in docs/results.md and stay."""
-
-    trace: str
-    """The trace."""
-
-    systems: tuple[str, ...]
-    """The systems."""
-
-    devices: tuple[str, ...]
-    """The device of each of them."""
-
-    sentence: str
-    """What to know, and what to do about it."""
-
-    numbers: dict[str, float]
-    """The numbers behind it."""
-
-    metrics: tuple[str, ...]
-    """The metrics it concerns: paths in a record, each with all below it, and `units` for all units programmed."""
-
-    doubtful: bool
-    """Whether the metrics must not be judged by."""
-
-
-@dataclass(frozen=True)
 class Record:
     """The record of one run."""
 
@@ -897,3 +775,34 @@ class Record:
 
     drawn_from: str | None = None
     """What the workload of the first seed is known by, where that of this seed was drawn anew."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to mind before a number is trusted."""
+
+    id: str
+    """What it is; the names stand in docs/results.md and stay."""
+
+    trace: str
+    """The trace."""
+
+    systems: tuple[str, ...]
+    """The systems."""
+
+    devices: tuple[str, ...]
+    """The device of each of them."""
+
+    sentence: str
+    """What to know, and what to do about it."""
+
+    numbers: dict[str, float]
+    """The numbers behind it."""
+
+    metrics: tuple[str, ...]
+    """The metrics it concerns: paths in a record, each with all that lies below it, and `units` for all units
+    programmed.
+    """
+
+    doubtful: bool
+    """Whether the metrics must not be judged by."""

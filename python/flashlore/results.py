@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from flashlore import _core
+from flashlore._tree import from_tree
 from flashlore.errors import ResultsError
-from flashlore.record import Finding, Record, from_tree
+from flashlore.record import Finding, Record
 from flashlore.table import Table
 
 if TYPE_CHECKING:

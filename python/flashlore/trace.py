@@ -11,10 +11,11 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from flashlore import _core
+from flashlore._tree import from_tree
 from flashlore.errors import UsageError
-from flashlore.record import Workload, from_tree
 from flashlore.settings import count
 from flashlore.table import Table
+from flashlore.workload import Workload  # noqa: TC001 (the types of fields are read)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,14 +3,11 @@
 Sizes are in bytes, pages and blocks have 4 KiB, and instants are of `Time` where `--json` has nanoseconds since 1970.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
-from types import UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar
 
+from flashlore._tree import from_tree
 from flashlore.moment import Time
 
 T = TypeVar("T")
@@ -511,8 +508,8 @@ class ArrayCheck:
 
 
 def of(kind: type[T], answer: dict[str, Any]) -> T:
-    """Make an object of a dataclass here of an answer as JSON."""
-    return kind(**{name: _value(type_, answer[name]) for name, type_ in _fields(kind)})  # type: ignore[arg-type]  # classes are hashable
+    """Make an object of a dataclass here of an answer as JSON, which also says what it is."""
+    return from_tree(kind, answer, more=True)
 
 
 _WHAT: dict[str, type[Changes | Snapshot | Mark | Purge | ClockReading]] = {
@@ -535,23 +532,3 @@ def log_of(answer: dict[str, Any]) -> Log:
     """Make a log of an answer as JSON, whose entries say what they are."""
     entries = tuple(of(_WHAT[entry["what"]], entry) for entry in answer["entries"])
     return Log(Time.from_ns(answer["oldest"]), Time.from_ns(answer["newest"]), entries)
-
-
-@cache
-def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
-    types = get_type_hints(kind)
-    return tuple((field.name, types[field.name]) for field in fields(kind))
-
-
-def _value(type_: Any, value: Any) -> Any:
-    if get_origin(type_) is UnionType:
-        return None if value is None else _value(get_args(type_)[0], value)
-    if get_origin(type_) is tuple:
-        return tuple(_value(get_args(type_)[0], item) for item in value)
-    if type_ is Time:
-        return Time.from_ns(value)
-    if type_ is Clients:
-        return Clients(*value)
-    if type_ is Path:
-        return Path(value)
-    return of(type_, value) if is_dataclass(type_) and isinstance(type_, type) else value

@@ -12,8 +12,9 @@ from typing import Any
 import flashlore as fl
 import polars as pl
 import pytest
+from flashlore._tree import from_tree
 from flashlore.characteristics import Statistics
-from flashlore.record import Record, from_tree
+from flashlore.record import Record
 
 DEMO = "demo:django-upgrade"
 

@@ -1,5 +1,4 @@
 """Volumes from Python, against a model, and against the command."""
-# ruff: noqa: SLF001 (the answers behind the types)
 
 import _thread
 import errno
@@ -17,18 +16,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flashlore import _core
 from flashlore.errors import UsageError, VolumeError, VolumeUsageError
 from flashlore.moment import Time
 from flashlore.volume import Volume, When
-from flashlore.volume_info import ArrayInfo, Changes, Mark, Purge, Snapshot, VolumeInfo
+from flashlore.volume_info import Changes, Mark, Purge, Snapshot, VolumeInfo
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -397,37 +394,6 @@ def test_the_command_sees_the_same(tmp_path: Path) -> None:
     printed = json.loads(flashlore("info", directory, "--json"))
     assert isinstance(told, VolumeInfo)
     assert (printed["logical"], printed["history"]["snapshots"]) == (told.logical, 1)
-
-
-def mirrors(kind: type, printed: dict[str, Any]) -> None:
-    assert {field.name for field in fields(kind)} == set(printed) - {"answer"}, kind
-
-
-def test_types_have_the_fields_of_the_core(tmp_path: Path, disk: Volume) -> None:
-    array = Volume.create(tmp_path / "array", MIB, "i-cash", fast=tmp_path / "fast", slow=tmp_path / "slow")
-    with array:
-        answer = array._ask("info")
-        mirrors(ArrayInfo, answer)
-        info = array.info()
-        assert isinstance(info, ArrayInfo)
-        assert info.element is not None
-        mirrors(type(info.element), answer["element"])
-        mirrors(type(info.element.traffic[0]), answer["element"]["traffic"][0])
-        mirrors(type(info.machines[0]), answer["machines"][0])
-    answer = disk._ask("info")
-    mirrors(VolumeInfo, answer)
-    state = disk.info()
-    assert isinstance(state, VolumeInfo)
-    mirrors(type(state.saved), answer["saved"])
-    assert state.history is not None
-    mirrors(type(state.history), answer["history"])
-    mirrors(
-        type(disk.recover("now", dry_run=True)),
-        disk._ask("recover", to="now", mark=False, dry_run=True, disconnect=False),
-    )
-    disk.close()
-    for directory in (disk.directory, array.directory):
-        mirrors(type(Volume.check(directory)), json.loads(_core.check_volume(str(directory), False, True)))  # noqa: FBT003
 
 
 @pytest.fixture

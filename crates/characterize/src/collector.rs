@@ -31,31 +31,31 @@ const NO_VALUE: u32 = u32::MAX;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// 1. Requests, pages and bytes by operation.
+    /// Requests, pages and bytes by operation.
     pub mix: Mix,
-    /// 2. Sizes of requests.
+    /// Sizes of requests.
     pub sizes: Sizes,
-    /// 3. Sequential requests.
+    /// Sequential requests.
     pub sequential: Sequential,
-    /// 4. Distinct pages.
+    /// Distinct pages.
     pub footprint: Footprint,
-    /// 5. Gaps and bursts.
+    /// Gaps and bursts.
     pub arrivals: Arrivals,
-    /// 6, 7. Popularity of values.
+    /// Popularity of values.
     pub popularity: Popularity,
-    /// 8. Stack distances of values.
+    /// Stack distances of values.
     pub value_locality: Locality,
-    /// 9. Stack distances of pages.
+    /// Stack distances of pages.
     pub page_locality: Locality,
-    /// 10. Misses of a fingerprint index.
+    /// Misses of a fingerprint index.
     pub index: Index,
-    /// 11. Kinds of writes.
+    /// Kinds of writes.
     pub kinds: Kinds,
-    /// 12. Overwrites.
+    /// Overwrites.
     pub overwrites: Overwrites,
-    /// 13. Compressed sizes, where bytes or ratios are known.
+    /// Compressed sizes, where bytes or ratios are known.
     pub compressibility: Option<Compressibility>,
-    /// 14. Writing rate.
+    /// Writing rate.
     pub rate: Rate,
 }
 

@@ -3,15 +3,18 @@
 //! A definition that parses is sound: every expression reads, every run and figure it names exists,
 //! and every check says what it accepts or why it cannot be judged.
 
+mod series;
+mod sound;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::PaperError;
 use crate::expression::{Expression, TRACE};
-use crate::figures::RUN_FIGURES;
 use crate::search::Search;
-use crate::values::VALUE_FIGURES;
+
+pub use self::series::{Requests, Series, Workload, Zipf};
 
 /// What stands in a run's name in the place of a system for the count of the workload's values.
 pub const VALUES: &str = "values";
@@ -103,101 +106,6 @@ pub struct SystemChoice {
     /// `KEY=VALUE` texts.
     #[serde(default)]
     pub set: Vec<String>,
-}
-
-/// Workloads that differ in their profile, in the content laid over it or in their capture, or one of given
-/// requests.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Series {
-    /// Name of each: `{profile}`, `{capture}`, `{a}` and `{n}` stand for profile, capture, exponent and number
-    /// of values.
-    pub id: String,
-    /// Profiles.
-    #[serde(default)]
-    pub profiles: Vec<String>,
-    /// Captures instead of profiles: a file `NAME.fiu.xz`, and `NAME.pages.zst` if a system encodes the bytes
-    /// of pages. They are not scaled.
-    #[serde(default)]
-    pub captures: Vec<String>,
-    /// Requests in the format SPC instead of a profile, all of different content. They are not scaled.
-    #[serde(default)]
-    pub requests: String,
-    /// Content drawn from a zipf distribution instead of the profile's own.
-    pub zipf: Option<Zipf>,
-    /// Factor on the workload, the device and the index, unless a smaller one is asked for.
-    #[serde(default = "one")]
-    pub scale: f64,
-    /// Device preset of the runs.
-    #[serde(default)]
-    pub device: String,
-    /// `KEY=VALUE` texts for device and host.
-    #[serde(default)]
-    pub set: Vec<String>,
-    /// Systems to run.
-    #[serde(default)]
-    pub systems: Vec<String>,
-    /// Whether the values are counted.
-    #[serde(default)]
-    pub values: bool,
-    /// Compare the past of runs with history at so many instants with what was written.
-    #[serde(default)]
-    pub recovery_check: Option<u32>,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-/// Independent draws from rank k with a probability proportional to k^-a; a = 0 means that all
-/// values are distinct.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Zipf {
-    /// Exponents: one workload for each.
-    pub exponents: Vec<f64>,
-    /// Numbers of ranks, over the page writes: one workload for each.
-    #[serde(default = "as_many_values_as_writes")]
-    pub values: Vec<f64>,
-}
-
-fn as_many_values_as_writes() -> Vec<f64> {
-    vec![1.0]
-}
-
-/// One workload with what runs on it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Workload {
-    /// Its name.
-    pub id: String,
-    /// What its requests are.
-    pub requests: Requests,
-    /// Exponent and number of values over page writes, when content is laid over the profile.
-    pub zipf: Option<(f64, f64)>,
-    /// As [`Series::scale`].
-    pub scale: f64,
-    /// Device preset.
-    pub device: String,
-    /// `KEY=VALUE` texts.
-    pub set: Vec<String>,
-    /// Systems.
-    pub systems: Vec<String>,
-    /// Whether the values are counted.
-    pub values: bool,
-    /// As [`Series::recovery_check`].
-    pub recovery_check: Option<u32>,
-}
-
-/// What a workload is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Requests {
-    /// A profile, by name.
-    Profile(String),
-    /// A capture, by name.
-    Capture(String),
-    /// Given ones, in the format SPC.
-    Given(String),
 }
 
 /// Runs repeated with something changed.
@@ -449,99 +357,6 @@ impl Paper {
         }
     }
 
-    fn check_definition(&self) -> Result<(), PaperError> {
-        let workloads = self.workloads();
-        let mut runs = BTreeSet::new();
-        for workload in &workloads {
-            let place = || format!("workload {}", workload.id);
-            if let Some(system) = workload
-                .systems
-                .iter()
-                .find(|s| !self.system.contains_key(*s))
-            {
-                return Err(self.fault(place(), format!("there is no system {system}")));
-            }
-            if workload.requests == Requests::Given(String::new()) {
-                return Err(self.fault(
-                    place(),
-                    "expected profiles, captures or requests".to_owned(),
-                ));
-            }
-            for run in workload.runs() {
-                if !runs.insert(run.clone()) {
-                    return Err(self.fault(place(), format!("there are two runs {run}")));
-                }
-            }
-        }
-        let mut needed = BTreeSet::new();
-        for check in &self.check {
-            for row in self.rows(check)? {
-                row.measures.iter().for_each(|e| e.needs(&mut needed));
-            }
-        }
-        self.check_words()?;
-        self.columns()?.iter().for_each(|e| e.needs(&mut needed));
-        let calibration = self.calibration.iter();
-        needed.extend(calibration.map(|c| (c.run.clone(), c.figure.clone())));
-        for search in &self.search {
-            let place = || format!("search {}", search.name);
-            if !workloads.iter().any(|w| w.id == search.place().0)
-                || !self.system.contains_key(search.place().1)
-            {
-                return Err(self.fault(place(), format!("there is no run {}", search.run)));
-            }
-            if !runs.insert(search.name.clone()) {
-                return Err(self.fault(place(), "there is a run of that name".to_owned()));
-            }
-            self.measure(search)?.needs(&mut needed);
-        }
-        for (run, figure) in needed {
-            let counted = run.ends_with(&format!("/{VALUES}"));
-            let known = match counted {
-                true => &VALUE_FIGURES[..],
-                false => &RUN_FIGURES[..],
-            };
-            let place = format!("{figure}@{run}");
-            if !runs.contains(&run) {
-                return Err(self.fault(place, "there is no such run".to_owned()));
-            }
-            if !known.contains(&figure.as_str()) {
-                let message = format!("expected one of {}", known.join(", "));
-                return Err(self.fault(place, message));
-            }
-        }
-        Ok(())
-    }
-
-    /// What a quick look and the differences name has to exist.
-    fn check_words(&self) -> Result<(), PaperError> {
-        for difference in &self.difference {
-            let known = |id: &String| self.check.iter().any(|check| check.id == *id);
-            if let Some(id) = difference.checks.iter().find(|id| !known(id)) {
-                let place = format!("difference {}", difference.title);
-                return Err(self.fault(place, format!("there is no check {id}")));
-            }
-        }
-        let Some(quick) = &self.quick else {
-            return Ok(());
-        };
-        let place = "quick".to_owned();
-        if !is_scale(quick.scale) {
-            let message = format!("scale {}: {EXPECTED_SCALE}", quick.scale);
-            return Err(self.fault(place, message));
-        }
-        match quick
-            .figures
-            .iter()
-            .find(|f| !self.figures().contains(f.as_str()))
-        {
-            Some(figure) => {
-                Err(self.fault(place, format!("no check belongs to figure '{figure}'")))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Figures, tables and sections that have checks.
     pub fn figures(&self) -> BTreeSet<&str> {
         let figures = self.check.iter().flat_map(|check| &check.figures);
@@ -555,70 +370,6 @@ pub(crate) const EXPECTED_SCALE: &str = "expected a number above 0 and at most 1
 /// Whether a device can be built at it.
 pub(crate) fn is_scale(factor: f64) -> bool {
     factor > 0.0 && factor <= 1.0
-}
-
-impl Series {
-    fn workloads(&self) -> Vec<Workload> {
-        let contents: Vec<Option<(f64, f64)>> = match &self.zipf {
-            None => vec![None],
-            Some(zipf) => {
-                let pairs = |a: &f64| {
-                    zipf.values
-                        .iter()
-                        .map(|n| Some((*a, *n)))
-                        .collect::<Vec<_>>()
-                };
-                zipf.exponents.iter().flat_map(pairs).collect()
-            }
-        };
-        let each = |requests: Requests| {
-            let name = match &requests {
-                Requests::Profile(name) | Requests::Capture(name) => name,
-                Requests::Given(_) => "",
-            };
-            let one = |zipf: &Option<(f64, f64)>| {
-                let (a, n) = zipf.unwrap_or_default();
-                Workload {
-                    id: self
-                        .id
-                        .replace("{profile}", name)
-                        .replace("{capture}", name)
-                        .replace("{a}", &a.to_string())
-                        .replace("{n}", &n.to_string()),
-                    requests: requests.clone(),
-                    zipf: *zipf,
-                    scale: self.scale,
-                    device: self.device.clone(),
-                    set: self.set.clone(),
-                    systems: self.systems.clone(),
-                    values: self.values,
-                    recovery_check: self.recovery_check,
-                }
-            };
-            contents.iter().map(one).collect::<Vec<_>>()
-        };
-        if self.profiles.is_empty() && self.captures.is_empty() {
-            return each(Requests::Given(self.requests.clone()));
-        }
-        let profiles = self.profiles.iter().cloned().map(Requests::Profile);
-        let captures = self.captures.iter().cloned().map(Requests::Capture);
-        profiles.chain(captures).flat_map(each).collect()
-    }
-}
-
-impl Workload {
-    /// The name of its run on a system, or of the count of its values.
-    pub fn run(&self, system: &str) -> String {
-        format!("{}/{system}", self.id)
-    }
-
-    fn runs(&self) -> Vec<String> {
-        let mut runs: Vec<String> = self.systems.iter().map(|s| self.run(s)).collect();
-        if self.values {
-            runs.push(self.run(VALUES));
-        }
-        runs
-    }
 }
 
 #[cfg(test)]

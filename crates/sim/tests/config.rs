@@ -478,6 +478,48 @@ fn wrong_values_say_what_was_expected() {
 }
 
 #[test]
+fn templates_list_every_name_that_a_value_can_have() {
+    let templates = [
+        (
+            "device.",
+            include_str!("../src/config/template/device.toml"),
+        ),
+        ("", include_str!("../src/config/template/system.toml")),
+        ("host.", include_str!("../src/config/template/host.toml")),
+    ];
+    let mut choices = 0;
+    for (kind, text) in templates {
+        let (mut section, mut comment) = (String::new(), String::new());
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix('[') {
+                section = format!("{}.", name.trim_end_matches(']'));
+            }
+            let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) else {
+                comment += line;
+                continue;
+            };
+            let settings = sets(&[&format!("{kind}{section}{key}=?")]);
+            let errors = [
+                load_device("auto", &settings).err(),
+                load_system("plain", &settings).err(),
+                load_host(&settings).err(),
+            ];
+            let error = errors.into_iter().flatten().map(|error| error.to_string());
+            let error = error.collect::<String>();
+            if let Some((_, names)) = error.split_once("unknown variant `?`, expected ") {
+                choices += 1;
+                for name in names.split('`').skip(1).step_by(2) {
+                    let listed = comment.contains(&format!("{name:?}"));
+                    assert!(listed, "{section}{key}: no {name:?} in {comment}");
+                }
+            }
+            comment.clear();
+        }
+    }
+    assert!(choices > 20, "{choices} keys with names");
+}
+
+#[test]
 fn misspelt_values_come_before_contradictions() {
     let error = device(
         "auto",

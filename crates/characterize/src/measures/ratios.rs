@@ -30,7 +30,7 @@ pub struct RatioSpread {
     pub p50: f64,
     /// The same for 90 %.
     pub p90: f64,
-    /// How many lie in [0, 0.05), [0.05, 0.1), …; the last includes 1.
+    /// How many lie in [0, 0.05), [0.05, 0.1) and so on; the last includes 1.
     pub histogram: Vec<u64>,
 }
 

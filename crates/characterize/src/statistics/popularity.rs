@@ -51,7 +51,7 @@ pub struct ClassPopularity {
     pub x50: Option<f64>,
     /// Accesses made by the most frequent values, at fixed shares of the values.
     pub cdf: Vec<PopularityPoint>,
-    /// How many values occur once, twice, three times, 4–7, 8–15, … times.
+    /// How many values occur once, twice, three times, 4 to 7, 8 to 15 times and so on.
     pub histogram: Vec<Bucket>,
     /// How many values occur how often, most frequent first: the whole distribution.
     pub frequencies: Vec<Frequency>,

@@ -12,7 +12,7 @@ use flashlore_units::{Count, Entries, Nanos, Share};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Fault, check_durations};
-use super::system::Algorithm;
+use super::names;
 
 /// Blocks of the fast medium of I-CASH before its data blocks.
 const SUPERBLOCKS: u64 = 2;
@@ -50,9 +50,11 @@ pub struct ArrayConfig {
     /// Blocks that go home at once; 0 = by the number of data blocks.
     pub write_back: Count,
     /// Where content goes that has no short difference.
-    pub too_big: Place,
+    #[serde(with = "names::TooBig")]
+    pub too_big: TooBig,
     /// How similar blocks are found.
-    pub similarity: Finder,
+    #[serde(with = "names::Similarity")]
+    pub similarity: Similarity,
     /// Whether blocks are compressed by themselves where that is shorter.
     pub compression: bool,
     /// Whether each scan halves the heatmap.
@@ -64,7 +66,8 @@ pub struct ArrayConfig {
     /// Whether blocks go home in batches that are one state.
     pub ordered: bool,
     /// How differences are encoded.
-    pub algorithm: Algorithm,
+    #[serde(with = "names::Codec")]
+    pub algorithm: Codec,
     /// Time to encode a block.
     pub encode_time: Nanos,
     /// Time to decode one.
@@ -84,7 +87,8 @@ pub struct ArrayConfig {
     /// Bytes of a stripe on a disk.
     pub stripe: Count,
     /// The order of their waiting requests.
-    pub scheduler: Order,
+    #[serde(with = "names::Scheduler")]
+    pub scheduler: Scheduler,
     /// Whether their write caches are on.
     pub write_cache: bool,
     /// Energy of a read of 4 KiB on the SSD, in microjoules.
@@ -111,50 +115,6 @@ pub enum ArrayKind {
     LruCache,
     /// The SSD is a cache with one copy of each content.
     DedupCache,
-}
-
-/// Where content goes that has no short difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// To the SSD, as in the paper's prototype.
-    Fast,
-    /// To the log.
-    Log,
-}
-
-/// How similar blocks are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Finder {
-    /// By signatures and heatmap.
-    Signatures,
-    /// By super-features.
-    SuperFeatures,
-    /// Not at all.
-    None,
-}
-
-/// The order of the waiting requests of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// First come, first served.
-    Fcfs,
-    /// Upwards, then downwards.
-    Look,
-    /// Upwards, and again from below.
-    CLook,
-}
-
-impl From<Order> for Scheduler {
-    fn from(order: Order) -> Self {
-        match order {
-            Order::Fcfs => Scheduler::Fcfs,
-            Order::Look => Scheduler::Look,
-            Order::CLook => Scheduler::CLook,
-        }
-    }
 }
 
 impl ArrayKind {
@@ -216,15 +176,8 @@ impl ArrayConfig {
             delta_limit: self.delta_limit.0 as usize,
             flush_blocks: self.flush_blocks,
             write_back_batch: self.write_back_batch(slots),
-            too_big: match self.too_big {
-                Place::Fast => TooBig::Fast,
-                Place::Log => TooBig::Log,
-            },
-            similarity: match self.similarity {
-                Finder::Signatures => Similarity::Signatures,
-                Finder::SuperFeatures => Similarity::SuperFeatures,
-                Finder::None => Similarity::Nothing,
-            },
+            too_big: self.too_big,
+            similarity: self.similarity,
             compression: match self.compression {
                 true => Compression::IfShorter,
                 false => Compression::Never,
@@ -232,10 +185,7 @@ impl ArrayConfig {
             halve_heatmap: self.halve_heatmap,
             lazy_fill: self.lazy_fill,
             unpack_all: self.unpack_all,
-            codec: match self.algorithm {
-                Algorithm::Copy => Codec::Copy,
-                Algorithm::Lz4 => Codec::Lz4,
-            },
+            codec: self.algorithm,
             ..Options::new(virtual_blocks, segments)
         }
     }

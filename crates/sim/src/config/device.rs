@@ -8,9 +8,12 @@ use std::fmt;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use flashlore_flash::sim::Concurrency;
+use flashlore_ftl as ftl;
 use flashlore_units::{Bytes, Count, Nanos, Share, Size, Watermark};
 
 use super::geometry::UNIT_BYTES;
+use super::names;
 
 /// A simulated SSD. Loaded values are checked: see [`super::load_device`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,6 +110,7 @@ pub struct Timing {
     /// Whether collection inside a plane copies without crossing the channel.
     pub copyback: bool,
     /// What executes one array operation at a time.
+    #[serde(with = "names::Concurrency")]
     pub concurrency: Concurrency,
     /// Whether a host request may interrupt an erase that nobody waits for.
     pub erase_suspend: bool,
@@ -126,16 +130,6 @@ pub enum ChannelMode {
     Private,
     /// The dies of a channel take turns.
     Shared,
-}
-
-/// What executes one array operation at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Concurrency {
-    /// A die.
-    Die,
-    /// Each plane of a die.
-    Plane,
 }
 
 /// Energy in microjoules; 0 where nothing is published.
@@ -181,75 +175,22 @@ pub enum SpareDefinition {
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Who chooses the die of a write.
-    pub placement: Placement,
+    #[serde(with = "names::Placement")]
+    pub placement: ftl::Placement,
     /// The order in which consecutive writes move, fastest first: each level once.
-    pub stripe: [StripeLevel; 4],
+    #[serde(with = "names::stripe")]
+    pub stripe: [ftl::Level; 4],
     /// When writes move on to the next plane in striping order.
-    pub rotate: Rotate,
+    #[serde(with = "names::Rotate")]
+    pub rotate: ftl::Rotate,
     /// What blocks are allocated and collected from.
-    pub pool: Pool,
+    #[serde(with = "names::PoolScope")]
+    pub pool: ftl::PoolScope,
     /// Whether collection fills blocks of its own.
-    pub streams: Streams,
+    #[serde(with = "names::Streams")]
+    pub streams: ftl::Streams,
     /// Whether the last page of each block holds the block's summary instead of data.
     pub summary_page: bool,
-}
-
-/// Who chooses the die of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// The next in striping order.
-    Dynamic,
-    /// The logical page number.
-    Static,
-}
-
-/// A level of parallelism.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StripeLevel {
-    /// Channel of the device.
-    Channel,
-    /// Package of a channel.
-    Package,
-    /// Die of a package.
-    Die,
-    /// Plane of a die.
-    Plane,
-}
-
-/// When writes move on to the next plane in striping order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rotate {
-    /// After every flash page.
-    Page,
-    /// After every block.
-    Block,
-}
-
-/// The extent of an allocation pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pool {
-    /// Each plane.
-    Plane,
-    /// Each die.
-    Die,
-    /// Each package.
-    Package,
-    /// The device as a whole.
-    Device,
-}
-
-/// Whether host and collection writes share open blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Streams {
-    /// Each has its own.
-    Separate,
-    /// They share one.
-    Shared,
 }
 
 /// Garbage collection.

@@ -4,11 +4,12 @@
 //! Counts are exact integers. Exported capacity computed from a spare share is rounded down on each
 //! die, so that every die exports alike.
 
-use super::device::{DeviceConfig, Pool, SpareDefinition, StripeLevel, Timing, pages_of};
+use super::device::{DeviceConfig, SpareDefinition, Timing, pages_of};
 use super::error::ConfigError;
 use super::load::{Checked, Fault, check_durations, check_name};
 use super::presets::Kind;
 use flashlore_ftl::map_cache::ENTRY_BYTES;
+use flashlore_ftl::{Level, PoolScope};
 use flashlore_units::{Bytes, Size};
 
 /// Bytes of a mapping unit.
@@ -99,10 +100,10 @@ fn shape_of(device: &DeviceConfig) -> Result<Shape, Fault> {
         return Err(Fault::new("geometry.blocks_per_plane", message));
     }
     let pools = match device.layout.pool {
-        Pool::Plane => planes,
-        Pool::Die => dies,
-        Pool::Package => packages,
-        Pool::Device => 1,
+        PoolScope::Plane => planes,
+        PoolScope::Die => dies,
+        PoolScope::Package => packages,
+        PoolScope::Device => 1,
     };
     let blocks_per_pool = blocks / pools;
     Ok(Shape {
@@ -228,7 +229,7 @@ fn check_rest(device: &DeviceConfig) -> Result<(), Fault> {
             format!("expected a number of microjoules not below 0, found {value}"),
         ));
     }
-    use StripeLevel::{Channel, Die, Package, Plane};
+    use Level::{Channel, Die, Package, Plane};
     if let Some(absent) = [Channel, Package, Die, Plane]
         .into_iter()
         .find(|level| !device.layout.stripe.contains(level))

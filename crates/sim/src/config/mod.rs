@@ -9,6 +9,7 @@ mod hash;
 mod host;
 mod layer;
 mod load;
+mod names;
 mod presets;
 mod print;
 mod retention;
@@ -17,12 +18,11 @@ mod settings;
 mod system;
 mod template;
 
-pub use array::{ArrayConfig, ArrayKind, Finder, Order, Place};
+pub use array::{ArrayConfig, ArrayKind};
 pub use device::{
-    Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, Concurrency, DeviceConfig, Energy, Gc,
-    GcCheck, GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Placement, Pool,
-    Precondition, ReadCacheConfig, Rotate, Space, SpareDefinition, Streams, StripeLevel, Timing,
-    Wear,
+    Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, DeviceConfig, Energy, Gc, GcCheck,
+    GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Precondition, ReadCacheConfig, Space,
+    SpareDefinition, Timing, Wear,
 };
 pub use error::ConfigError;
 pub use flashlore_units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};
@@ -35,6 +35,6 @@ pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
 pub use retention::Retention;
 pub use settings::Settings;
 pub use system::{
-    Acknowledge, Algorithm, Base, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest,
-    Form, HistoryConfig, Pressure, QueueConfig, RatioFrom, Sampling, SwitchOff, SystemConfig,
+    Acknowledge, Base, CodecConfig, CompressConfig, DedupConfig, DeltaConfig, Digest, Form,
+    HistoryConfig, QueueConfig, RatioFrom, Sampling, SwitchOff, SystemConfig,
 };

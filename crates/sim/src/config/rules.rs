@@ -5,228 +5,180 @@
 //! without the value it needs, are an error. A key that is not used reverts to its default, so
 //! that equal behaviour has equal configuration.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::apply::{Placed, Tree};
+use super::array::ArrayKind;
+use super::device::{BufferPolicy, CacheKey, GcCheck, GcPolicy};
 use super::error::ConfigError;
+use super::host::HostMode;
 use super::layer::Origin;
 use super::presets::Kind;
+use super::system::{Base, Form, RatioFrom, Sampling};
 use super::template::Template;
 
-/// `key` is used only while `control` has one of the values `needs`.
+/// `keys` are used only while `control` has one of the values `needs`.
 struct Condition {
-    key: &'static str,
+    /// Keys, or `section.*` for all of a section but the control.
+    keys: &'static [&'static str],
     control: &'static str,
     needs: Vec<Value>,
-    reason: &'static str,
-    /// Whether using the key otherwise is an error; if not, it is recorded as unused: the same
-    /// `--set` may be meant for another of several systems.
-    strict: bool,
+    /// Why using a key otherwise is an error. Without, the key is recorded as unused: the same `--set` may be meant
+    /// for another of several systems.
+    strict: Option<&'static str>,
 }
 
-fn conditions(kind: Kind) -> Vec<Condition> {
-    let strict_any = |key, control, needs, reason| Condition {
-        key,
+/// As [`Condition`] says, with the values as configurations have them, so that their names stand in their types alone.
+fn needs<T: Serialize>(
+    control: &'static str,
+    values: impl IntoIterator<Item = T>,
+    keys: &'static [&'static str],
+) -> Condition {
+    Condition {
+        keys,
         control,
-        needs,
-        reason,
-        strict: true,
-    };
-    let strict = |key, control, needs, reason| strict_any(key, control, vec![needs], reason);
-    match kind {
-        Kind::Device => vec![
-            strict(
-                "gc.choices",
-                "gc.policy",
-                json!("d-choices"),
-                "only policy \"d-choices\" draws blocks",
-            ),
-            strict(
-                "gc.window",
-                "gc.policy",
-                json!("windowed-greedy"),
-                "only policy \"windowed-greedy\" has a window",
-            ),
-            strict(
-                "gc.on_reads",
-                "gc.check",
-                json!("dispatch"),
-                "reads allocate nothing, so only check \"dispatch\" sees them",
-            ),
-            strict_any(
-                "buffer.size",
-                "buffer.policy",
-                vec![json!("fifo"), json!("slru")],
-                "policy \"none\" has no buffer",
-            ),
-            strict(
-                "buffer.protected",
-                "buffer.policy",
-                json!("slru"),
-                "only policy \"slru\" has segments",
-            ),
-            strict_any(
-                "read_cache.size",
-                "read_cache.key",
-                vec![json!("lpn"), json!("value")],
-                "key \"none\" has no cache",
-            ),
-        ],
-        Kind::Host => vec![
-            strict(
-                "queue_depth",
-                "mode",
-                json!("closed"),
-                "only mode \"closed\" keeps requests in flight",
-            ),
-            strict(
-                "think_time",
-                "mode",
-                json!("closed"),
-                "only mode \"closed\" pauses between requests",
-            ),
-            strict(
-                "time_scale",
-                "mode",
-                json!("open"),
-                "only mode \"open\" follows time stamps",
-            ),
-        ],
-        Kind::System => {
-            let part = |key, control| Condition {
-                key,
-                control,
-                needs: vec![json!(true)],
-                reason: "",
-                strict: false,
-            };
-            let dedup = |key| part(key, "dedup.enabled");
-            let queue = |key| part(key, "queue.enabled");
-            let history = |key| part(key, "history.enabled");
-            let parities = |key| Condition {
-                needs: vec![json!("parities")],
-                ..part(key, "history.form")
-            };
-            let pages = |key| Condition {
-                needs: vec![json!("pages")],
-                ..part(key, "history.form")
-            };
-            let delta = |key| part(key, "delta.enabled");
-            let similar = |key| Condition {
-                needs: vec![json!("similar")],
-                ..part(key, "delta.base")
-            };
-            let compress = |key| part(key, "compress.enabled");
-            let ratio = |key, from: &[&str]| Condition {
-                key,
-                control: "codec.ratio",
-                needs: from.iter().map(|from| json!(from)).collect(),
-                reason: "",
-                strict: false,
-            };
-            let off = |key| {
-                strict(
-                    key,
-                    "dedup.switch_off.enabled",
-                    json!(true),
-                    "switching off is not enabled",
-                )
-            };
-            vec![
-                dedup("dedup.oracle"),
-                dedup("dedup.index_entries"),
-                dedup("dedup.hash_time"),
-                dedup("dedup.digest"),
-                dedup("dedup.verify"),
-                dedup("dedup.fingerprint_bits"),
-                dedup("dedup.prefill_in_index"),
-                dedup("dedup.sampling"),
-                dedup("dedup.sampling_unit"),
-                dedup("dedup.out_of_line"),
-                dedup("dedup.prefetch"),
-                dedup("dedup.switch_off.enabled"),
-                dedup("dedup.switch_off.window"),
-                dedup("dedup.switch_off.windows"),
-                dedup("dedup.switch_off.sample"),
-                Condition {
-                    key: "dedup.sampling_unit",
-                    control: "dedup.sampling",
-                    needs: vec![json!("request")],
-                    reason: "",
-                    strict: false,
-                },
-                off("dedup.switch_off.window"),
-                off("dedup.switch_off.windows"),
-                off("dedup.switch_off.sample"),
-                delta("delta.hot_writes"),
-                delta("delta.hot_reads"),
-                delta("delta.scan_period"),
-                delta("delta.counted_pages"),
-                delta("delta.protected"),
-                delta("delta.lambda"),
-                delta("delta.pinned"),
-                delta("delta.base"),
-                delta("delta.base_entries"),
-                delta("delta.base_sharers"),
-                similar("delta.base_entries"),
-                similar("delta.base_sharers"),
-                delta("codec.sketch_cycles"),
-                similar("codec.sketch_cycles"),
-                delta("delta.mean"),
-                delta("delta.deviation"),
-                ratio("delta.mean", &["drawn"]),
-                ratio("delta.deviation", &["drawn"]),
-                compress("compress.mean"),
-                compress("compress.deviation"),
-                ratio("compress.mean", &["drawn", "trace"]),
-                ratio("compress.deviation", &["drawn", "trace"]),
-                ratio("codec.algorithm", &["codec"]),
-                history("history.min_window"),
-                history("history.on_pressure"),
-                history("history.reserve"),
-                history("history.entries"),
-                history("history.field_time"),
-                history("history.form"),
-                pages("history.schedule"),
-                pages("history.sealed_before_window"),
-                history("history.sealed_before_window"),
-                pages("history.tier_bytes"),
-                history("history.schedule"),
-                history("history.tier_bytes"),
-                parities("history.mean"),
-                parities("history.deviation"),
-                ratio("history.mean", &["drawn"]),
-                ratio("history.deviation", &["drawn"]),
-                queue("queue.requests"),
-                queue("queue.bucket"),
-                queue("queue.ack"),
-                queue("queue.period"),
-            ]
-            .into_iter()
-            .chain(array_conditions())
-            .collect()
+        needs: values.into_iter().map(|value| json!(value)).collect(),
+        strict: None,
+    }
+}
+
+impl Condition {
+    fn or_else(self, reason: &'static str) -> Self {
+        Condition {
+            strict: Some(reason),
+            ..self
         }
+    }
+
+    fn rules(&self, key: &str) -> bool {
+        let names = |pattern: &&str| match pattern.strip_suffix('*') {
+            Some(section) => key.starts_with(section) && key != self.control,
+            None => key == *pattern,
+        };
+        self.keys.iter().any(names)
+    }
+}
+
+/// The conditions of a kind. A control stands before the keys that it rules, as what rules it does before it.
+fn conditions(kind: Kind) -> Vec<Condition> {
+    match kind {
+        Kind::Device => device_conditions(),
+        Kind::Host => host_conditions(),
+        Kind::System => [system_conditions(), array_conditions()]
+            .into_iter()
+            .flatten()
+            .collect(),
         Kind::Part => vec![],
     }
 }
 
+fn device_conditions() -> Vec<Condition> {
+    let policy = |policy, keys| needs("gc.policy", [policy], keys);
+    vec![
+        policy(GcPolicy::DChoices, &["gc.choices"])
+            .or_else("only policy \"d-choices\" draws blocks"),
+        policy(GcPolicy::WindowedGreedy, &["gc.window"])
+            .or_else("only policy \"windowed-greedy\" has a window"),
+        needs("gc.check", [GcCheck::Dispatch], &["gc.on_reads"])
+            .or_else("reads allocate nothing, so only check \"dispatch\" sees them"),
+        needs(
+            "buffer.policy",
+            [BufferPolicy::Fifo, BufferPolicy::Slru],
+            &["buffer.size"],
+        )
+        .or_else("policy \"none\" has no buffer"),
+        needs("buffer.policy", [BufferPolicy::Slru], &["buffer.protected"])
+            .or_else("only policy \"slru\" has segments"),
+        needs(
+            "read_cache.key",
+            [CacheKey::Lpn, CacheKey::Value],
+            &["read_cache.size"],
+        )
+        .or_else("key \"none\" has no cache"),
+    ]
+}
+
+fn host_conditions() -> Vec<Condition> {
+    let mode = |mode, keys| needs("mode", [mode], keys);
+    vec![
+        mode(HostMode::Closed, &["queue_depth"])
+            .or_else("only mode \"closed\" keeps requests in flight"),
+        mode(HostMode::Closed, &["think_time"])
+            .or_else("only mode \"closed\" pauses between requests"),
+        mode(HostMode::Open, &["time_scale"]).or_else("only mode \"open\" follows time stamps"),
+    ]
+}
+
+fn system_conditions() -> Vec<Condition> {
+    use RatioFrom::{Codec, Drawn, Trace};
+    let section = |control, keys| needs(control, [true], keys);
+    let form = |form, keys| needs("history.form", [form], keys);
+    vec![
+        section("dedup.enabled", &["dedup.*"]),
+        needs(
+            "dedup.sampling",
+            [Sampling::Request],
+            &["dedup.sampling_unit"],
+        ),
+        section("dedup.switch_off.enabled", &["dedup.switch_off.*"])
+            .or_else("switching off is not enabled"),
+        section("delta.enabled", &["delta.*", "codec.sketch_cycles"]),
+        needs(
+            "delta.base",
+            [Base::Similar],
+            &[
+                "delta.base_entries",
+                "delta.base_sharers",
+                "codec.sketch_cycles",
+            ],
+        ),
+        section("compress.enabled", &["compress.*"]),
+        section("history.enabled", &["history.*"]),
+        form(
+            Form::Pages,
+            &[
+                "history.schedule",
+                "history.sealed_before_window",
+                "history.tier_bytes",
+            ],
+        ),
+        form(Form::Parities, &["history.mean", "history.deviation"]),
+        needs(
+            "codec.ratio",
+            [Drawn],
+            &[
+                "delta.mean",
+                "delta.deviation",
+                "history.mean",
+                "history.deviation",
+            ],
+        ),
+        needs(
+            "codec.ratio",
+            [Drawn, Trace],
+            &["compress.mean", "compress.deviation"],
+        ),
+        needs("codec.ratio", [Codec], &["codec.algorithm"]),
+        section("queue.enabled", &["queue.*"]),
+    ]
+}
+
 /// Which keys of an array which kinds of array use.
-fn array_conditions() -> impl Iterator<Item = Condition> {
-    const ALL: &[&str] = &["i-cash", "pure-ssd", "raid0", "lru-cache", "dedup-cache"];
-    const WITH_SSD: &[&str] = &["i-cash", "pure-ssd", "lru-cache", "dedup-cache"];
-    const WITH_DISKS: &[&str] = &["i-cash", "raid0", "lru-cache", "dedup-cache"];
-    const WITH_POOL: &[&str] = &["i-cash", "lru-cache", "dedup-cache"];
-    const CACHES: &[&str] = &["lru-cache", "dedup-cache"];
-    const CODED: &[&str] = &["i-cash"];
-    const HASHED: &[&str] = &["dedup-cache"];
-    let keys: [(&[&str], &[&'static str]); 7] = [
-        (
-            ALL,
+fn array_conditions() -> Vec<Condition> {
+    use ArrayKind::{DedupCache, ICash, LruCache, PureSsd, Raid0};
+    let kinds = |kinds: &[ArrayKind], keys| needs("array.kind", kinds, keys);
+    vec![
+        kinds(
+            &[ICash, PureSsd, Raid0, LruCache, DedupCache],
             &["array.background", "array.loaded", "array.machine_pages"],
         ),
-        (WITH_SSD, &["array.read_uj", "array.write_uj"]),
-        (
-            WITH_DISKS,
+        kinds(
+            &[ICash, PureSsd, LruCache, DedupCache],
+            &["array.read_uj", "array.write_uj"],
+        ),
+        kinds(
+            &[ICash, Raid0, LruCache, DedupCache],
             &[
                 "array.drive",
                 "array.disks",
@@ -236,10 +188,13 @@ fn array_conditions() -> impl Iterator<Item = Condition> {
                 "array.disk_watts",
             ],
         ),
-        (WITH_POOL, &["array.fast", "array.write_back"]),
-        (CACHES, &["array.clean_ahead"]),
-        (
-            CODED,
+        kinds(
+            &[ICash, LruCache, DedupCache],
+            &["array.fast", "array.write_back"],
+        ),
+        kinds(&[LruCache, DedupCache], &["array.clean_ahead"]),
+        kinds(
+            &[ICash],
             &[
                 "array.clones",
                 "array.delta_ram",
@@ -263,27 +218,15 @@ fn array_conditions() -> impl Iterator<Item = Condition> {
                 "array.signature_time",
             ],
         ),
-        (HASHED, &["array.fingerprint_time"]),
-    ];
-    let conditions = keys.map(|(kinds, keys)| {
-        let needs: Vec<Value> = kinds.iter().map(|kind| json!(kind)).collect();
-        let condition = move |&key: &&'static str| Condition {
-            key,
-            control: "array.kind",
-            needs: needs.clone(),
-            reason: "",
-            strict: false,
-        };
-        keys.iter().map(condition).collect::<Vec<_>>()
-    });
-    conditions.into_iter().flatten()
+        kinds(&[DedupCache], &["array.fingerprint_time"]),
+    ]
 }
 
 /// Whether `key` is used, given the other values: what is not is not printed.
 pub(super) fn is_used(kind: Kind, key: &str, value_of: impl Fn(&str) -> Option<Value>) -> bool {
     conditions(kind)
         .iter()
-        .filter(|c| c.key == key)
+        .filter(|c| c.rules(key))
         .all(|c| value_of(c.control).is_some_and(|value| c.needs.contains(&value)))
 }
 
@@ -292,7 +235,9 @@ pub(super) fn is_used(kind: Kind, key: &str, value_of: impl Fn(&str) -> Option<V
 pub(super) fn apply(template: &Template, tree: &mut Tree) -> Result<Vec<String>, ConfigError> {
     let mut unused = Vec::new();
     for condition in conditions(template.kind) {
-        revert_unless_needed(template, tree, &condition, &mut unused)?;
+        for key in template.keys().filter(|key| condition.rules(key)) {
+            revert_unless_needed(template, tree, key, &condition, &mut unused)?;
+        }
     }
     if template.kind == Kind::Device {
         exclude_in_device(tree)?;
@@ -303,38 +248,41 @@ pub(super) fn apply(template: &Template, tree: &mut Tree) -> Result<Vec<String>,
 fn revert_unless_needed(
     template: &Template,
     tree: &mut Tree,
+    key: &str,
     condition: &Condition,
     unused: &mut Vec<String>,
 ) -> Result<(), ConfigError> {
-    let (Some(placed), Some(control)) = (tree.get(condition.key), tree.get(condition.control))
-    else {
+    let (Some(placed), Some(control)) = (tree.get(key), tree.get(condition.control)) else {
         return Ok(());
     };
     if placed.rank == 0 || condition.needs.contains(&control.entry.value) {
         return Ok(());
     }
-    if condition.strict && placed.rank >= control.rank {
+    if let Some(reason) = condition.strict
+        && placed.rank >= control.rank
+    {
+        let other = condition.control;
         return Err(contradiction(
-            condition.key,
+            key,
             placed,
-            condition.control,
+            other,
             control,
-            condition.reason,
+            reason,
             template.kind,
         ));
     }
     if matches!(placed.entry.origin, Origin::Set { .. }) {
-        unused.push(template.kind.full_key(condition.key));
+        unused.push(template.kind.full_key(key));
     }
-    match template.default_of(condition.key) {
+    match template.default_of(key) {
         Some(default) => tree.insert(
-            condition.key.to_string(),
+            key.to_string(),
             Placed {
                 entry: default.clone(),
                 rank: 0,
             },
         ),
-        None => tree.remove(condition.key),
+        None => tree.remove(key),
     };
     Ok(())
 }

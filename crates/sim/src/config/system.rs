@@ -4,9 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use flashlore_delta::Codec;
+use flashlore_ftl::content::history::OnPressure;
 use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
 
 use super::array::{ArrayConfig, ArrayKind};
+use super::names;
 use super::retention::Retention;
 
 /// A set of content policies. Loaded values are checked: see [`super::load_system`].
@@ -126,7 +129,8 @@ pub struct HistoryConfig {
     /// The window that is kept if possible.
     pub min_window: Nanos,
     /// What happens when room is needed and the window is no longer than that.
-    pub on_pressure: Pressure,
+    #[serde(with = "names::OnPressure")]
+    pub on_pressure: OnPressure,
     /// The part of the flash that old versions leave free.
     pub reserve: Share,
     /// Whether blocks sealed before the window begins are collected rather than others. Used by
@@ -154,16 +158,6 @@ pub enum Form {
     Pages,
     /// Its exclusive or with the version that follows it, compressed, in a log (TRAP).
     Parities,
-}
-
-/// What happens when a window that should be kept leaves no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pressure {
-    /// It shrinks.
-    Shrink,
-    /// The write is refused.
-    Enospc,
 }
 
 /// Updates stored as differences from the pages they replace.
@@ -227,7 +221,8 @@ pub struct CodecConfig {
     /// Where the lengths of encoded values come from.
     pub ratio: RatioFrom,
     /// How bytes are encoded. Used by [`RatioFrom::Codec`] alone.
-    pub algorithm: Algorithm,
+    #[serde(with = "names::Codec")]
+    pub algorithm: Codec,
     /// Clock of its processor in MHz; 0 = it takes no time.
     pub mhz: u32,
     /// Cycles to encode a mapping unit.
@@ -255,16 +250,6 @@ pub enum RatioFrom {
     Trace,
     /// They are those of the pages' bytes, encoded.
     Codec,
-}
-
-/// How bytes are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Algorithm {
-    /// Copies from the base and from the page itself.
-    Copy,
-    /// LZ4, of the exclusive or with the base if there is one.
-    Lz4,
 }
 
 impl CodecConfig {

@@ -5,7 +5,6 @@ use flashlore_content::DedupOptions;
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::delta::{Drawn, Ratio};
 use flashlore_content::history::{HistoryOptions, PAPER_ENTRY_BYTES};
-use flashlore_delta::Codec;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
 use flashlore_flash::{Flash, Geometry, Time};
@@ -15,7 +14,7 @@ use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
 use flashlore_ftl::content::delta::{DeltaOptions, packs};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::content::history::VersionsOptions;
 use flashlore_ftl::map_cache::{CacheOptions, Kind};
 use flashlore_trace::PageSource;
 
@@ -24,11 +23,9 @@ use super::error::RunError;
 use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
-    Acknowledge, Algorithm, BufferPolicy, Bytes, CacheKey, ChannelMode, Concurrency, Form, GcCheck,
-    GcMode, GcPolicy, Placement, Pool, Pressure, RatioFrom, Rotate, RunConfig, Streams,
-    StripeLevel,
+    Acknowledge, BufferPolicy, Bytes, CacheKey, ChannelMode, DeviceConfig, Entries, Form, GcCheck,
+    GcMode, GcPolicy, RatioFrom, RunConfig, SystemConfig, UNIT_BYTES,
 };
-use crate::config::{DeviceConfig, Entries, SystemConfig, UNIT_BYTES};
 
 /// The simulated flash of a device.
 ///
@@ -57,10 +54,7 @@ pub fn flash(device: &DeviceConfig) -> Result<NandSim, RunError> {
         erase: t.erase.0,
         transfer: t.transfer.0,
         shared_channel: t.channel == ChannelMode::Shared,
-        concurrency: match t.concurrency {
-            Concurrency::Die => sim::Concurrency::Die,
-            Concurrency::Plane => sim::Concurrency::Plane,
-        },
+        concurrency: t.concurrency,
         erase_suspend: t.erase_suspend,
     };
     Ok(NandSim::new(geometry, timing))
@@ -80,31 +74,12 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
         barriers: false,
         log: false,
         layout: ftl::LayoutOptions {
-            stripe: layout.stripe.map(|level| match level {
-                StripeLevel::Channel => ftl::Level::Channel,
-                StripeLevel::Package => ftl::Level::Package,
-                StripeLevel::Die => ftl::Level::Die,
-                StripeLevel::Plane => ftl::Level::Plane,
-            }),
-            placement: match layout.placement {
-                Placement::Dynamic => ftl::Placement::Dynamic,
-                Placement::Static => ftl::Placement::Static,
-            },
-            pool: match layout.pool {
-                Pool::Plane => ftl::PoolScope::Plane,
-                Pool::Die => ftl::PoolScope::Die,
-                Pool::Package => ftl::PoolScope::Package,
-                Pool::Device => ftl::PoolScope::Device,
-            },
-            rotate: match layout.rotate {
-                Rotate::Page => ftl::Rotate::Page,
-                Rotate::Block => ftl::Rotate::Block,
-            },
+            stripe: layout.stripe,
+            placement: layout.placement,
+            pool: layout.pool,
+            rotate: layout.rotate,
         },
-        streams: match layout.streams {
-            Streams::Separate => ftl::Streams::Separate,
-            Streams::Shared => ftl::Streams::Shared,
-        },
+        streams: layout.streams,
         summary_page: layout.summary_page,
         collect: ftl::Collect {
             victims: match gc.policy {
@@ -272,11 +247,10 @@ pub fn lengths<'a>(
         let pages = pages.ok_or_else(|| RunError::NoBytes {
             system: system.name.clone(),
         })?;
-        let codec = match codec.algorithm {
-            Algorithm::Copy => Codec::Copy,
-            Algorithm::Lz4 => Codec::Lz4,
-        };
-        return Ok(Lengths::Measured(Box::new(Measured::new(pages, codec))));
+        return Ok(Lengths::Measured(Box::new(Measured::new(
+            pages,
+            codec.algorithm,
+        ))));
     }
     Ok(match codec.ratio {
         RatioFrom::Trace => Lengths::Rated(Rated::new(drawn)),
@@ -336,10 +310,7 @@ pub fn versions_options(
             schedule: history.schedule.schedule().cloned(),
         },
         least_window: history.min_window.0,
-        on_pressure: match history.on_pressure {
-            Pressure::Shrink => OnPressure::Shrink,
-            Pressure::Enospc => OnPressure::Refuse,
-        },
+        on_pressure: history.on_pressure,
         reserve: (f64::from(raw) * history.reserve.get()) as u64,
         entries_in_ram: match history.tier_bytes {
             Bytes::Unlimited => None,

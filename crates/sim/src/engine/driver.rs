@@ -4,6 +4,8 @@
 //! * **Who sends requests** is apart: a trace in an open or a closed loop (`replay`), or a caller that
 //!   submits them one by one and is told of the responses (`sender`). All of them come in by
 //!   [`Driver::submit`].
+//! * **Time** passes from event to event in `clock`.
+//! * **Reads** of the host, and the read cache before them: `reads`.
 //! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
 //! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
@@ -17,10 +19,12 @@
 
 mod caller;
 mod changes;
+mod clock;
 mod encoding;
 mod front;
 mod idle;
 mod look;
+mod reads;
 mod replay;
 mod sampling;
 mod sender;
@@ -32,7 +36,7 @@ use std::num::NonZeroU32;
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Flash, Tag, Time, When};
+use flashlore_flash::{Completion, Flash, Tag, Time, When};
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{FtlError, Unhashed};
 use flashlore_trace::{Op, Request};
@@ -52,7 +56,6 @@ use super::recovery::Truth;
 use super::requests::{InFlight, Requests, SentBy};
 use super::system::System;
 use crate::config::{CacheKey, Load};
-use crate::results::CacheTraffic;
 
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
@@ -324,117 +327,6 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.arrive(at, number, request, payload, horizon)
     }
 
-    /// The next instant at which something happens by itself.
-    #[inline(always)]
-    fn next_instant(&self) -> Option<Time> {
-        let hash = self.hash_queue.front().map(|&(at, _)| at);
-        let fetched = self.fetched.peek().map(|&Reverse((at, _))| at);
-        // Fetches and requests in flight may end at any event of the flash device.
-        let waits = self.open_fetches > 0
-            || self.host.uses_gaps()
-            || (self.sender.waits_for_turns() && !self.requests.is_empty())
-            || (self.front.is_some() && !self.requests.is_empty());
-        let flash = if waits {
-            self.system.core().flash().next_event()
-        } else {
-            None
-        };
-        let codec = if S::ENCODES {
-            self.codec.next_instant()
-        } else {
-            None
-        };
-        let front = self.front.as_ref().and_then(|front| front.next_instant());
-        [hash, fetched, codec, front, self.flush_due, flash]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-
-    /// Lets time pass to an arrival.
-    #[inline(always)]
-    fn pass(&mut self, until: Time) -> Result<()> {
-        if !self.is_quiet_until(until) {
-            if self.host.uses_gaps() {
-                self.scan_until(until)?;
-            }
-            while let Some(instant) = self.next_instant()
-                && instant <= until
-            {
-                self.handle(instant)?;
-            }
-        }
-        self.end_stretches(until)?;
-        self.now = until;
-        self.system.advance(until)?;
-        self.collect_finished()
-    }
-
-    /// Handles what happens at one instant.
-    fn handle(&mut self, at: Time) -> Result<()> {
-        self.end_stretches(at)?;
-        self.happen(at)?;
-        self.watch(at);
-        Ok(())
-    }
-
-    fn happen(&mut self, at: Time) -> Result<()> {
-        self.now = at;
-        self.system.advance(at)?;
-        self.collect_finished()?;
-        if let Some(&Reverse((end, fetch))) = self.fetched.peek()
-            && end <= at
-        {
-            self.fetched.pop();
-            return self.after_fetch(at, fetch);
-        }
-        if let Some(&(end, change)) = self.hash_queue.front()
-            && end <= at
-        {
-            self.hash_queue.pop_front();
-            return match change.what {
-                What::Scan => Ok(self.system.end_scan(at)?),
-                _ => self.after_hash(at, change),
-            };
-        }
-        if S::ENCODES && self.codec_happens(at)? {
-            return Ok(());
-        }
-        if self.front_happens(at)? {
-            return Ok(());
-        }
-        if self.flush_due.is_some_and(|due| due <= at) {
-            self.flush_due = None;
-            self.system.core_mut().flush(at)?;
-            self.collect_finished()?;
-        }
-        Ok(())
-    }
-
-    /// Takes the completions the device has decided.
-    #[inline(always)]
-    fn collect_finished(&mut self) -> Result<()> {
-        if self.system.core_mut().finished().is_empty() {
-            return Ok(());
-        }
-        self.take_finished()
-    }
-
-    fn take_finished(&mut self) -> Result<()> {
-        let mut finished = std::mem::take(self.system.core_mut().finished());
-        for done in finished.drain(..) {
-            if done.tag.0 < FIRST_FETCH_TAG {
-                self.unit_done(done.tag.0, done.start, done.end);
-            } else {
-                let fetch = done.tag.0 - FIRST_FETCH_TAG;
-                self.fetch_ends(fetch, done.start, done.end);
-                self.open_fetches -= 1;
-            }
-        }
-        *self.system.core_mut().finished() = finished;
-        Ok(())
-    }
-
     /// A request arrives.
     #[inline(always)]
     fn arrive(
@@ -478,106 +370,6 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.collect_finished()?;
         self.watch(self.now);
         Ok(())
-    }
-
-    /// Whether the change under way may go on at `end` at once, because nothing else happens before that: time
-    /// has passed then. Only where going on is the last thing to be done at the present instant.
-    #[inline(always)]
-    fn goes_on_at(&mut self, end: Time) -> Result<bool> {
-        if end > self.horizon || !self.is_quiet_until(end) {
-            return Ok(false);
-        }
-        self.watch(self.now);
-        self.end_stretches(end)?;
-        self.now = end;
-        self.system.advance(end)?;
-        self.collect_finished()?;
-        Ok(true)
-    }
-
-    /// Whether nothing happens by itself before an instant, or at it.
-    #[inline(always)]
-    fn is_quiet_until(&mut self, end: Time) -> bool {
-        self.hash_queue.is_empty()
-            && self.fetched.is_empty()
-            && self.open_fetches == 0
-            && self.front.is_none()
-            && self.flush_due.is_none_or(|due| due > end)
-            && (!S::ENCODES || self.codec.is_quiet_until(end))
-            && (!self.host.uses_gaps() || self.leaves_gaps_until(end))
-    }
-
-    /// Books what the device has done since the last call at this instant of the time line.
-    #[inline(always)]
-    fn watch(&mut self, at: Time) {
-        if self.measuring && self.measured.watches() {
-            let core = self.system.core();
-            self.measured.watch(at, core.counters(), core.free_blocks());
-        }
-    }
-
-    #[inline(always)]
-    fn read(&mut self, mut flight: InFlight) -> Result<()> {
-        let at = flight.arrival;
-        let slot = self.requests.insert(flight);
-        for unit in flight.lpn..flight.lpn + flight.units {
-            if self.cache.is_some() && self.is_cached(unit) {
-                flight.served(at, at);
-            } else {
-                self.read_from_flash(at, &mut flight, unit, slot)?;
-            }
-        }
-        self.settle(slot, flight);
-        Ok(())
-    }
-
-    /// Reads a unit for the host.
-    #[inline(always)]
-    fn read_from_flash(
-        &mut self,
-        at: Time,
-        flight: &mut InFlight,
-        unit: u32,
-        slot: u32,
-    ) -> Result<()> {
-        if S::ENCODES {
-            return self.read_unit(flight, unit, slot);
-        }
-        let done = self.system.read(at, unit, Cause::Host, Tag(slot))?;
-        match done.unwrap_or(Completion::instant(at)) {
-            Completion::At { start, end } => flight.served(start, end),
-            Completion::Later(_) => {}
-        }
-        Ok(())
-    }
-
-    /// Whether a unit that is read is in the read cache, if there is one.
-    #[inline(never)]
-    fn is_cached(&mut self, unit: u32) -> bool {
-        let Some(cache) = &mut self.cache else {
-            return false;
-        };
-        let key = cache.key(unit, || self.system.content(unit));
-        key.is_some_and(|key| cache.reads(key))
-    }
-
-    /// What a request has read is in the read cache, if there is one.
-    #[inline(never)]
-    fn keep_in_cache(&mut self, flight: &InFlight) {
-        let Some(cache) = &mut self.cache else {
-            return;
-        };
-        for unit in flight.lpn..flight.lpn + flight.units {
-            if let Some(key) = cache.key(unit, || self.system.content(unit)) {
-                cache.has_read(key);
-            }
-        }
-    }
-
-    /// What the read cache has counted.
-    pub fn cache_traffic(&self) -> CacheTraffic {
-        let cache = self.cache.as_ref();
-        cache.map_or(CacheTraffic::default(), |cache| cache.traffic())
     }
 
     /// Keeps a request in its slot if units are missing, else records it.
@@ -706,37 +498,5 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         let at = flight.end + link;
         self.last_end = self.last_end.max(at);
         self.sender.respond(flight.number, at);
-    }
-
-    /// No more requests come: everything in flight is brought to its end.
-    ///
-    /// # Errors
-    /// A device that cannot serve what is left.
-    pub fn drain(&mut self) -> Result<()> {
-        while !self.requests.is_empty() || self.front.as_ref().is_some_and(|f| f.is_leaving()) {
-            match self.next_event_of_anything() {
-                Some(instant) => {
-                    self.handle(instant.max(self.now))?;
-                    self.pass_over_scans(None);
-                }
-                None => {
-                    self.system.core_mut().flush(self.now)?;
-                    self.flush_due = None;
-                    self.collect_finished()?;
-                }
-            }
-        }
-        let end = self.now.max(self.last_end);
-        self.end_stretches(end)?;
-        self.now = end;
-        self.system.advance(end)?;
-        self.watch(end);
-        self.look(end);
-        Ok(())
-    }
-
-    fn next_event_of_anything(&self) -> Option<Time> {
-        let flash = self.system.core().flash().next_event();
-        [self.next_instant(), flash].into_iter().flatten().min()
     }
 }

@@ -52,11 +52,11 @@ pub enum FindingId {
     AnswersEarly,
 }
 
-/// Something to mind.
+/// Something to mind before a number is trusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// What it is.
+    /// What it is; the names stand in docs/results.md and stay.
     pub id: FindingId,
     /// The trace.
     pub trace: String,

@@ -168,8 +168,7 @@ impl Default for Latency {
     }
 }
 
-/// Reported figures of a set of latencies, in microseconds; all but the count are absent (`null`)
-/// when there is none.
+/// Figures of a set of latencies, in microseconds; all but the count are `null` when there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyStats {

@@ -363,7 +363,7 @@ fn disks(array: &ArrayConfig, needed: u64) -> Result<Raid0, RunError> {
     let refused = |error: &dyn std::fmt::Display| RunError::Disks(error.to_string());
     let drive = drives::named(&array.drive).ok_or_else(|| refused(&"there is no such drive"))?;
     let options = hdd::Options {
-        scheduler: array.scheduler.into(),
+        scheduler: array.scheduler,
         write_back: array.write_cache,
     };
     let disks: Result<Vec<Hdd>, _> = (0..array.disks)
