@@ -400,8 +400,9 @@ fn the_walk_through_of_the_readme_brings_a_file_back() {
     let directory = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_flashlore"));
     let programs = program.parent().unwrap().display();
-    // Also if it fails: what serves in the background must not keep the test waiting.
-    let tidy = "umount -l old files mnt; losetup -nO NAME -j mnt/disk | xargs -r losetup -d; kill $(jobs -p)";
+    // Also if it fails: what serves in the background must not keep the test waiting, as it does while a loop device
+    // has its file, which has no name any more once `mnt` is gone.
+    let tidy = "umount -l old files; losetup -nO NAME -j mnt/disk | xargs -r losetup -d; umount -l mnt; kill $(jobs -p)";
     let said = shell(
         directory.path(),
         &format!("PATH={programs}:$PATH; trap '{{ {tidy}; }} 2>/dev/null || true' EXIT\n{walk}"),
