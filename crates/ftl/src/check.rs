@@ -6,10 +6,10 @@ use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream};
 
 use crate::blocks::State;
 use crate::core::Core;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -25,7 +25,7 @@ where
     ) -> Result<(), String> {
         self.blocks.check()?;
         self.check_states()?;
-        self.keeper.check()?;
+        self.map_cache.check()?;
         self.check_locations(map, owners)?;
         self.check_programs()
     }
@@ -120,8 +120,8 @@ where
                 ));
             }
         }
-        for page in 0..self.keeper.pages() {
-            let ppn = self.keeper.location(page);
+        for page in 0..self.map_cache.pages() {
+            let ppn = self.map_cache.location(page);
             if !ppn.is_some() {
                 continue;
             }

@@ -50,7 +50,7 @@ use self::store::Store;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::gc::erase_stale::Erased;
-use crate::map_cache::{MapKeeper, Resident};
+use crate::map_cache::{MapCache, Resident};
 use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
 
@@ -147,7 +147,7 @@ pub struct Policies<E> {
     pub encoder: E,
 }
 
-/// The device. `L` names programs (unique, duplicate, reborn) or nobody does, `K` keeps the map from
+/// The device. `L` names programs (unique, duplicate, reborn) or nobody does, `K` caches the map from
 /// logical to physical pages, `E` encodes values in fewer bytes than a page.
 pub struct ContentFtl<C, F: Flash, L, K = Resident, E: Encoder<C, F::Page> = NoEncoder> {
     core: Core<F, K>,
@@ -171,7 +171,7 @@ where
         dedup: DedupOptions,
         ledger: L,
     ) -> Result<Self, OptionsError> {
-        ContentFtl::with_keeper(flash, options, dedup, ledger, Resident)
+        ContentFtl::with_map_cache(flash, options, dedup, ledger, Resident)
     }
 }
 
@@ -181,18 +181,18 @@ where
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
 {
     /// An empty device that deduplicates and nothing else.
     ///
     /// # Errors
     /// Settings that cannot work together.
-    pub fn with_keeper(
+    pub fn with_map_cache(
         flash: F,
         options: FtlOptions,
         dedup: DedupOptions,
         ledger: L,
-        keeper: K,
+        map_cache: K,
     ) -> Result<Self, OptionsError> {
         let policies = Policies {
             dedup,
@@ -200,7 +200,7 @@ where
             versions: None,
             encoder: NoEncoder,
         };
-        ContentFtl::with_policies(flash, options, policies, ledger, keeper)
+        ContentFtl::with_policies(flash, options, policies, ledger, map_cache)
     }
 }
 
@@ -210,7 +210,7 @@ where
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
     E: Encoder<C, F::Page>,
 {
     /// An empty device.
@@ -222,7 +222,7 @@ where
         options: FtlOptions,
         policies: Policies<E>,
         ledger: L,
-        keeper: K,
+        map_cache: K,
     ) -> Result<Self, OptionsError> {
         let Policies {
             dedup,
@@ -237,7 +237,7 @@ where
         let most_objects = Self::most_objects(&flash, &options);
         let in_ram = versions.as_ref().and_then(|v| v.entries_in_ram);
         let log = delta.is_some() || in_ram.is_some();
-        let core = Core::with_keeper(flash, FtlOptions { log, ..options }, keeper)?;
+        let core = Core::with_map_cache(flash, FtlOptions { log, ..options }, map_cache)?;
         let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
         let most_packs = Self::most_packs(&core);
         let store = Store {
@@ -455,7 +455,7 @@ where
     {
         let mut ready = Ready::At(at);
         let located = self.store.located.contains(&lpn);
-        if K::DEMAND && read.is_none() && !located && self.store.base_of(lpn).is_some() {
+        if K::CACHED && read.is_none() && !located && self.store.base_of(lpn).is_some() {
             // Its entry says where it lies, and is counted as used once by a write, however often that asks.
             let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
             ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
@@ -478,7 +478,7 @@ where
         lpn: u32,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
-        if K::DEMAND && E::ON && self.store.take_located(lpn) && self.core.keeper.holds(lpn) {
+        if K::CACHED && E::ON && self.store.take_located(lpn) && self.core.map_cache.holds(lpn) {
             return Ok(None);
         }
         self.core.access_map(&mut self.store, at, lpn, tag)
@@ -1041,12 +1041,10 @@ where
         let alive = self.store.check(&self.core)?;
         let agrees = |&lpn: &u32| {
             let entry = self.store.entry_of(self.store.objects.object_of(lpn));
-            self.core.keeper.agrees(lpn, entry)
+            self.core.map_cache.agrees(lpn, entry)
         };
         if let Some(lpn) = (0..self.store.objects.len()).find(|lpn| !agrees(lpn)) {
-            return Err(format!(
-                "the keeper of the map names another object for page {lpn}"
-            ));
+            return Err(format!("the map cache names another object for page {lpn}"));
         }
         self.store.dedup.index.check(&self.store.objects)?;
         let mut named = 0;

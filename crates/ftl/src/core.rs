@@ -26,7 +26,7 @@ use crate::gc::aside::Aside;
 use crate::gc::background::Job;
 use crate::gc::sealed::SealTimes;
 use crate::layout::{Layout, Rotate};
-use crate::map_cache::{MapKeeper, Resident};
+use crate::map_cache::{MapCache, Resident};
 use crate::mapping::Relocate;
 use crate::options::{FtlOptions, Mode, Streams, Trigger};
 
@@ -53,7 +53,7 @@ pub(crate) struct Pool {
     pub until_wear_check: u32,
 }
 
-/// Everything below the mapping; `K` keeps the map, in RAM or partly on flash.
+/// Everything below the mapping; `K` caches the map, in RAM or partly on flash.
 pub struct Core<F: Flash, K = Resident> {
     pub(crate) flash: F,
     pub(crate) options: FtlOptions,
@@ -79,7 +79,7 @@ pub struct Core<F: Flash, K = Resident> {
     /// The latest instant that was advanced to.
     pub(crate) present: Time,
     pub(crate) finished: Vec<Finished>,
-    pub(crate) keeper: K,
+    pub(crate) map_cache: K,
     /// The place in striping order of the write frontier for the next translation page.
     pub(crate) map_frontier: usize,
     pub(crate) geometry: Geometry,
@@ -119,11 +119,11 @@ where
     /// # Errors
     /// Settings that cannot work together.
     pub fn new(flash: F, options: FtlOptions) -> Result<Self, OptionsError> {
-        Core::with_keeper(flash, options, Resident)
+        Core::with_map_cache(flash, options, Resident)
     }
 }
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -131,9 +131,13 @@ where
     ///
     /// # Errors
     /// Settings that cannot work together.
-    pub fn with_keeper(flash: F, options: FtlOptions, keeper: K) -> Result<Self, OptionsError> {
+    pub fn with_map_cache(
+        flash: F,
+        options: FtlOptions,
+        map_cache: K,
+    ) -> Result<Self, OptionsError> {
         let geometry = flash.geometry().clone();
-        if (options.log || K::DEMAND) && geometry.units() > Owner::VALUES {
+        if (options.log || K::CACHED) && geometry.units() > Owner::VALUES {
             return Err(OptionsError::TooLarge {
                 units: geometry.units(),
                 most: Owner::VALUES,
@@ -145,7 +149,7 @@ where
         let pool_of = |block| layout.pool_of(geometry.plane_of(block));
         let blocks = Blocks::new(&geometry, data_units, layout.pools().len(), pool_of);
         let most_live =
-            check_spare::<F::Page, K>(&geometry, &layout, &options, &keeper, data_units)?;
+            check_spare::<F::Page, K>(&geometry, &layout, &options, &map_cache, data_units)?;
         let mut planes: Vec<Plane<F::Page>> = (0..geometry.planes())
             .map(|_| Plane::new(options.wear.dynamic))
             .collect();
@@ -192,7 +196,7 @@ where
             aside: Aside::default(),
             present: 0,
             finished: Vec::new(),
-            keeper,
+            map_cache,
             map_frontier: 0,
             geometry,
             partial_pages: 0,
@@ -225,9 +229,9 @@ where
         &self.counters
     }
 
-    /// Who keeps the map.
-    pub fn keeper(&self) -> &K {
-        &self.keeper
+    /// The map cache.
+    pub fn map_cache(&self) -> &K {
+        &self.map_cache
     }
 
     /// Block records.
@@ -1130,11 +1134,11 @@ fn waits(stream: Stream) -> bool {
 
 /// Every pool must be able to hold its share of the exported pages with its open blocks, its low
 /// watermark and at least one invalid unit to collect. Answers how much that is.
-fn check_spare<P, K: MapKeeper<P>>(
+fn check_spare<P, K: MapCache<P>>(
     geometry: &Geometry,
     layout: &Layout,
     options: &FtlOptions,
-    keeper: &K,
+    map_cache: &K,
     data_units: u32,
 ) -> Result<u64, OptionsError> {
     let marks = options.collect.watermarks;
@@ -1148,7 +1152,7 @@ fn check_spare<P, K: MapKeeper<P>>(
         Streams::Separate => 2,
         Streams::Shared => 1,
     } + u32::from(options.wear.static_gap > 0)
-        + u32::from(K::DEMAND)
+        + u32::from(K::CACHED)
         + 2 * u32::from(options.log);
     let most = |units: u32| -> u64 {
         let pools = layout.pools().iter().map(|members| {
@@ -1158,7 +1162,7 @@ fn check_spare<P, K: MapKeeper<P>>(
             (u64::from(blocks.saturating_sub(kept)) * u64::from(units)).saturating_sub(1)
         });
         let sum: u64 = pools.sum();
-        sum.saturating_sub(u64::from(keeper.pages()))
+        sum.saturating_sub(u64::from(map_cache.pages()))
     };
     // A victim gains whole pages, because its copies are padded. Whoever fills a device up to here must always
     // find one, so every sealed block could lack all units of a page but one.

@@ -17,7 +17,7 @@ use crate::gc::VictimPolicy;
 use crate::gc::background::is_idle;
 use crate::gc::collect::{Victim, target_stream};
 use crate::layout::Layout;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::options::Watermarks;
 
 /// What collection may write to in a pool.
@@ -81,7 +81,7 @@ fn wears_out(blocks: &Blocks, block: BlockId, endurance: u32) -> bool {
     endurance != 0 && blocks.record(block).erases + 1 >= endurance
 }
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -104,7 +104,7 @@ where
         ];
         let targets = if self.options.log {
             &all[..]
-        } else if K::DEMAND {
+        } else if K::CACHED {
             &all[..2]
         } else {
             &all[..1]

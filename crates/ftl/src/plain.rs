@@ -7,7 +7,7 @@ use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Tag, Time, When};
 
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
-use crate::map_cache::{MapKeeper, Resident};
+use crate::map_cache::{MapCache, Resident};
 use crate::mapping::Mapping;
 use crate::mapping::direct::Direct;
 use crate::options::FtlOptions;
@@ -28,7 +28,7 @@ where
     /// # Errors
     /// Settings that cannot work together.
     pub fn new(flash: F, options: FtlOptions) -> Result<Self, OptionsError> {
-        PlainFtl::with_keeper(flash, options, Resident)
+        PlainFtl::with_map_cache(flash, options, Resident)
     }
 
     /// A device with content.
@@ -50,7 +50,7 @@ where
     }
 }
 
-impl<F: Flash, K: MapKeeper<F::Page>> PlainFtl<F, K>
+impl<F: Flash, K: MapCache<F::Page>> PlainFtl<F, K>
 where
     F::Page: Clone,
 {
@@ -58,10 +58,14 @@ where
     ///
     /// # Errors
     /// Settings that cannot work together.
-    pub fn with_keeper(flash: F, options: FtlOptions, keeper: K) -> Result<Self, OptionsError> {
+    pub fn with_map_cache(
+        flash: F,
+        options: FtlOptions,
+        map_cache: K,
+    ) -> Result<Self, OptionsError> {
         let map = Direct::new(options.exported);
         Ok(PlainFtl {
-            core: Core::with_keeper(flash, options, keeper)?,
+            core: Core::with_map_cache(flash, options, map_cache)?,
             map,
         })
     }
@@ -145,7 +149,7 @@ where
         if old.is_some() {
             self.core.invalidate(old);
         }
-        self.core.keeper.changed(lpn);
+        self.core.map_cache.changed(lpn);
         Ok(done)
     }
 
@@ -179,7 +183,7 @@ where
         self.core.access_map(&mut self.map, now, lpn, Tag::NONE)?;
         let old = self.map.replace(lpn, Ppn::NONE);
         if old.is_some() {
-            self.core.keeper.changed(lpn);
+            self.core.map_cache.changed(lpn);
             self.core.counters.host_trims += 1;
             self.core.invalidate(old);
         }

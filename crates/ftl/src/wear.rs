@@ -12,13 +12,13 @@ use flashlore_flash::{Flash, Stream, Time};
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Victim;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::Relocate;
 
 /// A search follows after so many erases, as a share of the pool's blocks.
 const BLOCKS_PER_SEARCH: u32 = 16;
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {

@@ -10,7 +10,7 @@ use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Geometry, Owned, Tag, Time, When};
-use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind};
 use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -150,7 +150,7 @@ macro_rules! exercise {
         }
         $ftl.check().map_err(TestCaseError::fail)?;
         let units = $device.geometry.units_per_page();
-        compare($ftl.core().counters(), $ftl.core().keeper(), seen, units)?;
+        compare($ftl.core().counters(), $ftl.core().map_cache(), seen, units)?;
         for lpn in 0..exported {
             let (found, _) = $ftl
                 .read(u64::MAX / 2, lpn, Cause::Host, Tag::NONE)
@@ -171,7 +171,7 @@ proptest! {
     ) {
         let both = Both::new(&device, Kind::Direct, PageTag(7));
         let mut ftl =
-            PlainFtl::with_keeper(medium(&device.geometry), device.options.clone(), both).unwrap();
+            PlainFtl::with_map_cache(medium(&device.geometry), device.options.clone(), both).unwrap();
         let mut random = Random::new(seed);
         exercise!(ftl, device, rounds, |random, number| PageTag(number));
     }
@@ -191,7 +191,7 @@ proptest! {
             out_of_line: false,
         };
         let (geometry, options) = (&device.geometry, device.options.clone());
-        let mut ftl = ContentFtl::with_keeper(medium(geometry), options, dedup, NoCensus, both).unwrap();
+        let mut ftl = ContentFtl::with_map_cache(medium(geometry), options, dedup, NoCensus, both).unwrap();
         let mut random = Random::new(seed);
         exercise!(ftl, device, 2, |random, number| PageTag(random.below(values)));
     }
@@ -204,8 +204,9 @@ fn a_cache_of_everything_costs_nothing() {
     let geometry = Geometry::single_plane(40, 64, 4096).unwrap();
     let options = FtlOptions::new(30 * 64);
     let exported = options.exported;
-    let keeper = Demand::new(exported, direct(exported), PageTag(0));
-    let mut cached = PlainFtl::with_keeper(medium(&geometry), options.clone(), keeper).unwrap();
+    let map_cache = CachedMap::new(exported, direct(exported), PageTag(0));
+    let mut cached =
+        PlainFtl::with_map_cache(medium(&geometry), options.clone(), map_cache).unwrap();
     let mut resident = PlainFtl::new(medium(&geometry), options).unwrap();
     let mut random = Random::new(2);
     for number in 0..exported * 6 {
@@ -226,9 +227,9 @@ fn a_cache_of_everything_costs_nothing() {
 
 /// Submits at an instant at which the device is idle; answers when the operation ends.
 fn ends(
-    ftl: &mut PlainFtl<NandSim, Demand<()>>,
+    ftl: &mut PlainFtl<NandSim, CachedMap<()>>,
     at: Time,
-    submit: impl Fn(&mut PlainFtl<NandSim, Demand<()>>) -> Completion,
+    submit: impl Fn(&mut PlainFtl<NandSim, CachedMap<()>>) -> Completion,
 ) -> Time {
     ftl.advance(at).unwrap();
     ftl.core_mut().finished().clear();
@@ -252,8 +253,8 @@ fn the_host_waits_for_the_translation_pages_it_needs() {
         };
         let (read, program) = (25_000 + 102_400, 200_000 + 102_400);
         let flash = common::single_plane(64, 32, timing);
-        let keeper = Demand::new(1024, direct(1), ());
-        let mut ftl = PlainFtl::with_keeper(flash, FtlOptions::new(1024), keeper).unwrap();
+        let map_cache = CachedMap::new(1024, direct(1), ());
+        let mut ftl = PlainFtl::with_map_cache(flash, FtlOptions::new(1024), map_cache).unwrap();
         let second: Time = 1_000_000_000;
         let mut step = 0;
         let mut write = |lpn: u32, expected: Time| {

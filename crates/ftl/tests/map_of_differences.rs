@@ -20,7 +20,7 @@ use flashlore_flash::{Cause, Geometry, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
-use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache, Resident};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
@@ -97,25 +97,25 @@ fn device(drawn: &Device, on: On, fill: u32) -> (Ftl<Both<Page>>, u32, Rc<RefCel
     let build = |exported: u32| {
         let mut device = drawn.clone();
         device.options.exported = exported;
-        let mut keeper = Both::new(&device, Kind::Fused, Page::Packed(Vec::new()));
+        let mut map_cache = Both::new(&device, Kind::Fused, Page::Packed(Vec::new()));
         // What finds no room waits.
-        keeper.mortal = true;
+        map_cache.mortal = true;
         let (medium, options) = (medium(&device.geometry), device.options);
-        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap()
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap()
     };
     let most = build(1).core().most_live() as u32;
     // Two pages of tables for 512 logical ones.
     let exported = (most - most / 200 - 4) * fill / 100;
     let mut ftl = build(exported);
     ftl.begin_history();
-    let notes = ftl.core().keeper().notes.clone();
+    let notes = ftl.core().map_cache().notes.clone();
     (ftl, exported, notes)
 }
 
 /// What the two tables have to say of a logical page; nothing where nobody would look.
 type Parts = [Option<(Ppn, bool)>; 2];
 
-fn parts<K: MapKeeper<Page>>(ftl: &Ftl<K>, lpn: u32) -> Parts {
+fn parts<K: MapCache<Page>>(ftl: &Ftl<K>, lpn: u32) -> Parts {
     let Some(object) = ftl.objects().object_of(lpn) else {
         return [Some((Ppn::NONE, false)), None];
     };
@@ -290,7 +290,7 @@ proptest! {
         ftl.check().map_err(TestCaseError::fail)?;
         seen.compare_counts(&ftl)?;
         let c = ftl.core().counters();
-        let model = &ftl.core().keeper().model;
+        let model = &ftl.core().map_cache().model;
         prop_assert_eq!((c.map_hits, c.map_misses), (model.hits, model.misses));
         let writes = model.writes + model.journal_writes;
         prop_assert_eq!((c.programs_map, c.page_reads_map), (writes, reads));
@@ -309,7 +309,7 @@ fn found_access(stored: &BTreeMap<u32, V>, lpn: u32) -> Option<(u32, usize)> {
 }
 
 /// Writes as a host does: the base is read before.
-fn write<K: MapKeeper<Page>>(
+fn write<K: MapCache<Page>>(
     ftl: &mut Ftl<K>,
     hashes: bool,
     now: u64,
@@ -386,11 +386,11 @@ const DIFFERENCES: On = On {
 #[test]
 fn nothing_is_reported_but_what_changed() {
     let drawn = large(40);
-    let keeper = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
-    let keeper_notes = keeper.notes.clone();
+    let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let keeper_notes = map_cache.notes.clone();
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
-        ContentFtl::with_policies(medium, options, policies(DIFFERENCES), NoCensus, keeper)
+        ContentFtl::with_policies(medium, options, policies(DIFFERENCES), NoCensus, map_cache)
             .unwrap();
     let mut seen = Seen::new(1200, keeper_notes);
     let mut random = Random::new(9);
@@ -442,13 +442,13 @@ fn a_cache_of_everything_costs_nothing() {
             kind: Kind::Fused,
             journal_pages: 0,
         };
-        let keeper = Demand::new(exported, cache, Page::Packed(Vec::new()));
+        let map_cache = CachedMap::new(exported, cache, Page::Packed(Vec::new()));
         let mut most_pinned = policies(on);
         // Translation pages take room that packed pages have otherwise: neither may bind.
         most_pinned.delta.as_mut().unwrap().most_pinned = exported / 8;
         let (options_too, policies_too) = (options.clone(), most_pinned.clone());
         let mut cached =
-            ContentFtl::with_policies(medium(&geometry), options, most_pinned, NoCensus, keeper)
+            ContentFtl::with_policies(medium(&geometry), options, most_pinned, NoCensus, map_cache)
                 .unwrap();
         let mut resident = ContentFtl::with_policies(
             medium(&geometry),
@@ -485,7 +485,7 @@ fn a_cache_of_everything_costs_nothing() {
 #[test]
 fn a_difference_is_found_through_both_tables() {
     let drawn = large(1);
-    let keeper = Demand::new(1200, drawn.cache, Page::Packed(Vec::new()));
+    let map_cache = CachedMap::new(1200, drawn.cache, Page::Packed(Vec::new()));
     let medium = medium(&drawn.geometry);
     let on = On {
         hot_writes: 0,
@@ -493,14 +493,15 @@ fn a_difference_is_found_through_both_tables() {
         ..DIFFERENCES
     };
     let mut ftl =
-        ContentFtl::with_policies(medium, drawn.options, policies(on), NoCensus, keeper).unwrap();
+        ContentFtl::with_policies(medium, drawn.options, policies(on), NoCensus, map_cache)
+            .unwrap();
     write(&mut ftl, false, 0, 3, V(1)).unwrap();
     write(&mut ftl, false, 0, 3, V(2)).unwrap();
     ftl.flush_packs(0).unwrap();
     // Its entry makes room, newer than both tables.
     write(&mut ftl, false, 0, 700, V(3)).unwrap();
     assert_eq!(ftl.core().counters().programs_map, 2);
-    let reads = |ftl: &mut Ftl<Demand<Page>>, lpn| {
+    let reads = |ftl: &mut Ftl<CachedMap<Page>>, lpn| {
         let (map, host) = {
             let c = ftl.core().counters();
             (c.page_reads_map, c.page_reads_host)
@@ -532,7 +533,7 @@ fn a_difference_is_found_through_both_tables() {
 fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
     let mut drawn = large(1200);
     drawn.cache.journal_pages = 2;
-    let keeper = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     // Never write-hot: every write changes the first table alone.
     let on = On {
@@ -540,7 +541,7 @@ fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
         ..DIFFERENCES
     };
     let mut ftl =
-        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap();
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap();
     let write_all = |ftl: &mut Ftl<Both<Page>>, pages: std::ops::Range<u64>| {
         for number in pages {
             write(ftl, false, number, number as u32 % 400, V(number as u32)).unwrap();
@@ -558,7 +559,7 @@ fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
     assert_eq!(write_all(&mut ftl, 513..1024), (1, 0, 0));
     // The second is the last of the journal: the one page of the table with entries is written.
     assert_eq!(write_all(&mut ftl, 1024..1025), (2, 1, 1));
-    assert_eq!(ftl.core().keeper().model.journal_pages(), 0);
+    assert_eq!(ftl.core().map_cache().model.journal_pages(), 0);
     assert_eq!(write_all(&mut ftl, 1025..2049), (4, 2, 2));
     ftl.check().unwrap();
 }
@@ -572,7 +573,7 @@ fn a_journal_stays_until_its_table_is_written() {
         kind: Kind::Direct,
         journal_pages: 1,
     };
-    let mut map: Demand<u32> = Demand::new(1200, cache, 0);
+    let mut map: CachedMap<u32> = CachedMap::new(1200, cache, 0);
     for lpn in [0, 600] {
         map.access(lpn);
         (0..256).for_each(|_| map.changed(lpn));
@@ -591,7 +592,7 @@ fn a_journal_stays_until_its_table_is_written() {
 #[test]
 fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
     let drawn = large(100);
-    let keeper = Demand::new(1200, drawn.cache, Page::Packed(Vec::new()));
+    let map_cache = CachedMap::new(1200, drawn.cache, Page::Packed(Vec::new()));
     let on = On {
         compress: true,
         hot_writes: 0,
@@ -599,7 +600,7 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
     };
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
-        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap();
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap();
     write(&mut ftl, false, 0, 3, V(1)).unwrap();
     assert!(ftl.objects().is_packed(ftl.objects().object_of(3).unwrap()));
     assert!(ftl.begin_write(3));
@@ -643,8 +644,8 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
     drawn.geometry = Geometry::single_plane(60, 16, 4096).unwrap();
     drawn.options = FtlOptions::new(300);
     drawn.options.wear.static_gap = 1;
-    let keeper = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
-    let notes = keeper.notes.clone();
+    let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let notes = map_cache.notes.clone();
     let on = On {
         hot_writes: 0,
         hot_reads: 16,
@@ -652,7 +653,7 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
     };
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
-        ContentFtl::with_policies(medium, options, policies(on), NoCensus, keeper).unwrap();
+        ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap();
     let mut seen = Seen::new(300, notes);
     // Packed pages that nobody writes again, in more than a block.
     for number in 0..240 {

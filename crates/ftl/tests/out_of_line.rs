@@ -11,7 +11,7 @@ use flashlore_content::{DedupOptions, Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Geometry, PlaneId, Tag, Time, When};
-use flashlore_ftl::map_cache::{CacheOptions, Demand, Kind, MapKeeper};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
 use proptest::prelude::*;
 
@@ -64,7 +64,7 @@ struct Run<K> {
     now: Time,
 }
 
-impl<K: MapKeeper<PageTag>> Run<K> {
+impl<K: MapCache<PageTag>> Run<K> {
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
         let exported = self.exported();
         let ftl = &mut self.ftl;
@@ -164,7 +164,7 @@ impl<K: MapKeeper<PageTag>> Run<K> {
     }
 }
 
-fn history<K: MapKeeper<PageTag>>(
+fn history<K: MapCache<PageTag>>(
     mut run: Run<K>,
     steps: &[Step],
     limited: bool,
@@ -216,8 +216,8 @@ proptest! {
                 kind: Kind::Shared,
                 journal_pages: 0,
             };
-            let keeper = Demand::new(options.exported, cache, PageTag::FOREIGN);
-            let Ok(ftl) = ContentFtl::with_keeper(medium, options, dedup, ledger, keeper) else {
+            let map_cache = CachedMap::new(options.exported, cache, PageTag::FOREIGN);
+            let Ok(ftl) = ContentFtl::with_map_cache(medium, options, dedup, ledger, map_cache) else {
                 return Err(TestCaseError::reject("no room for translation pages"));
             };
             history(Run { ftl, model, now: 0 }, &steps, entries.is_some())?;

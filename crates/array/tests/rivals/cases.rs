@@ -4,7 +4,7 @@ use flashlore_array::element::Kind::{Read, Sync, Write};
 use flashlore_array::rivals::CacheOptions;
 use flashlore_array::{ArrayError, Element, Rival};
 
-use crate::common::{SORTS, Sort, medium, on_demand, one_machine, rival};
+use crate::common::{SORTS, Sort, medium, one_machine, rival, with_map_cache};
 use crate::heard::{Ear, Phase, Step};
 use crate::support::page;
 
@@ -29,7 +29,7 @@ fn a_silent_write_costs_the_dedup_cache_nothing_and_all_others_a_write() {
         (Sort::Lru, 2, 0),
         (Sort::Dedup, 1, 0),
     ] {
-        let (mut rival, _) = listened(sort, 4, &on_demand(2, 1));
+        let (mut rival, _) = listened(sort, 4, &with_map_cache(2, 1));
         rival.write(3, &page(7)).unwrap();
         rival.write(3, &page(7)).unwrap();
         let statistics = rival.statistics();
@@ -45,7 +45,7 @@ fn a_silent_write_costs_the_dedup_cache_nothing_and_all_others_a_write() {
 
 #[test]
 fn a_silent_write_of_a_clean_block_leaves_it_clean() {
-    let (mut rival, ear) = listened(Sort::Dedup, 4, &on_demand(2, 64));
+    let (mut rival, ear) = listened(Sort::Dedup, 4, &with_map_cache(2, 64));
     rival.write(0, &page(1)).unwrap();
     rival.write(1, &page(2)).unwrap();
     // This writes blocks 0 and 1 home; block 1 stays.
@@ -61,7 +61,7 @@ fn a_silent_write_of_a_clean_block_leaves_it_clean() {
 #[test]
 fn a_cache_of_one_block_replaces_it_each_time() {
     for sort in [Sort::Lru, Sort::Dedup] {
-        let (mut rival, ear) = listened(sort, 4, &on_demand(1, 64));
+        let (mut rival, ear) = listened(sort, 4, &with_map_cache(1, 64));
         let hashes = u64::from(sort == Sort::Dedup);
         let write_to_cache = Phase {
             fast_writes: 1,
@@ -96,7 +96,7 @@ fn a_cache_of_one_block_replaces_it_each_time() {
 
 #[test]
 fn equal_blocks_take_one_slot_and_go_home_with_one_read() {
-    let (mut rival, ear) = listened(Sort::Dedup, 400, &on_demand(1, 64));
+    let (mut rival, ear) = listened(Sort::Dedup, 400, &with_map_cache(1, 64));
     for block in 0..300 {
         rival.write(block, &page(9)).unwrap();
     }
@@ -126,7 +126,7 @@ fn equal_blocks_take_one_slot_and_go_home_with_one_read() {
 
 #[test]
 fn a_block_that_leaves_a_shared_slot_leaves_the_others_their_content() {
-    let (mut rival, _) = listened(Sort::Dedup, 4, &on_demand(3, 64));
+    let (mut rival, _) = listened(Sort::Dedup, 4, &with_map_cache(3, 64));
     for block in 0..3 {
         rival.write(block, &page(1)).unwrap();
     }
@@ -141,7 +141,7 @@ fn a_block_that_leaves_a_shared_slot_leaves_the_others_their_content() {
 
 #[test]
 fn what_is_read_and_cached_already_is_not_written_again() {
-    let (mut rival, ear) = listened(Sort::Dedup, 4, &on_demand(1, 64));
+    let (mut rival, ear) = listened(Sort::Dedup, 4, &with_map_cache(1, 64));
     rival.write(0, &page(1)).unwrap();
     rival.write(1, &page(2)).unwrap();
     rival.write(2, &page(1)).unwrap();
@@ -160,7 +160,7 @@ fn what_is_read_and_cached_already_is_not_written_again() {
 
 #[test]
 fn dirty_blocks_go_home_in_the_order_of_addresses_and_neighbours_at_once() {
-    let (mut rival, ear) = listened(Sort::Lru, 20, &on_demand(5, 4));
+    let (mut rival, ear) = listened(Sort::Lru, 20, &with_map_cache(5, 4));
     for block in [9, 3, 7, 4, 8] {
         rival.write(block, &page(block as u32)).unwrap();
     }
@@ -200,7 +200,7 @@ fn a_flush_syncs_what_was_written_and_leaves_dirty_blocks_where_they_are() {
         ..Phase::default()
     };
     for sort in SORTS {
-        let (mut rival, ear) = listened(sort, 4, &on_demand(2, 1));
+        let (mut rival, ear) = listened(sort, 4, &with_map_cache(2, 1));
         rival.write(0, &page(1)).unwrap();
         ear.step();
         rival.flush().unwrap();
@@ -217,7 +217,7 @@ fn a_flush_syncs_what_was_written_and_leaves_dirty_blocks_where_they_are() {
 #[test]
 fn blocks_that_hold_nothing_are_zeros_and_ask_no_medium() {
     for sort in SORTS {
-        let (mut rival, _) = listened(sort, 4, &on_demand(1, 1));
+        let (mut rival, _) = listened(sort, 4, &with_map_cache(1, 1));
         rival.write(1, &page(1)).unwrap();
         rival.write(1, &page(2)).unwrap();
         rival.trim(1).unwrap();
@@ -251,19 +251,19 @@ fn sizes_that_cannot_work_are_refused() {
         "the slow medium has 36864 bytes, 10 blocks need 40960"
     );
     assert_eq!(
-        cache(2, 9, on_demand(2, 1)),
+        cache(2, 9, with_map_cache(2, 1)),
         "the slow medium has 36864 bytes, 10 blocks need 40960"
     );
     assert_eq!(
-        cache(2, 10, on_demand(3, 1)),
+        cache(2, 10, with_map_cache(3, 1)),
         "the fast medium has 8192 bytes, 3 blocks need 12288"
     );
     assert_eq!(
-        cache(2, 10, on_demand(0, 1)),
+        cache(2, 10, with_map_cache(0, 1)),
         "a cache cannot have 0 slots, expected 1 to 4294967294"
     );
     assert_eq!(
-        cache(2, 10, on_demand(2, 0)),
+        cache(2, 10, with_map_cache(2, 0)),
         "0 blocks cannot be written home at once, expected 1 or more"
     );
     assert_eq!(
@@ -275,7 +275,7 @@ fn sizes_that_cannot_work_are_refused() {
 #[test]
 fn what_is_laid_in_is_read_from_home_and_no_cache_knows_it() {
     for sort in SORTS {
-        let (mut rival, _) = listened(sort, 6, &on_demand(3, 1));
+        let (mut rival, _) = listened(sort, 6, &with_map_cache(3, 1));
         let mut pages = (0..4).map(|block| (block, page(block as u32 + 1)));
         rival.lay_in(&mut pages).unwrap();
         rival.check().unwrap();

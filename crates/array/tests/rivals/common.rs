@@ -56,7 +56,7 @@ pub fn one_machine(blocks: u32) -> [Machine; 1] {
 }
 
 /// A cache that cleans nothing ahead.
-pub fn on_demand(slots: u32, batch: usize) -> CacheOptions {
+pub fn with_map_cache(slots: u32, batch: usize) -> CacheOptions {
     CacheOptions {
         slots,
         write_back_batch: batch,

@@ -17,7 +17,7 @@ use super::delta::write::{Encoding, Forms};
 use super::store::Store;
 use super::{ContentFtl, Outcome, Unhashed};
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 
 /// What a write brings to its commit.
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ where
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
     E: Encoder<C, F::Page>,
 {
     /// Commits a write. `judge` says whether the object that may hold its value does; what has to be read for that has

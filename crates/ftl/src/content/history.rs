@@ -24,7 +24,7 @@ use super::store::Store;
 use super::tier::Tier;
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
 /// How many entries before its own is dropped an object is asked for, what its death touches, and what that
@@ -256,7 +256,7 @@ where
     pub fn make_room_of_history<F, K>(&mut self, core: &mut Core<F, K>)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let most = core.most_live();
         while let Some(versions) = &self.versions
@@ -284,7 +284,7 @@ where
     pub fn room_for_entry<F, K>(&mut self, core: &mut Core<F, K>) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let full = |v: &Versions| v.recording && v.protects() && v.history.is_full();
         if !self.versions.as_ref().is_some_and(full) {
@@ -304,7 +304,7 @@ where
     pub fn limit_history<F, K>(&mut self, core: &mut Core<F, K>)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         while let Some(versions) = &mut self.versions
             && versions.history.is_full()
@@ -320,7 +320,7 @@ where
     fn prefetch_dropped<F, K>(&self, core: &Core<F, K>)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Some(versions) = &self.versions else {
             return;
@@ -340,7 +340,7 @@ where
     pub fn release_dropped<F, K>(&mut self, core: &mut Core<F, K>)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if let Some(versions) = &mut self.versions {
             let oldest = versions.history.oldest();
@@ -366,7 +366,7 @@ where
     pub fn advance_window<F, K>(&mut self, core: &mut Core<F, K>, to: u64)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         self.on_history(core, |history, mut drop| history.advance(to, &mut drop));
     }
@@ -379,7 +379,7 @@ where
     ) -> Option<R>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Versions {
             history, dropped, ..
@@ -393,7 +393,7 @@ where
     pub fn purge<F, K>(&mut self, core: &mut Core<F, K>, pages: Range<u32>)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         self.on_history(core, |history, mut drop| history.purge(pages, &mut drop));
     }
@@ -403,7 +403,7 @@ where
     pub fn forget_before<F, K>(&mut self, core: &mut Core<F, K>, to: u64) -> Vec<u64>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let ended = self.on_history(core, |history, mut drop| {
             history.forget_before(to, &mut drop)
@@ -437,7 +437,7 @@ where
     pub fn return_to<F, K>(&mut self, core: &mut Core<F, K>, instant: u64) -> Result<u64, TooOld>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Some(versions) = &mut self.versions else {
             return Ok(0);
@@ -496,7 +496,7 @@ where
     pub fn room_of_history<F, K>(&self, core: &Core<F, K>) -> u64
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let whole = |&o: &u32| self.objects.is_history(o) && !self.objects.is_packed(o);
         let old = (0..self.objects.handles()).filter(whole).count() as u64;

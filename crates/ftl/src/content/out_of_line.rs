@@ -22,7 +22,7 @@ use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ready, Tag, Time};
 
 use super::ContentFtl;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::Objects;
 
 /// What became of a page that was hashed in idle time.
@@ -145,7 +145,7 @@ where
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
     E: Encoder<C, F::Page>,
 {
     /// The plane of the next page to be hashed in idle time.

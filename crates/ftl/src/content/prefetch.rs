@@ -19,7 +19,7 @@ use flashlore_flash::{Cause, Flash, Ready, Tag, Time};
 
 use super::ContentFtl;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::{NO_OBJECT, Objects};
 
 /// No logical page.
@@ -97,7 +97,7 @@ where
     F: Flash,
     F::Page: Clone,
     L: Ledger<C>,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
     E: Encoder<C, F::Page>,
 {
     /// The same device, restoring the index entries of so many pages behind each hit; 0 for none. An index
@@ -152,7 +152,7 @@ where
             .as_ref()
             .is_some_and(|p| p.has_digest(object));
         let whole = !store.objects.is_indexed(object) && !store.objects.is_packed(object);
-        digest && whole && self.core.keeper.holds(lpn)
+        digest && whole && self.core.map_cache.holds(lpn)
     }
 
     /// Reads the digest of an object and enters it into the index, unless another has an entry for it.

@@ -20,7 +20,7 @@ use super::tier::Tier;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
-use crate::map_cache::{Entry, MapKeeper};
+use crate::map_cache::{Entry, MapCache};
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::mapping::{Mapping, Relocate};
 
@@ -67,14 +67,14 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn refer<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let old = if E::ON {
             self.watching_pins(object, |objects| objects.replace(lpn, object))
         } else {
             self.objects.replace(lpn, object)
         };
-        self.tell_keeper(core, lpn, object);
+        self.tell_map_cache(core, lpn, object);
         if E::ON {
             self.live_gained(object);
         }
@@ -91,15 +91,15 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         place.map(|place| self.located.swap_remove(place)).is_some()
     }
 
-    /// Tells whoever keeps the map what a logical page refers to.
+    /// Tells the map cache what a logical page refers to.
     #[inline(always)]
-    fn tell_keeper<F, K>(&self, core: &mut Core<F, K>, lpn: u32, object: u32)
+    fn tell_map_cache<F, K>(&self, core: &mut Core<F, K>, lpn: u32, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
-        if K::DEMAND {
-            core.keeper.refers(lpn, self.entry_of(Some(object)));
+        if K::CACHED {
+            core.map_cache.refers(lpn, self.entry_of(Some(object)));
         }
     }
 
@@ -123,10 +123,10 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn redirect<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let old = self.watching_pins(object, |objects| objects.replace(lpn, object));
-        self.tell_keeper(core, lpn, object);
+        self.tell_map_cache(core, lpn, object);
         self.live_gained(object);
         if old != NO_OBJECT {
             self.release(core, old);
@@ -143,7 +143,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     fn keep<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, old: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if let Some(versions) = &mut self.versions {
             versions.record(lpn, old);
@@ -159,13 +159,13 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn forget<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32) -> bool
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let old = self.objects.replace(lpn, NO_OBJECT);
         if old == NO_OBJECT {
             return false;
         }
-        core.keeper.refers(lpn, Entry::default());
+        core.map_cache.refers(lpn, Entry::default());
         if E::ON && self.records() {
             self.keep(core, lpn, old);
         } else {
@@ -179,7 +179,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     fn release<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let dead = if E::ON {
             self.watching_pins(object, |objects| objects.release(object))
@@ -199,7 +199,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn die<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let content = self.objects.content(object);
         if self.objects.is_indexed(object) {
@@ -224,7 +224,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn unpack<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &mut self.delta)
         else {
@@ -291,7 +291,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn prefetch_death<F, K>(&self, core: &Core<F, K>, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if E::ON
             && let Some((pack, base)) = self.objects.packed(object)
@@ -317,7 +317,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn prefetch_neighbours<F, K>(&self, core: &Core<F, K>, object: u32)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if E::ON
             && let (Some((pack, _)), Some(delta)) = (self.objects.packed(object), &self.delta)
@@ -336,7 +336,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn check<F, K>(&self, core: &Core<F, K>) -> Result<Vec<u32>, String>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let objects = &self.objects;
         let kept = self.versions.iter().flat_map(|v| v.history.objects());
@@ -408,7 +408,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn units<F, K>(&self, core: &Core<F, K>) -> u64
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let live = u64::from(self.objects.live() + self.tables());
         let Some(delta) = &self.delta else {
@@ -446,7 +446,7 @@ pub(super) fn note_removed<F, K, V>(core: &mut Core<F, K>, removed: Removed<V>)
 where
     F: Flash,
     F::Page: Clone,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
 {
     match removed {
         Removed::FromRam(_) => {}
@@ -488,7 +488,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
                     tier.relocate(table, to);
                 }
             }
-            Owned::MapPage(_) => unreachable!("the keeper of the map says where its pages lie"),
+            Owned::MapPage(_) => unreachable!("the map cache says where its pages lie"),
         }
     }
 
@@ -538,7 +538,7 @@ where
     E: Encoder<C, F::Page>,
     F: Flash,
     F::Page: Clone,
-    K: MapKeeper<F::Page>,
+    K: MapCache<F::Page>,
 {
     #[inline(always)]
     fn rewrite(

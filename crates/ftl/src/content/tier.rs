@@ -20,7 +20,7 @@ use flashlore_flash::{Cause, Flash, Owner, Ppn, Ready, Stream, Tag, Time, Unit, 
 use super::store::Store;
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 
 /// Entries of a table.
 pub const TABLE_ENTRIES: u32 = UNIT_BYTES / PAPER_ENTRY_BYTES as u32;
@@ -130,7 +130,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         while let Some(versions) = &mut self.versions
             && let Some(tier) = &versions.tier
@@ -159,7 +159,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         self.make_room(core, at)?;
         let when = When::now(at);
@@ -190,7 +190,7 @@ where
     ) -> Result<u64, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
         let tables: Vec<Ppn> = tier.into_iter().flat_map(|t| t.since(instant)).collect();

@@ -19,7 +19,7 @@ use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Stream, Time};
 use super::collect::{Erase, Moving, Victim};
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::Relocate;
 use crate::options::Mode;
 
@@ -60,7 +60,7 @@ impl Job {
     }
 }
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -155,7 +155,7 @@ where
             from,
             ..
         } = self.jobs[job];
-        if !K::DEMAND && !self.options.log && !F::PROVES {
+        if !K::CACHED && !self.options.log && !F::PROVES {
             return self.target_stream(stream);
         }
         let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();

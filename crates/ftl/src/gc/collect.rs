@@ -12,7 +12,7 @@ use flashlore_flash::{
 use crate::blocks::Block;
 use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::Relocate;
 use crate::options::{FtlOptions, Streams};
 
@@ -68,7 +68,7 @@ pub(crate) enum Erase {
     Background,
 }
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -178,7 +178,7 @@ where
     /// What a unit holds: on a device without translation pages, packed pages and tables nothing but values.
     #[inline(always)]
     pub(crate) fn owned(&self, owner: Owner) -> Owned {
-        match self.options.log || K::DEMAND {
+        match self.options.log || K::CACHED {
             true => owner.owned(),
             false => Owned::Value(owner.number()),
         }
@@ -346,15 +346,15 @@ where
             self.blocks.set_dead(to, 0, dead);
         }
         match self.owned(owner) {
-            Owned::MapPage(page) => self.keeper.place(page, to),
+            Owned::MapPage(page) => self.map_cache.place(page, to),
             Owned::Value(number) => {
                 map.relocate(owner, to);
-                self.keeper.moved(number);
+                self.map_cache.moved(number);
             }
             Owned::Pack(_) | Owned::Table(_) => {
                 map.relocate(owner, to);
-                if K::DEMAND {
-                    map.each_value(owner, &mut |object| self.keeper.moved(object));
+                if K::CACHED {
+                    map.each_value(owner, &mut |object| self.map_cache.moved(object));
                 }
             }
         }
@@ -456,7 +456,7 @@ where
                 if self.holds_copies(plane, target) {
                     self.pad(plane, target, at)?;
                 }
-                if K::DEMAND && self.holds_copies(plane, Stream::Map) {
+                if K::CACHED && self.holds_copies(plane, Stream::Map) {
                     self.pad(plane, Stream::Map, at)?;
                 }
                 if self.options.log && self.holds_copies(plane, Stream::LogGc) {

@@ -13,7 +13,7 @@ use crate::blocks::State;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Victim;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::Relocate;
 
 /// What it took.
@@ -27,7 +27,7 @@ pub struct Erased {
     pub left: u64,
 }
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {

@@ -1,18 +1,18 @@
 //! The forward map partly in RAM (A. Gupta, Y. Kim, B. Urgaonkar, "DFTL: a flash translation layer
 //! employing demand-based selective caching of page-level address mappings", ASPLOS 2009).
 //!
-//! * [`MapKeeper`] — what the core and the devices tell and ask whoever keeps the map
+//! * [`MapCache`] — what the core and the devices tell and ask the map cache
 //! * [`Resident`] — all of it is in RAM: nothing is asked, nothing costs
-//! * [`demand`] — a cache of entries, and translation pages on flash
+//! * [`cached`] — a cache of entries, and translation pages on flash
 //! * [`entries`] — the cached entries, as a segmented LRU list
 //! * [`journal`] — what makes changes durable before their translation pages are
 //! * [`referrers`] — the logical pages that share an object
 //! * [`traffic`] — the reads and programs that follow
 //!
 //! It is a model of cost over the exact map, which is in the simulator's memory all the same: the
-//! keeper decides only which translation pages are read and written, and when.
+//! cache decides only which translation pages are read and written, and when.
 
-pub mod demand;
+pub mod cached;
 pub mod entries;
 pub mod journal;
 pub mod referrers;
@@ -20,7 +20,7 @@ pub mod traffic;
 
 use flashlore_flash::Ppn;
 
-pub use demand::Demand;
+pub use cached::CachedMap;
 
 /// Bytes of a map entry: logical and physical page number, four each (`spec/ca-ssd.md` section 2). Those of
 /// a fused one are [`Kind::entry_bytes`].
@@ -114,9 +114,9 @@ pub enum Access {
 /// Who keeps the forward map. `P` is what a mapping unit holds.
 ///
 /// The methods without effect here are those of a map in RAM.
-pub trait MapKeeper<P> {
+pub trait MapCache<P> {
     /// Whether entries may be missing in RAM.
-    const DEMAND: bool = false;
+    const CACHED: bool = false;
 
     /// The entry of a logical page is needed.
     fn access(&mut self, _lpn: u32) -> Access {
@@ -220,4 +220,4 @@ pub trait MapKeeper<P> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Resident;
 
-impl<P> MapKeeper<P> for Resident {}
+impl<P> MapCache<P> for Resident {}

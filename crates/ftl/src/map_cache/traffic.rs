@@ -15,12 +15,12 @@ use flashlore_flash::{
     When,
 };
 
-use super::{Access, MapKeeper};
+use super::{Access, MapCache};
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::mapping::Relocate;
 
-impl<F: Flash, K: MapKeeper<F::Page>> Core<F, K>
+impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where
     F::Page: Clone,
 {
@@ -34,10 +34,10 @@ where
         lpn: u32,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
-        if !K::DEMAND {
+        if !K::CACHED {
             return Ok(None);
         }
-        self.access_on_demand(map, at, lpn, tag)
+        self.access_cached(map, at, lpn, tag)
     }
 
     /// Accesses the map entry of a page to be written: the program waits for it.
@@ -53,7 +53,7 @@ where
         Ok(When { ready, ..when })
     }
 
-    fn access_on_demand<M: Relocate<F, K>>(
+    fn access_cached<M: Relocate<F, K>>(
         &mut self,
         map: &mut M,
         at: Time,
@@ -62,7 +62,7 @@ where
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
         self.write_stale(map, at)?;
         self.write_journals(map, at)?;
-        let (dropped, write_back) = match self.keeper.access(lpn) {
+        let (dropped, write_back) = match self.map_cache.access(lpn) {
             Access::Miss {
                 dropped,
                 write_back,
@@ -81,7 +81,7 @@ where
             let plane = self.map_frontier(map, at)?;
             // A collection on the way to a block may have written it.
             if let Some(plane) = plane
-                && self.keeper.is_stale(page)
+                && self.map_cache.is_stale(page)
             {
                 ready = ready.and(self.rewrite(plane, at, page)?);
             }
@@ -96,9 +96,9 @@ where
         map: &mut M,
         at: Time,
     ) -> Result<(), FtlError<F::Error>> {
-        for _ in 0..self.keeper.stale() {
+        for _ in 0..self.map_cache.stale() {
             let plane = self.map_frontier(map, at)?;
-            let (Some(plane), Some(page)) = (plane, self.keeper.first_stale()) else {
+            let (Some(plane), Some(page)) = (plane, self.map_cache.first_stale()) else {
                 break;
             };
             self.rewrite(plane, at, page)?;
@@ -114,30 +114,31 @@ where
         at: Time,
     ) -> Result<(), FtlError<F::Error>> {
         loop {
-            while let Some(page) = self.keeper.take_folded() {
-                let ppn = self.keeper.location(page);
-                self.keeper.place(page, Ppn::NONE);
+            while let Some(page) = self.map_cache.take_folded() {
+                let ppn = self.map_cache.location(page);
+                self.map_cache.place(page, Ppn::NONE);
                 self.invalidate(ppn);
             }
-            if self.keeper.begin_fold() {
+            if self.map_cache.begin_fold() {
                 self.counters.map_folds += 1;
                 self.write_stale(map, at)?;
                 continue;
             }
-            if self.keeper.due().is_none() {
+            if self.map_cache.due().is_none() {
                 return Ok(());
             }
             let Some(plane) = self.map_frontier(map, at)? else {
                 return Ok(());
             };
             // A collection on the way changes entries; what is due next may be another page.
-            let Some((page, unit)) = self.keeper.due().and_then(|page| self.unit_for(page)) else {
+            let Some((page, unit)) = self.map_cache.due().and_then(|page| self.unit_for(page))
+            else {
                 return Ok(());
             };
             let (ppn, _) = self.append_map_page(plane, unit, When::now(at))?;
             self.counters.programs_journal += 1;
-            self.keeper.place(page, ppn);
-            self.keeper.journalled();
+            self.map_cache.place(page, ppn);
+            self.map_cache.journalled();
         }
     }
 
@@ -145,7 +146,7 @@ where
     fn unit_for(&self, page: u32) -> Option<(u32, Unit<F::Page>)> {
         let unit = Unit::New {
             owner: Owner::map_page(page),
-            page: self.keeper.content_of(page)?,
+            page: self.map_cache.content_of(page)?,
         };
         Some((page, unit))
     }
@@ -172,8 +173,9 @@ where
         lpn: u32,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
-        let [first, second] = self.keeper.pages_of(lpn);
-        let place = |page: Option<u32>| page.map_or(Ppn::NONE, |page| self.keeper.location(page));
+        let [first, second] = self.map_cache.pages_of(lpn);
+        let place =
+            |page: Option<u32>| page.map_or(Ppn::NONE, |page| self.map_cache.location(page));
         let (first, second) = (place(first), place(second));
         // Whoever waits is told of the last one.
         let first_tag = if second.is_some() { Tag::NONE } else { tag };
@@ -216,7 +218,7 @@ where
         let Some((_, unit)) = self.unit_for(page) else {
             return Ok(Ready::At(at));
         };
-        let old = self.keeper.location(page);
+        let old = self.map_cache.location(page);
         let read = self.read_map_page(Ready::At(at), old, Tag::NONE)?;
         let when = When {
             ready: read.map_or(Ready::At(at), Ready::from),
@@ -226,8 +228,8 @@ where
         if old.is_some() {
             self.invalidate(old);
         }
-        self.keeper.place(page, ppn);
-        self.keeper.written(page);
+        self.map_cache.place(page, ppn);
+        self.map_cache.written(page);
         Ok(match done {
             Completion::Later(OpId::NONE) => Ready::At(at),
             done => Ready::from(done),
@@ -286,10 +288,10 @@ where
         at: Time,
         pool: usize,
     ) -> Result<(), FtlError<F::Error>> {
-        if !K::DEMAND {
+        if !K::CACHED {
             return Ok(());
         }
-        while let Some(page) = self.keeper.first_stale() {
+        while let Some(page) = self.map_cache.first_stale() {
             let members = self.layout.pools()[pool].iter().copied();
             let roomy = members.clone().find(|&p| self.has_map_block(p));
             let Some(plane) = roomy.or_else(|| members.clone().find(|&p| self.may_open(p))) else {

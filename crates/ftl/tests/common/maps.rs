@@ -9,7 +9,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::{Geometry, Ppn};
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{
-    Access, CacheOptions, Demand, ENTRIES_PER_PAGE, Entry, Kind, MapKeeper,
+    Access, CacheOptions, CachedMap, ENTRIES_PER_PAGE, Entry, Kind, MapCache,
 };
 use flashlore_ftl::{
     FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger, VictimChoice, Watermarks,
@@ -29,7 +29,7 @@ pub struct Notes {
 
 /// The map of the product and the naive one, asked and told the same.
 pub struct Both<P> {
-    pub fast: Demand<P>,
+    pub fast: CachedMap<P>,
     pub model: MapModel,
     /// There may be no room for a translation page.
     pub mortal: bool,
@@ -51,7 +51,7 @@ impl<P> Both<P> {
         Both {
             mortal: device.options.wear.endurance > 0,
             cached_alone: kind != Kind::Fused,
-            fast: Demand::new(exported, cache, content),
+            fast: CachedMap::new(exported, cache, content),
             model: MapModel::new(
                 entries,
                 protected,
@@ -73,14 +73,14 @@ impl<P> Both<P> {
     }
 }
 
-impl<P: Clone> MapKeeper<P> for Both<P> {
-    const DEMAND: bool = true;
+impl<P: Clone> MapCache<P> for Both<P> {
+    const CACHED: bool = true;
 
     fn access(&mut self, lpn: u32) -> Access {
         if self.mortal {
             self.model.forgive();
         }
-        let access = MapKeeper::<P>::access(&mut self.fast, lpn);
+        let access = MapCache::<P>::access(&mut self.fast, lpn);
         let (hit, dropped, pages) = self.model.access(lpn.into());
         let pages: Vec<u32> = pages.into_iter().map(|p| p as u32).collect();
         let of = |second| {
@@ -106,7 +106,7 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
     }
 
     fn pages_of(&mut self, lpn: u32) -> [Option<u32>; 2] {
-        let found = MapKeeper::<P>::pages_of(&mut self.fast, lpn);
+        let found = MapCache::<P>::pages_of(&mut self.fast, lpn);
         let pages = self.model.read_entry(lpn.into());
         let numbers = found.into_iter().flatten().map(u64::from);
         assert_eq!(numbers.collect::<Vec<_>>(), pages, "entry {lpn}");
@@ -114,7 +114,7 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
     }
 
     fn holds(&self, lpn: u32) -> bool {
-        let holds = MapKeeper::<P>::holds(&self.fast, lpn);
+        let holds = MapCache::<P>::holds(&self.fast, lpn);
         assert_eq!(holds, self.model.is_cached(lpn.into()));
         holds
     }
@@ -163,7 +163,7 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
     }
 
     fn pages(&self) -> u32 {
-        MapKeeper::<P>::pages(&self.fast)
+        MapCache::<P>::pages(&self.fast)
     }
 
     fn location(&self, page: u32) -> Ppn {
@@ -180,35 +180,35 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
     }
 
     fn due(&mut self) -> Option<u32> {
-        let due = MapKeeper::<P>::due(&mut self.fast);
+        let due = MapCache::<P>::due(&mut self.fast);
         assert_eq!(due.is_some(), self.model.journal_is_due());
         due
     }
 
     fn journalled(&mut self) {
-        MapKeeper::<P>::journalled(&mut self.fast);
+        MapCache::<P>::journalled(&mut self.fast);
         self.model.journalled();
     }
 
     fn begin_fold(&mut self) -> bool {
-        let folds = MapKeeper::<P>::begin_fold(&mut self.fast);
+        let folds = MapCache::<P>::begin_fold(&mut self.fast);
         assert_eq!(folds, self.model.begin_fold());
         assert_eq!(self.stale() as usize, self.model.stale().len());
         folds
     }
 
     fn take_folded(&mut self) -> Option<u32> {
-        let folded = MapKeeper::<P>::take_folded(&mut self.fast);
+        let folded = MapCache::<P>::take_folded(&mut self.fast);
         assert_eq!(folded.is_some(), self.model.take_folded());
         folded
     }
 
     fn stale(&self) -> u32 {
-        MapKeeper::<P>::stale(&self.fast)
+        MapCache::<P>::stale(&self.fast)
     }
 
     fn is_stale(&self, page: u32) -> bool {
-        let stale = MapKeeper::<P>::is_stale(&self.fast, page);
+        let stale = MapCache::<P>::is_stale(&self.fast, page);
         assert_eq!(stale, self.model.stale().contains(&page.into()));
         stale
     }
@@ -220,11 +220,11 @@ impl<P: Clone> MapKeeper<P> for Both<P> {
     }
 
     fn agrees(&self, lpn: u32, entry: Entry) -> bool {
-        MapKeeper::<P>::agrees(&self.fast, lpn, entry)
+        MapCache::<P>::agrees(&self.fast, lpn, entry)
     }
 
     fn check(&self) -> Result<(), String> {
-        MapKeeper::<P>::check(&self.fast)
+        MapCache::<P>::check(&self.fast)
     }
 }
 
@@ -310,7 +310,7 @@ fn most(geometry: &Geometry, options: &FtlOptions, journal_pages: u32) -> u32 {
         journal_pages,
     };
     let medium: MemoryFlash<u32> = MemoryFlash::new(geometry.clone());
-    match PlainFtl::with_keeper(medium, options, Demand::new(exported, cache, 0)) {
+    match PlainFtl::with_map_cache(medium, options, CachedMap::new(exported, cache, 0)) {
         Err(OptionsError::NoSpare { most, .. }) => most as u32,
         _ => panic!("all units of a device cannot be exported"),
     }

@@ -65,14 +65,16 @@ pub fn with_device<'a, U: UseDevice<'a>>(
                 user.with(system.map_err(refused)?.with_prefetch(dedup.prefetch))
             }
             Some(cache) => {
-                let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
+                let system = Deduplicating::with_map_cache(flash, ftl, policies, ledger, cache);
                 user.with(system.map_err(refused)?.with_prefetch(dedup.prefetch))
             }
         };
     }
     match (dedup.enabled, cache) {
         (false, None) => user.with(Plain::new(flash, ftl).map_err(refused)?),
-        (false, Some(cache)) => user.with(Plain::on_demand(flash, ftl, cache).map_err(refused)?),
+        (false, Some(cache)) => {
+            user.with(Plain::with_map_cache(flash, ftl, cache).map_err(refused)?)
+        }
         (true, cache) if dedup.oracle => {
             let ledger = ValueLedger::default();
             deduplicating(config, (flash, ftl), cache, ledger, user)
@@ -104,7 +106,7 @@ fn deduplicating<'a, L: Ledger<PageTag> + 'a, U: UseDevice<'a>>(
                 versions: None,
                 encoder: NoEncoder,
             };
-            let system = Deduplicating::on_demand(flash, ftl, policies, ledger, cache);
+            let system = Deduplicating::with_map_cache(flash, ftl, policies, ledger, cache);
             user.with(system.map_err(refused)?.with_prefetch(degree))
         }
     }

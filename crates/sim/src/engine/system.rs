@@ -17,7 +17,7 @@ use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
 use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
-use flashlore_ftl::map_cache::MapKeeper;
+use flashlore_ftl::map_cache::MapCache;
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, PartsRead, Unhashed};
 
 pub use self::deduplicating::Deduplicating;
@@ -31,8 +31,8 @@ pub trait System {
     const HASHES: bool;
     /// Whether values may be stored in fewer bytes than a page.
     const ENCODES: bool = false;
-    /// Who keeps the map.
-    type Keeper: MapKeeper<()>;
+    /// The map cache.
+    type Keeper: MapCache<()>;
 
     /// What lies below the mapping.
     fn core(&self) -> &Core<NandSim, Self::Keeper>;

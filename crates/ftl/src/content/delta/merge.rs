@@ -12,7 +12,7 @@ use super::packs::Slot;
 use crate::content::store::Store;
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
 impl<C, L, E, P> Store<C, L, E, P>
@@ -50,7 +50,7 @@ where
     ) -> Result<P, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.delta) else {
             return core.content(self.objects.at(object));
@@ -84,7 +84,7 @@ where
     ) -> Result<P, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         match self.decode(core, object) {
             Err(FtlError::Device(error)) if F::is_loss(&error) => Ok(self.encoder.lost_page()),
@@ -103,7 +103,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if self.share_instead(core, object, lpn, why) {
             return Ok(());
@@ -135,7 +135,7 @@ where
     ) -> Result<Ppn, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let page = self.decode_or_lose(core, object)?;
         let unit = Unit::New {
@@ -163,7 +163,7 @@ where
     ) -> bool
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if core.options().barriers {
             // A device that survives would have to remember it, and its contents here name values but roughly.
@@ -191,7 +191,7 @@ where
     pub fn merged<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn, why: Why)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         core.counters.programs_merge += 1;
         if let Some(delta) = &mut self.delta {
@@ -208,7 +208,7 @@ where
     pub fn made_whole<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let pack = self.objects.pack_of_difference(object);
         if let Some(delta) = &mut self.delta
@@ -218,7 +218,7 @@ where
         }
         self.unpack(core, object);
         self.objects.set_whole(object, ppn);
-        core.keeper.made_whole(object);
+        core.map_cache.made_whole(object);
     }
 
     /// Reads the flash pages of an object, without those in RAM; answers when each is there.
@@ -232,7 +232,7 @@ where
     ) -> Result<[Option<Completion>; 2], FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let mut done = [None, None];
         for (ppn, done) in self.places(object).into_iter().zip(&mut done) {

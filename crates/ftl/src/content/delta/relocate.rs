@@ -20,7 +20,7 @@ use crate::content::store::{Store, note_removed};
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
 impl<C, L, E, P> Store<C, L, E, P>
@@ -38,7 +38,7 @@ where
     ) -> Result<bool, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let object = match unit.owner.owned() {
             Owned::Value(object) => object,
@@ -73,7 +73,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let page = match core.content(unit.from) {
             Err(FtlError::Device(error)) if F::is_loss(&error) => None,
@@ -117,7 +117,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
         // may hold live differences that came into RAM long ago, and what is emptied none: it needs room of its own.
@@ -164,7 +164,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Some(delta) = &mut self.delta else {
             return Ok(());
@@ -222,7 +222,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length, None);
         if self.delta.as_ref().is_some_and(|d| !fits(&d.packs)) {
@@ -241,7 +241,7 @@ where
     fn move_packed<F, K>(&mut self, core: &mut Core<F, K>, from: u32, slot: Slot, value: E::Encoded)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let live = self.is_live_difference(slot.object);
         let Some(delta) = &mut self.delta else {
@@ -255,7 +255,7 @@ where
         let pack = delta.packs.push(Filler::Gc, slot, live, value);
         delta.counters.repacked += 1;
         self.objects.repack(slot.object, pack);
-        core.keeper.waits(slot.object);
+        core.map_cache.waits(slot.object);
         note_removed(core, removed);
     }
 
@@ -269,7 +269,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let own = core.geometry.plane_of(victim);
         match self.program_repacked(core, own, When::now(at)) {
@@ -287,7 +287,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Some(delta) = &mut self.delta else {
             return Ok(());
@@ -317,7 +317,7 @@ where
     ) -> Result<bool, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let own = core.geometry.plane_of_unit(unit.from);
         let target = core.target_stream(Stream::Gc);
@@ -363,7 +363,7 @@ where
     ) -> Result<Completion, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let other = |ppn: &Ppn| *ppn != unit.from;
         let Some(ppn) = self.places(object).into_iter().flatten().find(other) else {

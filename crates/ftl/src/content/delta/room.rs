@@ -28,7 +28,7 @@ use crate::content::history::Versions;
 use crate::content::store::Store;
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
 impl<C, L, E, P> Store<C, L, E, P>
@@ -42,7 +42,7 @@ where
     pub fn most_packs<F, K>(&self, core: &Core<F, K>, delta: &Delta<E::Encoded>) -> u32
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         match core.options().thin {
             // One more page may be written.
@@ -60,7 +60,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let beyond = |store: &Self, core: &Core<F, K>| {
             let too_many = |d: &Delta<E::Encoded>| {
@@ -86,7 +86,7 @@ where
     ) -> Result<bool, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Some(delta) = &mut self.delta else {
             return Ok(false);
@@ -124,7 +124,7 @@ where
     ) -> Result<bool, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if self.versions.as_mut().is_some_and(Versions::shrink) {
             self.release_dropped(core);
@@ -145,7 +145,7 @@ where
     fn protected<F, K>(&self, core: &Core<F, K>) -> Option<FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let versions = self.versions.as_ref()?;
         (!versions.history.is_empty()).then(|| FtlError::Protected {
@@ -163,7 +163,7 @@ where
     ) -> Result<(), FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         self.make_room_of_history(core);
         let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
@@ -189,7 +189,7 @@ where
     pub fn note_beyond<F, K>(&mut self, core: &Core<F, K>)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let units = self.units(core).saturating_sub(core.most_live());
         if let Some(delta) = &self.delta {
@@ -215,7 +215,7 @@ where
     ) -> Result<(), String>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         if delta.pinned > delta.packed {
             return Err(format!(

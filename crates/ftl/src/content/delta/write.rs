@@ -24,7 +24,7 @@ use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
 use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapKeeper;
+use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
 use crate::mapping::objects::NO_OBJECT;
 
@@ -113,7 +113,7 @@ where
     ) -> Result<Forms<E::Encoded>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let sketch = self.sketch(lpn, new);
         let difference = match self.base_at_commit(lpn, sketch.as_ref()) {
@@ -202,7 +202,7 @@ where
     ) -> Result<Short<E::Encoded>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let old = match self.decode(core, base) {
             Err(FtlError::Device(error)) if F::is_loss(&error) => return Ok(None),
@@ -257,7 +257,7 @@ where
     ) -> Result<Option<(u32, Completion)>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let Encoding {
             length,
@@ -323,7 +323,7 @@ where
     ) -> Result<Option<Completion>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         // The value that the page has now makes room if nobody else needs it.
         let old = self.objects.object_of(lpn).filter(|_| !self.records());
@@ -360,7 +360,7 @@ where
     ) -> Result<Option<Completion>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let packs = self.delta.as_ref().map(|delta| &delta.packs);
         if packs.is_none_or(|packs| packs.full(filler).is_none()) {
@@ -398,14 +398,14 @@ where
         Ok(Some(done))
     }
 
-    /// Values that waited in RAM lie in a packed page now: tells whoever keeps the map.
+    /// Values that waited in RAM lie in a packed page now: tells the map cache.
     pub fn tell_of_pack<F, K>(&self, core: &mut Core<F, K>, owner: Owner)
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
-        if K::DEMAND {
-            self.each_value(owner, &mut |object| core.keeper.moved(object));
+        if K::CACHED {
+            self.each_value(owner, &mut |object| core.map_cache.moved(object));
         }
     }
 
@@ -422,7 +422,7 @@ where
     ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>>
     where
         F: Flash<Page = P>,
-        K: MapKeeper<P>,
+        K: MapCache<P>,
     {
         let is_same = |c: &Candidate<C>| {
             self.objects.is_alive(c.object) && self.objects.content(c.object) == c.content

@@ -10,7 +10,7 @@ use flashlore_ftl::content::history::ReturnCost;
 use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::{CacheOptions, Demand, MapKeeper, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, MapCache, Resident};
 use flashlore_ftl::{
     Candidate, CandidateRead, ContentFtl, FtlOptions, PartsRead, Policies, Unhashed,
 };
@@ -39,20 +39,20 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     }
 }
 
-impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Demand<()>, E> {
+impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, CachedMap<()>, E> {
     /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
-    pub fn on_demand(
+    pub fn with_map_cache(
         flash: NandSim,
         options: FtlOptions,
         policies: Policies<E>,
         ledger: L,
         cache: CacheOptions,
     ) -> std::result::Result<Self, OptionsError> {
-        let keeper = Demand::new(options.exported, cache, ());
-        let ftl = ContentFtl::with_policies(flash, options, policies, ledger, keeper)?;
+        let map_cache = CachedMap::new(options.exported, cache, ());
+        let ftl = ContentFtl::with_policies(flash, options, policies, ledger, map_cache)?;
         Ok(Deduplicating(ftl))
     }
 }
@@ -73,7 +73,7 @@ impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> 
     }
 }
 
-impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
+impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
     /// The same, restoring the index entries of so many pages behind each hit.
     #[must_use]
     pub fn with_prefetch(self, degree: u32) -> Self {
@@ -86,7 +86,7 @@ impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> Deduplicatin
     }
 }
 
-impl<L: Ledger<PageTag>, K: MapKeeper<()>, E: Encoder<PageTag, ()>> System
+impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> System
     for Deduplicating<L, K, E>
 {
     const HASHES: bool = true;

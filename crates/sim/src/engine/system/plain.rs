@@ -5,7 +5,7 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::{CacheOptions, Demand, MapKeeper, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, MapCache, Resident};
 use flashlore_ftl::{FtlOptions, PlainFtl, Unhashed};
 
 use super::{Distance, Result, System};
@@ -23,22 +23,22 @@ impl Plain {
     }
 }
 
-impl Plain<Demand<()>> {
+impl Plain<CachedMap<()>> {
     /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
     /// Settings that cannot work together.
-    pub fn on_demand(
+    pub fn with_map_cache(
         flash: NandSim,
         options: FtlOptions,
         cache: CacheOptions,
     ) -> std::result::Result<Self, OptionsError> {
-        let keeper = Demand::new(options.exported, cache, ());
-        Ok(Plain(PlainFtl::with_keeper(flash, options, keeper)?))
+        let map_cache = CachedMap::new(options.exported, cache, ());
+        Ok(Plain(PlainFtl::with_map_cache(flash, options, map_cache)?))
     }
 }
 
-impl<K: MapKeeper<()>> System for Plain<K> {
+impl<K: MapCache<()>> System for Plain<K> {
     const HASHES: bool = false;
     type Keeper = K;
 

@@ -1,4 +1,4 @@
-//! The map on demand: cached entries, and a directory in RAM of where each translation page lies.
+//! The map as a cache of entries, with a directory in RAM of where each translation page lies.
 //!
 //! What a relocation costs: the entry of every logical page that names the unit changes. With one owner
 //! a page that is one entry; where pages share objects the table kept here is CA-SSD's LPT, which names
@@ -25,11 +25,11 @@ use flashlore_flash::Ppn;
 use super::entries::{Entries, Touched};
 use super::journal::Journal;
 use super::referrers::Referrers;
-use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, Entry, Kind, MapKeeper, PAGES};
+use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, Entry, Kind, MapCache, PAGES};
 
 /// A map of which a part is in RAM.
 #[derive(Debug, Clone)]
-pub struct Demand<P> {
+pub struct CachedMap<P> {
     entries: Entries,
     /// Translation pages of a table.
     table_pages: u32,
@@ -50,7 +50,7 @@ pub struct Demand<P> {
     content: P,
 }
 
-impl<P> Demand<P> {
+impl<P> CachedMap<P> {
     /// An empty map of so many logical pages.
     pub fn new(exported: u32, options: CacheOptions, content: P) -> Self {
         let CacheOptions {
@@ -66,7 +66,7 @@ impl<P> Demand<P> {
             most => Journal::slots(kind.tables(), most) as usize,
         };
         let shared = kind != Kind::Direct;
-        Demand {
+        CachedMap {
             entries: Entries::new(exported, entries, protected, kind.tables()),
             table_pages,
             directory: vec![Ppn::NONE; pages + slots],
@@ -141,8 +141,8 @@ impl<P> Demand<P> {
     }
 }
 
-impl<P: Clone> MapKeeper<P> for Demand<P> {
-    const DEMAND: bool = true;
+impl<P: Clone> MapCache<P> for CachedMap<P> {
+    const CACHED: bool = true;
 
     fn access(&mut self, lpn: u32) -> Access {
         let dropped = match self.entries.touch(lpn) {
