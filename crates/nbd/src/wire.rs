@@ -58,8 +58,6 @@ pub mod option {
     pub const LIST_META_CONTEXT: u32 = 9;
     /// Choose metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
-    /// Headers with 64-bit lengths; not spoken here.
-    pub const EXTENDED_HEADERS: u32 = 11;
 }
 
 /// Types of replies to options.
@@ -114,8 +112,6 @@ pub mod export_flags {
     pub const SEND_FLUSH: u16 = 1 << 2;
     /// The flag FUA is known.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// Behaves like a turning disk.
-    pub const ROTATIONAL: u16 = 1 << 4;
     /// TRIM is known.
     pub const SEND_TRIM: u16 = 1 << 5;
     /// WRITE_ZEROES is known.

@@ -212,17 +212,6 @@ impl Profile {
             })?;
         Ok(profile)
     }
-
-    /// The mean number of bytes of all requests.
-    pub fn mean_size(&self) -> f64 {
-        let Requests {
-            writes,
-            read_size,
-            write_size,
-            ..
-        } = self.requests;
-        writes * write_size.0 as f64 + (1.0 - writes) * read_size.0 as f64
-    }
 }
 
 /// The hash that freezes a profile: 16 hexadecimal digits of the BLAKE3 of its text.

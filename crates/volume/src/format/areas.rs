@@ -201,11 +201,6 @@ impl Areas {
     pub fn records(&self, page: PageId) -> u64 {
         self.page(page) + self.page_data as u64
     }
-
-    /// Bytes of a record area.
-    pub fn records_bytes(&self) -> usize {
-        self.page_stride as usize - self.page_data
-    }
 }
 
 fn page_data(geometry: &Geometry) -> usize {
