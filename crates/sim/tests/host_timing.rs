@@ -43,8 +43,8 @@ impl Setup {
 
     /// Pages are striped over channels first, then over the dies of a channel.
     fn die_of_nth(self, nth: u32) -> usize {
-        let lane = nth % self.dies();
-        (lane % self.channels * self.dies_per_channel + lane / self.channels) as usize
+        let die = nth % self.dies();
+        (die % self.channels * self.dies_per_channel + die / self.channels) as usize
     }
 }
 

@@ -32,12 +32,12 @@ pub trait System {
     /// Whether values may be stored in fewer bytes than a page.
     const ENCODES: bool = false;
     /// The map cache.
-    type Keeper: MapCache<()>;
+    type Cache: MapCache<()>;
 
     /// What lies below the mapping.
-    fn core(&self) -> &Core<NandSim, Self::Keeper>;
+    fn core(&self) -> &Core<NandSim, Self::Cache>;
     /// What lies below the mapping.
-    fn core_mut(&mut self) -> &mut Core<NandSim, Self::Keeper>;
+    fn core_mut(&mut self) -> &mut Core<NandSim, Self::Cache>;
     /// Lets time pass.
     fn advance(&mut self, until: Time) -> Result<()>;
     /// Ends all background work at once.

@@ -40,7 +40,7 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     /// Nothing is hashed, but a change passes several stages, and the hash unit is the first.
     const HASHES: bool = true;
     const ENCODES: bool = true;
-    type Keeper = Resident;
+    type Cache = Resident;
 
     fn core(&self) -> &Core<NandSim> {
         self.0.core()

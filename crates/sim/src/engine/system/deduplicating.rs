@@ -91,7 +91,7 @@ impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> System
 {
     const HASHES: bool = true;
     const ENCODES: bool = E::ON;
-    type Keeper = K;
+    type Cache = K;
 
     fn core(&self) -> &Core<NandSim, K> {
         self.0.core()

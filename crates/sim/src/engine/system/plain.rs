@@ -40,7 +40,7 @@ impl Plain<CachedMap<()>> {
 
 impl<K: MapCache<()>> System for Plain<K> {
     const HASHES: bool = false;
-    type Keeper = K;
+    type Cache = K;
 
     fn core(&self) -> &Core<NandSim, K> {
         self.0.core()

@@ -1,0 +1,100 @@
+//! Words that the table of terms in ARCHITECTURE.md gives up stand in no name and in no document.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of the project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The last column of the table of terms: words that are not used any more.
+fn given_up(architecture: &str) -> Vec<String> {
+    let table = architecture
+        .lines()
+        .skip_while(|line| *line != "| term | what it is | not |");
+    let rows = table.skip(2).take_while(|line| line.starts_with('|'));
+    let last = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+    let words = last.flat_map(|cell| cell.split(',').map(|word| word.trim().to_lowercase()));
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// The words of a line, those of a name apart: `next_lane`, `NextLane` and `lanes` have the word `lane`.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for letter in line.chars() {
+        if !letter.is_ascii_alphabetic() || letter.is_ascii_uppercase() && was_lower {
+            words.push(String::new());
+        }
+        was_lower = letter.is_ascii_lowercase();
+        if letter.is_ascii_alphabetic()
+            && let Some(word) = words.last_mut()
+        {
+            word.push(letter.to_ascii_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+fn is_used(line: &str, given_up: &str) -> bool {
+    let plural = format!("{given_up}s");
+    words(line)
+        .iter()
+        .any(|word| word == given_up || *word == plural)
+}
+
+/// Sources and documents below a folder.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            files(&path, found);
+        } else if name.ends_with(".rs") || name.ends_with(".md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn words_that_were_given_up_are_not_used() {
+    let architecture = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let given_up = given_up(&architecture);
+    assert!(!given_up.is_empty(), "the table of terms was not found");
+    let mut all = Vec::new();
+    for folder in ["crates", "docs"] {
+        files(&root().join(folder), &mut all);
+    }
+    all.retain(|path| !path.ends_with(file!().trim_start_matches("crates/")));
+    let mut uses = Vec::new();
+    for path in all {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in (1..).zip(text.lines()) {
+            for word in given_up.iter().filter(|word| is_used(line, word)) {
+                uses.push(format!("{}:{number}: {word}", path.display()));
+            }
+        }
+    }
+    assert!(
+        uses.is_empty(),
+        "ARCHITECTURE.md has other words for these:\n{}",
+        uses.join("\n")
+    );
+}
+
+#[test]
+fn a_word_is_found_within_a_name() {
+    for line in [
+        "fn next_lane()",
+        "struct NextLane;",
+        "the lanes of a group",
+        "LANES",
+    ] {
+        assert!(is_used(line, "lane"), "{line}");
+    }
+    for line in ["a plane of a die", "planes", "airplane", "lanetail"] {
+        assert!(!is_used(line, "lane"), "{line}");
+    }
+}
