@@ -387,12 +387,12 @@ const DIFFERENCES: On = On {
 fn nothing_is_reported_but_what_changed() {
     let drawn = large(40);
     let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
-    let keeper_notes = map_cache.notes.clone();
+    let notes = map_cache.notes.clone();
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
         ContentFtl::with_policies(medium, options, policies(DIFFERENCES), NoCensus, map_cache)
             .unwrap();
-    let mut seen = Seen::new(1200, keeper_notes);
+    let mut seen = Seen::new(1200, notes);
     let mut random = Random::new(9);
     let (mut merged, mut total) = (0, 0);
     for number in 0..6000 {
