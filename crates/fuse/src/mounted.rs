@@ -91,11 +91,6 @@ impl MountPoint {
             _ => Err(MountError::NoDevice),
         }
     }
-
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
 }
 
 /// A mounted volume. Dropping it unmounts it as soon as nobody uses it.

@@ -73,11 +73,6 @@ impl ReadPlan {
         ReadPlan(held.map(|(held, proof)| (Source::new(held, &place), proof)))
     }
 
-    /// Whether nothing was ever written there.
-    pub fn is_nothing(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// The unit that holds the page as it is, and what proves it.
     fn unit(&self) -> Option<(Place, Proof)> {
         match self.0 {

@@ -129,11 +129,6 @@ impl Raid0 {
         self.capacity
     }
 
-    /// The disks.
-    pub fn disks(&self) -> &[Hdd] {
-        &self.disks
-    }
-
     /// What all disks have done together.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();

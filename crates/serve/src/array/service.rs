@@ -182,11 +182,6 @@ impl ArrayService {
         })
     }
 
-    /// Its machines.
-    pub fn machines(&self) -> &Arc<Machines> {
-        &self.machines
-    }
-
     /// The name of a machine: that of the directory, and behind it the number of each but the first.
     fn name_of(&self, position: usize) -> String {
         match position {

@@ -4,7 +4,6 @@
 //! Opening reads the records once for the summary and the layout; each replay reads them again. The
 //! requests are those that [`super::Workload`] gives for the same trace.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::devices::Selection;
@@ -47,18 +46,10 @@ impl FirstPass {
 }
 
 impl NativeSource {
-    /// Opens a native file and scans it. `options.join` says nothing here: there is one trace.
+    /// Scans a native file, open and not read from yet. `options.join` says nothing here: there is one trace.
     ///
     /// # Errors
     /// When the file is no native trace, is damaged, or cannot be laid out as asked.
-    pub fn open(path: impl AsRef<Path>, options: &WorkloadOptions) -> Result<Self> {
-        Self::from_reader(TraceReader::open(path, &options.read)?, options)
-    }
-
-    /// As [`NativeSource::open`], from an open trace that has not been read from.
-    ///
-    /// # Errors
-    /// As [`NativeSource::open`].
     pub fn from_reader(mut reader: TraceReader, options: &WorkloadOptions) -> Result<Self> {
         if !reader.can_rewind() {
             return Err(Error::Native {

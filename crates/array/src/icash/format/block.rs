@@ -127,11 +127,6 @@ impl BlockBuilder {
         Self::default()
     }
 
-    /// Whether it has no record.
-    pub fn is_empty(&self) -> bool {
-        self.records == 0
-    }
-
     /// Whole blocks that are to follow it.
     pub fn whole(&self) -> u16 {
         self.whole
