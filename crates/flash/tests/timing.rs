@@ -130,10 +130,9 @@ fn submit_program(device: &mut NandSim, ready: Ready, page: u32, tag: u32) -> Co
 fn submit_read(device: &mut NandSim, at: Time, page: u32, tag: u32) -> Completion {
     let ppn = device.geometry().first_unit_of_page(PageId(page));
     let (host, channel) = (Cause::Host, Route::Channel);
-    let done = device
+    device
         .read(Ready::At(at), ppn, 1, host, channel, Tag(tag))
-        .unwrap();
-    done
+        .unwrap()
 }
 
 // ---------------------------------------------------------------------------------------------
