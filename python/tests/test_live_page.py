@@ -553,6 +553,8 @@ def test_every_number_is_shown_under_its_name(browser: Browser) -> None:
     script = "".join((SCRIPTS / f"{name}.js").read_text() for name in names)
     page = browser.new_page()
     page.add_script_tag(content=script + "\nwindow.parts = { Reading, Past, SECTIONS, tilesFor };", type="module")
+    # A module runs some time after it was added.
+    page.wait_for_function("window.parts")
 
     def answer(stretches: int) -> str:
         told = STANDS | {key: 1000 + by * stretches for key, by in GROWS.items()}

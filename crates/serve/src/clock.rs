@@ -50,6 +50,9 @@ impl<F: Fn() -> u64 + Send + Sync> Clocks for F {
     }
 }
 
+/// What the kernel calls the time namespace that it starts with (PROC_TIME_INIT_INO).
+const FIRST_TIME_NAMESPACE: &str = "time:[4026531834]";
+
 /// The clocks of the machine this runs on.
 struct Machine {
     boot: Option<u64>,
@@ -61,7 +64,10 @@ struct Machine {
 /// The clocks of the machine this runs on.
 pub fn machine() -> Arc<dyn Clocks> {
     let read = |path| std::fs::read_to_string(path).ok();
-    let boot = read("/proc/sys/kernel/random/boot_id");
+    // A time namespace has a clock since its start of its own, which says nothing of another one's.
+    let namespace = std::fs::read_link("/proc/self/ns/time");
+    let is_own = namespace.is_ok_and(|name| name.as_os_str() != FIRST_TIME_NAMESPACE);
+    let boot = read("/proc/sys/kernel/random/boot_id").filter(|_| !is_own);
     let boot = boot.map(|id| {
         id.chars()
             .filter(char::is_ascii_hexdigit)

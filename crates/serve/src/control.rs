@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use flashlore_medium::{Access, Mode};
 use flashlore_nbd::server::local::{self, LocalListener};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::Clocks;
 use crate::error::ServeError;
@@ -107,6 +108,8 @@ fn serve(service: &dyn Served, stream: UnixStream, patience: Duration) -> io::Re
         let mut line = Vec::new();
         (&mut reader).take(MOST_LINE).read_until(b'\n', &mut line)?;
         let answer = match serde_json::from_slice(&line) {
+            // It was told that its request was given up, and may have asked for something else since.
+            Ok(_) if has_hung_up(&stream) => return Ok(()),
             Ok(request) => pulsing(&stream, || service.answer(&request)),
             Err(error) => Answer::Error {
                 text: format!("expected a request as a line of JSON: {error}"),
@@ -122,6 +125,13 @@ fn serve(service: &dyn Served, stream: UnixStream, patience: Duration) -> io::Re
             return Ok(());
         }
     }
+}
+
+/// Whether nobody waits for an answer any more: not only has the other side said all that it wants, it has closed.
+fn has_hung_up(stream: &UnixStream) -> bool {
+    let mut asked = [PollFd::new(stream, PollFlags::empty())];
+    let polled = poll(&mut asked, Some(&Timespec::default()));
+    polled.is_ok() && asked[0].revents().contains(PollFlags::HUP)
 }
 
 /// Does something while whoever waits for it is told again and again that it is being done.
@@ -181,7 +191,7 @@ impl Remote {
     fn is_silent(&self) -> ServeError {
         ServeError::Refused(format!(
             "the server at {} has said nothing for {} seconds: it is stopped (kill -CONT lets it go on), or the machine \
-             is too busy",
+             is too busy. What it was asked for is not carried out later, unless it had begun",
             self.path.display(),
             SILENCE.as_secs()
         ))

@@ -22,7 +22,7 @@ use flashlore_nbd::server::Address;
 use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
-    CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed,
+    CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed, probe,
 };
 
 use crate::error::ServeError;
@@ -328,6 +328,7 @@ impl Home {
         let to = grown(&from, size, capacity)?;
         let growth = Growth::plan(&superblock, to.clone())?;
         refuse_more_than(available(), memory_needed(&to), VOLUME_HELP)?;
+        probe(&medium)?;
         medium.extend(growth.bytes())?;
         let recovery = growth.carry_out(medium)?;
         Ok((from, to, recovery))
@@ -339,6 +340,7 @@ impl Home {
         let is_old = superblock.identity.version < VERSION && access == Access::Change;
         let upgrade = is_old.then(|| Growth::upgrade(&superblock)).transpose()?;
         if let Some(upgrade) = &upgrade {
+            probe(&medium)?;
             medium.extend(upgrade.bytes())?;
         }
         let medium = Arc::new(watched(medium, &self.troubles));

@@ -158,6 +158,19 @@ impl OutputFile {
         })
     }
 
+    /// Lets nobody but its user read it, now and once it has its name: it holds what was on somebody's disk.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn make_private(&self) -> Result<(), OutputError> {
+        let private = fs::Permissions::from_mode(0o600);
+        match &self.target {
+            Target::Beside(file) => file.as_file().set_permissions(private),
+            Target::Stream(_) => Ok(()),
+        }
+        .map_err(|source| self.failed(source))
+    }
+
     /// The same open file, for a writer that keeps it; what it writes belongs to this.
     ///
     /// # Errors

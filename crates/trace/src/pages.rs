@@ -215,21 +215,24 @@ impl PagesWriter {
     /// # Errors
     /// When a file is there that is to stay, and when nothing can be written there.
     pub fn create(path: impl AsRef<Path>, existing: Existing) -> Result<PagesWriter> {
-        Self::with_level(path, existing, LEVEL)
+        let file = OutputFile::create(path.as_ref(), existing)?;
+        Self::with_level(path, file, LEVEL)
     }
 
     /// As [`PagesWriter::create`] of a file that must not exist, for pages that must be taken as they come: quicker
-    /// and less small.
+    /// and less small. Nobody else can read it: a recording is of somebody's disk.
     ///
     /// # Errors
     /// As [`PagesWriter::create`].
     pub fn create_quick(path: impl AsRef<Path>) -> Result<PagesWriter> {
-        Self::with_level(path, Existing::Refuse, QUICK_LEVEL)
+        let file = OutputFile::create(path.as_ref(), Existing::Refuse)?;
+        file.make_private()?;
+        Self::with_level(path, file, QUICK_LEVEL)
     }
 
-    fn with_level(path: impl AsRef<Path>, existing: Existing, level: i32) -> Result<PagesWriter> {
+    fn with_level(path: impl AsRef<Path>, file: OutputFile, level: i32) -> Result<PagesWriter> {
         let path = path.as_ref().to_path_buf();
-        let file = BufWriter::new(OutputFile::create(&path, existing)?);
+        let file = BufWriter::new(file);
         let begin = || {
             let mut encoder = zstd::Encoder::new(file, level)?;
             encoder.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX))?;

@@ -88,7 +88,9 @@ impl Owned {
 /// Packed units that can be read, with the slots whose values were lost before.
 type LostSlots = BTreeMap<u32, Vec<u16>>;
 
+/// Copies of the superblock that hold and are of this volume.
 fn intact_superblocks(medium: &dyn Medium) -> u32 {
+    let own = crate::load::superblock(medium).map(|own| own.identity.uuid);
     let intact = |copy: u64| {
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
         medium
@@ -96,7 +98,8 @@ fn intact_superblocks(medium: &dyn Medium) -> u32 {
             .is_ok()
             && bytes
                 .first_chunk()
-                .is_some_and(|b| Superblock::decode(b).is_ok())
+                .and_then(|bytes| Superblock::decode(bytes).ok())
+                .is_some_and(|copy| own.as_ref().is_ok_and(|own| *own == copy.identity.uuid))
     };
     (0..2).map(|copy| u32::from(intact(copy))).sum()
 }

@@ -70,7 +70,7 @@ pub use grow::Growth;
 pub use history::{Differences, HistoryStatus};
 pub use memory::{least_memory, memory_needed};
 pub use notes::{Mark, Notes};
-pub use open::{Recovery, bytes_needed, create};
+pub use open::{Recovery, bytes_needed, create, probe};
 pub use options::CreateOptions;
 pub use purge::Purged;
 pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, StoredAs, Survey, Volume};

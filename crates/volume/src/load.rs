@@ -85,7 +85,8 @@ pub struct JournalTail {
     pub epoch: u32,
 }
 
-/// Reads the superblock with the highest valid write number.
+/// Reads the superblock with the highest valid write number; where one copy is of another volume, the one that has a
+/// root here.
 ///
 /// # Errors
 /// There is no volume, or not one this program can read.
@@ -93,7 +94,7 @@ pub fn superblock(medium: &dyn Medium) -> Result<Superblock, VolumeError> {
     if medium.len() < 2 * SUPERBLOCK_BYTES as u64 {
         return Err(VolumeError::NotAVolume);
     }
-    let mut best: Option<Superblock> = None;
+    let mut copies = Vec::new();
     let mut why = Vec::new();
     for copy in 0..2 {
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
@@ -102,11 +103,24 @@ pub fn superblock(medium: &dyn Medium) -> Result<Superblock, VolumeError> {
             continue;
         };
         match Superblock::decode(bytes) {
-            Ok(found) if best.as_ref().is_none_or(|b| b.write < found.write) => best = Some(found),
-            Ok(_) => {}
+            Ok(found) => copies.push(found),
             Err(reason) => why.push(reason),
         }
     }
+    if let [first, second] = &copies[..]
+        && first.identity.uuid != second.identity.uuid
+    {
+        // One of them is of another volume: there are no roots for it here.
+        let own: Vec<Superblock> = copies
+            .iter()
+            .filter(|c| has_root(medium, c))
+            .cloned()
+            .collect();
+        if !own.is_empty() {
+            copies = own;
+        }
+    }
+    let best = copies.into_iter().max_by_key(|copy| copy.write);
     if let Some(found) = &best
         && (found.write >= MOST_NUMBER || found.epoch >= MOST_EPOCH)
     {
@@ -127,6 +141,13 @@ pub fn superblock(medium: &dyn Medium) -> Result<Superblock, VolumeError> {
         }
         _ => VolumeError::NotAVolume,
     })
+}
+
+/// Whether a root holds of the volume that a superblock names.
+fn has_root(medium: &dyn Medium, superblock: &Superblock) -> bool {
+    let id = &superblock.identity;
+    let areas = Areas::at(id, superblock.metadata);
+    areas.is_ok_and(|areas| root(medium, &areas, &id.key).is_ok())
 }
 
 /// Reads the newest root that holds, and refuses an older one whose journal has been given up.

@@ -141,6 +141,14 @@ pub(crate) struct Image {
     pub recovery: Recovery,
 }
 
+/// Whether a volume can be opened: what an opening refuses is refused here. Writes nothing.
+///
+/// # Errors
+/// Those of an opening.
+pub fn probe(medium: &dyn Medium) -> Result<(), VolumeError> {
+    read_image(medium).map(drop)
+}
+
 /// Loads, scans and replays; writes nothing.
 pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
     read_with(medium, load::superblock(medium)?)

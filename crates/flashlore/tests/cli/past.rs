@@ -1,6 +1,9 @@
 //! Volumes that go back in time, served and not.
 
 use std::fs;
+use std::process::Command;
+
+use flashlore_testkit::{is_root, skip};
 
 use crate::nbd_client::Client;
 use crate::program::{Place, Ran};
@@ -474,4 +477,32 @@ fn names_of_a_volume_that_is_gone_do_not_come_to_a_new_one() {
     assert!(message.contains("names.json has the names"), "{message}");
     fs::remove_file(place.path("disk/names.json")).unwrap();
     quiet(place.run(&create));
+}
+
+/// A time namespace has a clock of its own since the start of the machine, which proves nothing.
+#[test]
+fn another_time_namespace_shortens_no_protected_window() {
+    if !is_root() {
+        skip("not-root", "another time namespace takes root");
+        return;
+    }
+    let place = Place::new();
+    let create = ["create", "disk", "--size", "1MiB", "--min-window", "1h"];
+    quiet(place.run(&[&create[..], &["--on-pressure", "enospc"]].concat()));
+    for letters in ["abcd", "efgh"] {
+        image(&place, "image.raw", letters);
+        place.run(&["import", "disk", "image.raw"]);
+    }
+    let purge = ["purge", "disk", "--all"];
+    place.run(&purge).fails(1);
+    let later = Command::new("unshare")
+        .args(["--time", "--boottime", "7200", "--fork"])
+        .arg(env!("CARGO_BIN_EXE_flashlore"))
+        .args(purge)
+        .current_dir(place.path(""))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&later.stderr);
+    assert_eq!(later.status.code(), Some(1), "{told}");
+    assert!(told.contains("protected"), "{told}");
 }

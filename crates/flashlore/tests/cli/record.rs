@@ -1,6 +1,7 @@
 //! `record`: what clients do as a trace with its bytes, replayed by every system.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::nbd_client::Client;
 use crate::served::{Server, place};
@@ -47,6 +48,10 @@ fn a_recorded_session_is_replayed_with_its_bytes_by_every_system() {
         said.contains(&format!("recorded {requests} requests")),
         "{said}"
     );
+    for file in ["session.parquet", "session.pages.zst"] {
+        let mode = fs::metadata(place.path(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file} is its user's alone");
+    }
     let info = place.run(&["trace", "info", "session.parquet"]).ok();
     assert!(info.contains("native"), "{info}");
     let compare = ["compare", "session.parquet", "--systems", SYSTEMS, "--json"];

@@ -109,3 +109,22 @@ fn what_cannot_grow_so_is_refused() {
     drop(open);
     quiet(place.run(&["resize", "disk", "--grow", "3MiB"]));
 }
+
+/// What an opening would refuse is refused before the file is made longer.
+#[test]
+fn a_volume_with_older_superblocks_keeps_its_length() {
+    let place = Place::new();
+    quiet(place.run(&["create", "disk", "--size", "4MiB"]));
+    let path = place.path("disk/volume.flashlore");
+    let before = fs::read(&path).unwrap()[..8192].to_vec();
+    image(&place, "image.raw", 16);
+    for _ in 0..2 {
+        place.run(&["import", "disk", "image.raw"]);
+    }
+    let mut volume = fs::read(&path).unwrap();
+    volume[..8192].copy_from_slice(&before);
+    fs::write(&path, &volume).unwrap();
+    let message = place.run(&["resize", "disk", "--grow", "16MiB"]).fails(1);
+    assert!(message.contains("older than the rest"), "{message}");
+    assert!(fs::read(&path).unwrap() == volume);
+}

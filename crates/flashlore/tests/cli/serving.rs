@@ -208,14 +208,41 @@ fn a_server_that_is_stopped_is_not_waited_for_for_ever() {
     let server = Server::start(&place, &[]);
     quiet(&place, &["info", "disk"]);
     server.signal("-STOP");
-    let message = place.run(&["info", "disk"]).fails(1);
+    // What is given up is not carried out once the server goes on.
+    let message = place
+        .run(&["snapshot", "create", "disk", "given-up"])
+        .fails(1);
     server.signal("-CONT");
     assert!(
         message.contains("has said nothing for 10 seconds"),
         "{message}"
     );
-    quiet(&place, &["info", "disk"]);
+    quiet(&place, &["snapshot", "create", "disk", "asked-later"]);
     server.stop();
+    assert_eq!(snapshots(&place, "disk"), ["asked-later"]);
+}
+
+#[test]
+fn an_image_of_what_is_served_is_of_one_instant_or_says_that_it_may_not_be() {
+    let place = Place::new();
+    for (system, has_history) in [("bvssd", true), ("plain", false)] {
+        quiet(
+            &place,
+            &["create", "disk", "--size", "1MiB", "--system", system],
+        );
+        let server = Server::start(&place, &[]);
+        let copied = place.run(&["export", "disk", "image.raw"]);
+        assert_eq!(copied.code, 0, "{}", copied.stderr);
+        let is_told = copied.stderr.contains("keeps no history");
+        assert_eq!(is_told, !has_history, "{system}: {}", copied.stderr);
+        server.stop();
+        // Nobody writes to what is not served.
+        fs::remove_file(place.path("image.raw")).unwrap();
+        let copied = place.run(&["export", "disk", "image.raw"]);
+        assert_eq!((copied.code, copied.stderr.as_str()), (0, ""));
+        fs::remove_file(place.path("image.raw")).unwrap();
+        fs::remove_dir_all(place.path("disk")).unwrap();
+    }
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use flashlore_content::VolumeKey;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::open::rebuild_superblocks;
-use flashlore_volume::{Volume, VolumeError, bytes_needed, check, create};
+use flashlore_volume::{Identity, Volume, VolumeError, bytes_needed, check, create};
 
 use super::killed::{SYSTEMS, identity};
 use super::verdict::unreadable;
@@ -89,5 +90,39 @@ fn superblocks_that_are_older_than_the_rest_are_refused_and_derived_from_it() {
                 );
             }
         }
+    }
+}
+
+/// One copy is that of another volume, which was opened more often.
+#[test]
+fn a_superblock_of_another_volume_is_not_taken_for_its_own() {
+    let own = identity("ca-ssd");
+    let other = Identity {
+        uuid: [2; 16],
+        key: VolumeKey([5; 32]),
+        ..own.clone()
+    };
+    let ended = |id: &Identity, sessions: u32| {
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+        create(&*medium, id).unwrap();
+        let mut contents = vec![0; id.exported as usize];
+        for n in 1..=sessions {
+            session(&medium, &mut contents, 100 * n, End::Closed);
+        }
+        (bytes(&medium), contents)
+    };
+    let (image, contents) = ended(&own, 2);
+    let (foreign, _) = ended(&other, 5);
+    for copy in [0..4096, 4096..8192] {
+        let mut image = image.clone();
+        image[copy.clone()].copy_from_slice(&foreign[copy]);
+        let medium = Arc::new(MemoryMedium::from_bytes(image));
+        let checked = check(&*medium, true).unwrap();
+        assert_eq!((checked.superblocks, checked.is_clean()), (1, false));
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        assert_eq!(unreadable(&mut volume, &contents, "foreign"), []);
+        volume.close().unwrap();
+        // The opening has written its own over it.
+        assert_eq!(check(&*medium, true).unwrap().superblocks, 2);
     }
 }

@@ -163,6 +163,8 @@ struct Source<'a> {
     /// Zeros for what was purged.
     allow_missing: bool,
     size: u64,
+    /// Whether there are instants.
+    has_history: bool,
 }
 
 impl<'a> Source<'a> {
@@ -178,8 +180,12 @@ impl<'a> Source<'a> {
             let answer = reach.ask(&request);
             answer.map_err(|source| CliError::serve(&args.directory, source))
         };
+        let mut has_history = false;
         let size = match ask(Request::Info)? {
-            Answer::Info(info) => Some(info.size).filter(|_| machine.is_none()),
+            Answer::Info(info) => {
+                has_history = info.history.is_some();
+                Some(info.size).filter(|_| machine.is_none())
+            }
             Answer::Array(info) => {
                 let mut all = info.machines.iter();
                 let found = all.find(|other| machine.is_none_or(|number| other.number == number));
@@ -198,24 +204,40 @@ impl<'a> Source<'a> {
             })?;
             return Err(unexpected(args));
         };
-        let at = match at {
-            None => None,
-            Some(text) => {
-                let moment = text.to_owned();
-                let Answer::Instant { instant } = ask(Request::Resolve { moment })? else {
-                    return Err(unexpected(args));
-                };
-                Some(format!("ns:{instant}"))
-            }
-        };
-        Ok(Source {
+        let mut source = Source {
             args,
             reach,
-            at,
+            at: None,
             machine,
             allow_missing,
             size,
-        })
+            has_history,
+        };
+        if let Some(at) = at {
+            source.stay_at(at)?;
+        }
+        Ok(source)
+    }
+
+    /// From now on what is read is of this instant.
+    fn stay_at(&mut self, moment: &str) -> Result<(), CliError> {
+        let asked = Request::Resolve {
+            moment: moment.to_owned(),
+        };
+        let answer = self.reach.ask(&asked);
+        match answer.map_err(|source| CliError::serve(&self.args.directory, source))? {
+            Answer::Instant { instant } => self.at = Some(format!("ns:{instant}")),
+            _ => return Err(unexpected(self.args)),
+        }
+        Ok(())
+    }
+
+    /// From now on what is read is of the present instant, if there are instants; whether there are.
+    fn stay_at_now(&mut self) -> Result<bool, CliError> {
+        if self.has_history {
+            self.stay_at("now")?;
+        }
+        Ok(self.has_history)
     }
 
     fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, CliError> {
@@ -293,7 +315,10 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
         false => reach(&args.volume)?,
     };
     let (at, machine) = (args.at.as_deref(), args.machine);
+    // What is served may be written while it is copied.
+    let may_change = at.is_none() && matches!(reach, Reach::Remote(_));
     let mut source = Source::open(&args.volume, reach, at, machine, args.allow_missing)?;
+    let is_of_one_instant = !may_change || source.stay_at_now()?;
     source.look_for_missing(0..source.size)?;
     if path.exists() {
         return Err(file_error("create", path)(ErrorKind::AlreadyExists.into()));
@@ -313,7 +338,14 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
         Ok(())
     });
     let closed = source.close();
-    copied.and(closed)
+    copied.and(closed)?;
+    if !is_of_one_instant {
+        tell(
+            "it is served and keeps no history: what was written to it meanwhile may be in the image in part; stop its \
+             writers for an image of one instant",
+        );
+    }
+    Ok(())
 }
 
 fn copy_out(

@@ -20,13 +20,14 @@ pub struct NativeFile {
 }
 
 impl NativeFile {
-    /// Begins a file, which must not exist.
+    /// Begins a file, which must not exist and which nobody else can read: a recording is of somebody's disk.
     ///
     /// # Errors
     /// When nothing can be written there.
     pub fn create(path: impl AsRef<Path>) -> Result<NativeFile> {
         let path = path.as_ref().to_path_buf();
         let file = OutputFile::create(&path, Existing::Refuse)?;
+        file.make_private()?;
         match NativeWriter::new(BufWriter::with_capacity(BUFFER_BYTES, file)) {
             Ok(writer) => Ok(NativeFile { path, writer }),
             Err(source) => Err(OutputError::Write { path, source }.into()),
