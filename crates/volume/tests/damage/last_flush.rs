@@ -4,37 +4,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use flashlore_content::{PAGE_BYTES, VolumeKey};
+use flashlore_content::PAGE_BYTES;
 use flashlore_medium::{CrashMedium, MemoryMedium, SECTOR, Style};
 use flashlore_volume::format::Batch;
-use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError, bytes_needed, create};
+use flashlore_volume::{Volume, VolumeError, bytes_needed, create};
 
+use super::killed::identity;
 use crate::support::loaded::Loaded;
 use crate::support::strike::Strike;
-
-fn identity() -> Identity {
-    Identity {
-        version: flashlore_volume::format::superblock::VERSION,
-        policy: Policy::Plain,
-        history: None,
-        encoding: Encoding::default(),
-        uuid: [1; 16],
-        key: VolumeKey([9; 32]),
-        created: 5,
-        exported: 32,
-        blocks: 16,
-        pages_per_block: 4,
-        units_per_page: 1,
-        alignment: SECTOR as u32,
-        index_entries: 8,
-        journal_bytes: 64 << 10,
-    }
-}
 
 /// What a power loss leaves of a volume whose page 0 was given the values 1, 2 ... `flushes`, each with a flush of its
 /// own, and with the trim of another page, of which the journal tells: nothing that was not synced.
 fn after_flushes(flushes: u8) -> Vec<u8> {
-    let id = identity();
+    let id = identity("plain");
     let bytes = bytes_needed(&id).expect("there is such a volume") as usize;
     let medium = Arc::new(CrashMedium::new(bytes));
     create(&*medium, &id).expect("it is made");
