@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flashlore.errors import UsageError
+from flashlore.errors import FileError, FlashloreError, UsageError
 from flashlore.sweeps.axes import axis, text
 from flashlore.sweeps.cell import Cell
 from flashlore.sweeps.cell import plan as planned
@@ -228,15 +228,15 @@ def test_mistakes_are_named(name: str) -> None:
 
 
 PLANNED: dict[str, tuple[dict[str, Any], str]] = {
-    "no file": ({"traces": ["nowhere.csv"]}, "nowhere.csv cannot be read: No such file"),
-    "a folder": ({"traces": ["/"]}, "traces: / cannot be read: Is a directory"),
+    "no file": ({"traces": ["nowhere.csv"]}, "nowhere.csv: No such file"),
+    "a folder": ({"traces": ["/"]}, "traces: cannot read /: Is a directory"),
     "no name": ({"traces": ["a\0b"]}, "is no path: embedded null byte"),
     "no capture": ({"traces": ["demo:none"]}, "traces: there is no bundled capture demo:none"),
     "no profile": ({"traces": ["profile:male"]}, "traces: there is no profile 'male'"),
-    "no profile file": ({"traces": ["profile:no/male"]}, "no/male cannot be read: No such file"),
+    "no profile file": ({"traces": ["profile:no/male"]}, "no/male: No such file"),
     "no format": ({"traces": [{"path": DEMO, "format": "x"}]}, "traces: unknown trace format 'x'"),
     "no content": ({"traces": [{"path": DEMO, "content": "x"}]}, "traces: content 'x' is not known"),
-    "no content file": ({"traces": [{"path": DEMO, "content": "profile:x.toml"}]}, "x.toml cannot be read: No such"),
+    "no content file": ({"traces": [{"path": DEMO, "content": "profile:x.toml"}]}, "x.toml: No such file"),
     "namesakes": ({"cells": [{"trace": {"path": DEMO, "lenient": True}, "system": "plain"}]}, "traces: two are called"),
     "no system": ({"systems": ["nothing"]}, "nothing"),
     "no key": ({"settings": {"dedup.index_entires": "1Ki"}}, 'did you mean "dedup.index_entries"'),
@@ -248,9 +248,11 @@ PLANNED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", PLANNED)
 def test_what_cannot_run_is_refused_before_anything_runs(name: str) -> None:
     fields, message = PLANNED[name]
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(FlashloreError) as error:
         plan(Grid(**{"traces": [DEMO], "systems": ["plain"], **fields}))
     assert message in str(error.value)
+    # Another name or value helps, except where the system refuses to read.
+    assert isinstance(error.value, FileError if "file" in name or name == "a folder" else UsageError)
 
 
 def test_a_file_says_the_same_as_a_grid(tmp_path: Path) -> None:
@@ -332,7 +334,7 @@ def test_mistakes_of_a_file_are_named_with_it(name: str, tmp_path: Path) -> None
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"none\.toml cannot be read: No such file"):
+    with pytest.raises(FileError, match=r"cannot read .*none\.toml: No such file"):
         load_grid(tmp_path / "none.toml")
 
 

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import resource
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-from flashlore.errors import FlashloreError, UsageError
+from flashlore.errors import FileError, FlashloreError, UsageError
 from flashlore.sweeps.cell import Cell, Task
 from flashlore.sweeps.store import Failure, Store
 from hypothesis import given, settings
@@ -193,15 +194,27 @@ def test_a_row_that_cannot_be_read_now_is_not_removed(tmp_path: Path) -> None:
         assert store.finished() == {cell(1).key}
 
 
+@contextmanager
+def cramped() -> Iterator[None]:
+    """Let the system refuse to write more than 16 bytes into a file, as it refuses to on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_a_full_disk_is_named_and_what_is_there_stays(tmp_path: Path) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     with Store(tmp_path, quiet) as store:
         store.add(cell(1).key, record(1), {})
         for failing in (
             patch("os.fsync", side_effect=full),
-            patch.object(pl.DataFrame, "write_parquet", side_effect=full),
+            cramped(),
         ):
-            with failing, pytest.raises(FlashloreError, match=r"cannot write .*\.parquet: .*No space left on device"):
+            said = r"cannot write .*\.parquet: (No space left on device|File too large)$"
+            with failing, pytest.raises(FileError, match=said):
                 store.add(cell(2).key, record(2), {})
         assert store.finished() == {cell(1).key}
     assert [path.name for path in tmp_path.glob("**/*.*")] == [f"{cell(1).key}.parquet"]

@@ -112,7 +112,7 @@ impl CliError {
     /// 2 where other flags or settings would help, 1 where something failed.
     pub fn code(&self) -> u8 {
         match self {
-            Self::Profile(ProfileError::Io { .. }) => 1,
+            Self::Profile(ProfileError::Io { .. }) | Self::Config(ConfigError::Read { .. }) => 1,
             Self::Usage(_) | Self::Config(_) | Self::Profile(_) => 2,
             Self::Paper(
                 PaperError::Unknown { .. }

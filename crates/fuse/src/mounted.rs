@@ -91,6 +91,12 @@ impl MountPoint {
             _ => Err(MountError::NoDevice),
         }
     }
+
+    /// Whether what lies at this path could not be reached by its name once something is mounted here.
+    pub fn hides(&self, path: &Path) -> bool {
+        path.canonicalize()
+            .is_ok_and(|full| full.starts_with(&self.0))
+    }
 }
 
 /// A mounted volume. Dropping it unmounts it as soon as nobody uses it.

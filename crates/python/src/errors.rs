@@ -33,7 +33,8 @@ pub fn usage(message: impl Into<String>) -> PyErr {
 fn class_of(error: &CliError) -> &'static str {
     let usage = error.code() == 2;
     match error {
-        CliError::Config(_) => "ConfigError",
+        CliError::Config(_) if usage => "ConfigError",
+        CliError::Config(_) => "FileError",
         CliError::Run { source, .. } => match (&**source, usage) {
             (RunError::Config(_), _) => "ConfigError",
             (RunError::Trace(error), _) => trace_class(error),

@@ -462,7 +462,9 @@ fn whole_pages(disk: &Disk, offset: u64, length: u64) -> Result<std::ops::Range<
         ))
     })?;
     if length == 0 {
-        return Ok(0..0);
+        return Err(ServeError::Usage(
+            "0 bytes are nothing to purge; --all purges the whole history".to_owned(),
+        ));
     }
     if offset.is_multiple_of(PAGE) && end.is_multiple_of(PAGE) {
         return Ok((offset / PAGE) as u32..(end / PAGE) as u32);

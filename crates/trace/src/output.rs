@@ -107,12 +107,12 @@ impl Existing {
         }
     }
 
-    /// Refuses a directory early that holds files of a set that are to stay, and makes it if it is not there.
+    /// Refuses a directory early that cannot be made, or that holds files of a set that are to stay.
     ///
     /// # Errors
-    /// As said, and a directory that cannot be made.
+    /// As said.
     pub fn check_set(self, directory: &Path, names: &[&'static str]) -> Result<(), OutputError> {
-        fs::create_dir_all(directory).map_err(|source| OutputError::write(directory, source))?;
+        drop(OutputDirectory::make(directory)?);
         let found = names
             .iter()
             .find(|name| directory.join(name).symlink_metadata().is_ok());
@@ -256,6 +256,66 @@ pub fn write_whole(
         .complete()
 }
 
+/// A directory that is there, with those above it that it needs. Those that were made for it are gone when it is dropped
+/// before it is kept, unless something lies in them.
+struct OutputDirectory {
+    /// What was made, the innermost first.
+    made: Vec<PathBuf>,
+}
+
+impl OutputDirectory {
+    fn make(directory: &Path) -> Result<Self, OutputError> {
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let made = directory.ancestors().take_while(is_missing);
+        let made = OutputDirectory {
+            made: made.map(Path::to_path_buf).collect(),
+        };
+        fs::create_dir_all(directory).map_err(|source| OutputError::write(directory, source))?;
+        Ok(made)
+    }
+
+    fn keep(mut self) {
+        self.made.clear();
+    }
+}
+
+impl Drop for OutputDirectory {
+    fn drop(&mut self) {
+        for path in &self.made {
+            // One that somebody else uses stays.
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
+/// Writes files into a directory, which is made if need be: `write` gets a temporary one, and its files are moved to
+/// their places once all are written. Files of the same names are replaced.
+///
+/// # Errors
+/// What `write` says, and what cannot be moved.
+pub fn write_into(
+    directory: &Path,
+    write: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), OutputError> {
+    let failed = |source| OutputError::write(directory, source);
+    let made = OutputDirectory::make(directory)?;
+    let staged = staged_in(directory)?;
+    write(staged.path()).map_err(failed)?;
+    for entry in fs::read_dir(staged.path()).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        fs::rename(entry.path(), directory.join(entry.file_name())).map_err(failed)?;
+    }
+    made.keep();
+    sync_directory(directory).map_err(failed)
+}
+
+fn staged_in(directory: &Path) -> Result<TempDir, OutputError> {
+    tempfile::Builder::new()
+        .prefix(PREFIX)
+        .tempdir_in(directory)
+        .map_err(|source| OutputError::write(directory, source))
+}
+
 /// Files that belong together, being written. They have their names once all are completed; dropped before, this
 /// leaves nothing.
 pub struct OutputSet {
@@ -264,6 +324,8 @@ pub struct OutputSet {
     names: &'static [&'static str],
     existing: Existing,
     staged: TempDir,
+    // Behind what lies in it.
+    made: OutputDirectory,
     written: Vec<&'static str>,
 }
 
@@ -278,16 +340,15 @@ impl OutputSet {
         names: &'static [&'static str],
         existing: Existing,
     ) -> Result<Self, OutputError> {
+        let made = OutputDirectory::make(directory)?;
         existing.check_set(directory, names)?;
-        let staged = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir_in(directory)
-            .map_err(|source| OutputError::write(directory, source))?;
+        let staged = staged_in(directory)?;
         Ok(OutputSet {
             directory: directory.to_path_buf(),
             names,
             existing,
             staged,
+            made,
             written: Vec::new(),
         })
     }
@@ -349,7 +410,9 @@ impl OutputSet {
         moved.map_err(|source| {
             moves.undo();
             failed(source)
-        })
+        })?;
+        self.made.keep();
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from flashlore.errors import UsageError
+from flashlore.errors import FileError, UsageError
 from flashlore.sweeps.axes import is_range
 from flashlore.sweeps.grid import AXES, Grid
 from flashlore.sweeps.sources import below
@@ -33,8 +33,8 @@ def load_grid(path: str | PathLike[str]) -> Grid:
     """Read a grid from a TOML file, and refuse what cannot be expanded.
 
     Raises:
-        UsageError: a file that cannot be read or is no TOML, a key that does not exist, or a bad value; the message
-            names file and key.
+        UsageError: a file that is no TOML, a key that does not exist, or a bad value; the message names file and key.
+        FileError: a file that cannot be read.
 
     """
     file = Path(path)
@@ -44,7 +44,7 @@ def load_grid(path: str | PathLike[str]) -> Grid:
         grid = _grid(tree, file.absolute().parent)
         grid.points()
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        raise FileError(f"cannot read {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, UsageError) as error:
         raise UsageError(f"{file}: {error}") from error
     return grid

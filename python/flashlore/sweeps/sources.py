@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-from flashlore.errors import FlashloreError, UsageError
+from flashlore.errors import FileError, FlashloreError, UsageError
 from flashlore.trace import Trace
 
 #: What the names of traces begin with that are no files.
@@ -151,7 +151,8 @@ class Checksums:
         """Find the files of a path and read their checksums.
 
         Raises:
-            UsageError: a file that is not there or cannot be read.
+            FileError: a file that is not there or cannot be read.
+            UsageError: a path that cannot be one.
 
         """
         if path not in self._known:
@@ -164,7 +165,8 @@ class Checksums:
         """Read the checksum of the profile whose content is laid over a trace.
 
         Raises:
-            UsageError: a file that is not there or cannot be read.
+            FileError: a file that is not there or cannot be read.
+            UsageError: a path that cannot be one.
 
         """
         return _checked(Path(source.profile).absolute(), where) if source.profile else None
@@ -196,7 +198,7 @@ def refuse_changed(file: File) -> None:
         about = Path(file.path).stat()
         found = _sha256(file.path, about.st_mtime_ns, about.st_size)
     except OSError as error:
-        raise FlashloreError(f"{file.path} cannot be read: {error.strerror}") from error
+        raise FileError(f"cannot read {file.path}: {error.strerror}") from error
     if found != file.sha256:
         raise FlashloreError(f"{file.path} has SHA-256 {found}, expected {file.sha256}: the trace has changed")
 
@@ -242,7 +244,7 @@ def _checked(path: Path, where: str) -> File:
         with path.open("rb") as file:
             return File(str(path), hashlib.file_digest(file, "sha256").hexdigest())
     except OSError as error:
-        raise UsageError(f"{where}: {path} cannot be read: {error.strerror}") from error
+        raise FileError(f"{where}: cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{where}: {str(path)!r} is no path: {error}") from error
 

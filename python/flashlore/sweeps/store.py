@@ -16,6 +16,7 @@ all is removed, and its cells run again. The results are made anew from the rows
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 import socket
@@ -277,8 +278,10 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 
 def _write_frame(path: Path, frame: pl.DataFrame) -> None:
-    with output.whole(path, force=True) as beside:
-        frame.write_parquet(beside, compression="zstd")
+    # Through memory: the library gives an error of its own for a full disk, without what the system said.
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd")
+    _write(path, content.getvalue())
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,10 +1,11 @@
 //! `completions` and `man`: the definition of the command line for shells and for `man`.
 
-use std::fs;
+use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use flashlore_trace::output::write_into;
 
 use crate::cli::{Cli, CompletionShell, CompletionsArgs, ManArgs};
 use crate::error::CliError;
@@ -32,14 +33,6 @@ pub fn man(args: &ManArgs) -> Result<(), CliError> {
         rendered.map_err(CliError::Output)?;
         return print(&String::from_utf8_lossy(&page));
     };
-    let failed = |action| {
-        let path = directory.clone();
-        move |source| CliError::File {
-            action,
-            path,
-            source,
-        }
-    };
-    fs::create_dir_all(directory).map_err(failed("create"))?;
-    clap_mangen::generate_to(command, directory).map_err(failed("write pages into"))
+    let pages = |directory: &Path| clap_mangen::generate_to(command, directory);
+    Ok(write_into(directory, pages)?)
 }

@@ -84,7 +84,7 @@ fn unknown_names_and_keys() {
     );
     refused(
         &["compare", "t.fiu", "--systems", "absent.toml"],
-        2,
+        1,
         &["cannot read absent.toml"],
     );
     refused(

@@ -158,6 +158,7 @@ fn a_mounted_volume_is_steered_and_shows_its_past() {
     file.write_all_at(b"old", 5).unwrap();
     quiet(place.run(&["snapshot", "create", "disk", "first"]));
     file.write_all_at(b"new", 5).unwrap();
+    fs::create_dir(place.path("other")).unwrap();
     let old = fs::read(mount.point.join("at/first")).unwrap();
     assert_eq!((&old[5..8], old.len()), (&b"old"[..], 1 << 20));
     let json = place.run(&["info", "disk", "--json"]).json();
@@ -170,11 +171,15 @@ fn a_mounted_volume_is_steered_and_shows_its_past() {
             ["mount", "disk", "mnt"],
             "something is mounted there already",
         ),
-        (["mount", "disk", "disk"], "in use"),
+        (["mount", "disk", "other"], "in use"),
         (["mount", "disk", "nowhere"], "No such file"),
     ] {
         let message = place.run(&args).fails(1);
         assert!(message.contains(why), "{message}");
+    }
+    for hides in ["disk", "."] {
+        let message = place.run(&["mount", "disk", hides]).fails(2);
+        assert!(message.contains("would hide it"), "{message}");
     }
 
     mount.signal();

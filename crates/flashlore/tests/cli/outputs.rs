@@ -60,6 +60,28 @@ fn a_directory_with_results_is_refused_or_replaced_as_a_whole() {
 }
 
 #[test]
+fn what_fails_leaves_no_directory_and_no_part_of_its_files() {
+    let place = Place::new();
+    fs::create_dir(place.path("other")).unwrap();
+    place.write("t.fiu", &fiu()).write("other/notes", "mine");
+    for (args, made) in [
+        (&["compare", "t.fiu", "--out", "new/out"][..], "new"),
+        (
+            &["trace", "characterize", "t.fiu", "--out", "new/out"],
+            "new",
+        ),
+        (&["man", "new/pages"], "new"),
+    ] {
+        cramped(&place, args);
+        assert!(!place.path(made).exists(), "{args:?}");
+        assert_eq!(place.run(args).code, 0, "{args:?}");
+        fs::remove_dir_all(place.path(made)).unwrap();
+    }
+    cramped(&place, &["man", "other"]);
+    assert_eq!(names(&place, "other"), ["notes"]);
+}
+
+#[test]
 fn files_are_refused_replaced_and_kept() {
     let place = Place::new();
     place

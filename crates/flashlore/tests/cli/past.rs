@@ -120,7 +120,6 @@ fn a_purge_of_a_part_leaves_instants_that_know_what_they_lack() {
         let message = place.run(args).fails(code);
         assert!(message.contains(part), "{args:?}: {message}");
     };
-    quiet(place.run(&["purge", "disk", "--offset", "1", "--length", "0"]));
     for (offset, length) in [("1", "4096"), ("0", "4097"), ("4096", "10")] {
         let odd = ["purge", "disk", "--offset", offset, "--length", length];
         refused(&odd, 2, "whole pages of 4096 bytes are purged");
@@ -219,6 +218,44 @@ fn a_purge_of_everything_moves_the_start_of_the_history_and_ends_snapshots() {
     assert_eq!(letters(&place, None), "bbccaaaa");
     let message = place.run(&["purge", "disk"]).fails(2);
     assert!(message.contains("--all"), "{message}");
+}
+
+#[test]
+fn a_purge_of_no_byte_is_refused() {
+    let place = with_a_past();
+    let nothing = ["purge", "disk", "--offset", "0", "--length", "0"];
+    let message = place.run(&nothing).fails(2);
+    assert!(
+        message.contains("0 bytes are nothing to purge"),
+        "{message}"
+    );
+    assert!(!place.run(&["log", "disk"]).ok().contains("purge"));
+}
+
+/// A purge of a part is told also where the history begins later.
+#[test]
+fn the_log_is_in_the_order_of_time() {
+    let place = with_a_past();
+    let part = ["purge", "disk", "--offset", "0", "--length", "4KiB"];
+    quiet(place.run(&part));
+    image(&place, "image", "ddddaaaa");
+    quiet(place.run(&["import", "disk", "image"]));
+    quiet(place.run(&["purge", "disk", "--all"]));
+    let log = place.run(&["log", "disk"]).ok();
+    let at = |what: &str| log.find(what).expect(what);
+    assert!(
+        at("purge of 4096 bytes") < at("the history begins"),
+        "{log}"
+    );
+    assert!(
+        at("the history begins") < at("purge of everything"),
+        "{log}"
+    );
+    let instants: Vec<&str> = log
+        .lines()
+        .map(|line| &line[.."2026-11-25T00:00:00".len()])
+        .collect();
+    assert!(instants.is_sorted(), "{log}");
 }
 
 #[test]

@@ -350,10 +350,23 @@ fn a_full_volume_says_so_and_stays_whole() {
         .zip(0u32..)
         .flat_map(|(page, n)| [&n.to_le_bytes()[..], &page[4..]].concat())
         .collect();
-    fs::write(place.path("image.raw"), numbered).unwrap();
+    fs::write(place.path("image.raw"), &numbered).unwrap();
     let create = ["create", "disk", "--size", "8MiB", "--capacity", "2MiB"];
     quiet(place.run(&create));
-    let message = place.run(&["import", "disk", "image.raw"]).fails(1);
-    assert!(message.contains("no space"), "{message}");
+    let ran = place.run(&["import", "disk", "image.raw"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("no space"), "{}", ran.stderr);
     place.run(&["check", "disk"]).ok();
+    // It says how much of the image is in the volume.
+    let told = ran
+        .stderr
+        .lines()
+        .find_map(|line| line.strip_prefix("the first "));
+    let told = told.and_then(|told| told.split_once(" bytes of image.raw are in the volume;"));
+    let bytes: usize = told.expect(&ran.stderr).0.parse().unwrap();
+    assert!(bytes >= 1 << 20, "{bytes}");
+    place.run(&["export", "disk", "out.raw"]).ok();
+    let held = fs::read(place.path("out.raw")).unwrap();
+    assert!(held[..bytes] == numbered[..bytes]);
+    assert!(held[bytes..].iter().all(|&byte| byte == 0));
 }

@@ -27,8 +27,13 @@ pub fn log(args: &LogArgs) -> Result<(), CliError> {
     if args.json {
         return print(&json(&answer));
     }
-    let mut text = format!("{}  the history begins\n", Time(*oldest));
-    for entry in entries {
+    let mut text = String::new();
+    // Purges and changes of the clock are told that are older.
+    let before = entries.partition_point(|entry| entry.instant() < *oldest);
+    for (at, entry) in entries.iter().enumerate() {
+        if at == before {
+            begins(&mut text, *oldest);
+        }
         let what = match entry {
             LogEntry::Changes { first, last, pages } => {
                 let pages = format!("{pages} page{} changed", if *pages == 1 { "" } else { "s" });
@@ -58,7 +63,14 @@ pub fn log(args: &LogArgs) -> Result<(), CliError> {
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{}  {what}", Time(entry.instant()));
     }
+    if before == entries.len() {
+        begins(&mut text, *oldest);
+    }
     print(&text)
+}
+
+fn begins(text: &mut String, oldest: u64) {
+    let _ = writeln!(text, "{}  the history begins", Time(oldest));
 }
 
 /// Makes, lists or deletes snapshots.

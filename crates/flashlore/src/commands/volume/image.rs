@@ -49,10 +49,22 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         )));
     }
     let service = open(&args.volume)?;
-    let copied = copy_in(&*service, args, &mut image);
+    let mut end = 0;
+    let copied = copy_in(&*service, args, &mut image, &mut end);
     // Also where the image was refused, or did not fit: otherwise the next opening finds a volume that was not closed.
     let closed = service.close();
-    let Copied { end, room, stored } = copied?;
+    if copied.is_err() && end > 0 {
+        tell(&format!(
+            "the first {end} bytes of {} are in the volume{}; what it held behind them is as it was",
+            path.display(),
+            if closed.is_ok() {
+                ""
+            } else {
+                ", but perhaps not durable"
+            },
+        ));
+    }
+    let Copied { room, stored } = copied?;
     closed.map_err(|source| CliError::serve(directory, source.into()))?;
     // The length of a pipe is not known before.
     if fill(&mut image, &mut [0]).map_err(file_error("read", path))? > 0 {
@@ -78,16 +90,20 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
 
 /// What was copied into a disk.
 struct Copied {
-    /// Bytes of the image that are in it.
-    end: u64,
     /// Bytes it shows.
     room: u64,
     /// Pages stored.
     stored: u64,
 }
 
-/// Copies a raw image into the disk that was asked for.
-fn copy_in(service: &dyn Served, args: &ImportArgs, image: &mut File) -> Result<Copied, CliError> {
+/// Copies a raw image into the disk that was asked for; `end` counts the bytes of the image that are in it, however
+/// this ends.
+fn copy_in(
+    service: &dyn Served,
+    args: &ImportArgs,
+    image: &mut File,
+    end: &mut u64,
+) -> Result<Copied, CliError> {
     let (directory, path) = (&args.volume.directory, &args.image);
     let disk = service.disk_of(args.machine);
     let disk = disk.map_err(|source| CliError::serve(directory, source))?;
@@ -102,30 +118,29 @@ fn copy_in(service: &dyn Served, args: &ImportArgs, image: &mut File) -> Result<
         )));
     }
     let progress = Progress::phase("importing");
-    let mut end = 0;
-    while end < room {
+    while *end < room {
         let mut page = [0; PAGE];
         let filled = fill(image, &mut page).map_err(file_error("read", path))?;
         // What is behind the end of the image is no part of it.
         let done = match filled {
             0 => break,
-            PAGE if page == [0; PAGE] => device.trim(end, PAGE as u64),
-            _ => device.write(end, &page[..filled]),
+            PAGE if page == [0; PAGE] => device.trim(*end, PAGE as u64),
+            _ => device.write(*end, &page[..filled]),
         };
         done.map_err(failed)?;
-        end += filled as u64;
+        *end += filled as u64;
         if end.is_multiple_of(FLUSH_EVERY * PAGE as u64) {
             device.flush().map_err(failed)?;
         }
     }
     drop(progress);
-    if end < room && args.trim_rest {
+    if *end < room && args.trim_rest {
         device
-            .write_zeroes(end, room - end, false)
+            .write_zeroes(*end, room - *end, false)
             .map_err(failed)?;
     }
     let stored = service.space(disk).map_err(failed)?.stored;
-    Ok(Copied { end, room, stored })
+    Ok(Copied { room, stored })
 }
 
 /// Bytes of a file or block device; 0 of what does not say, such as a pipe.

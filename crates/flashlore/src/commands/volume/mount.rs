@@ -10,6 +10,14 @@ use crate::output::tell;
 /// Mounts a volume until somebody unmounts it, or SIGTERM or SIGINT.
 pub fn mount(args: &MountArgs) -> Result<(), CliError> {
     let point = MountPoint::new(&args.point)?;
+    let directory = &args.volume.directory;
+    if point.hides(directory) {
+        return Err(CliError::Usage(format!(
+            "the volume {} lies in {}: what is mounted there would hide it; name another directory",
+            directory.display(),
+            args.point.display()
+        )));
+    }
     let how = How::of(args.memory, args.slow_alone)?;
     let read_only = args.read_only || how.is_read_only();
     let mut running = Running::open(&args.volume, how, read_only)?;
