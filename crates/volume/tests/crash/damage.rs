@@ -27,6 +27,14 @@ pub fn draw(
     image: &[u8],
     before: &[u8],
 ) -> Option<Strike> {
+    if draw.chance(10) {
+        let loaded = Loaded::of(&MemoryMedium::from_bytes(image.to_vec()));
+        let older = loaded.map_or_else(|_| Vec::new(), |it| it.older_tables(image, before));
+        if !older.is_empty() {
+            let (at, len) = range(image, draw.pick(&older));
+            return Some(Strike::Put { at, len });
+        }
+    }
     let is_occupied = |at: usize| !is_uniform(sector(image, at));
     let has_changed = |at: usize| sector(image, at) != sector(before, at);
     let changed = sectors(image, has_changed);

@@ -8,6 +8,7 @@
 //! | `verdict.rs` | the volume opened, read, used on and opened again |
 //! | `medium.rs` | damage of the medium before the opening |
 //! | `superblocks.rs` | superblocks that are older than the rest |
+//! | `tables.rs` | pages of the checkpoint's tables that are older than the rest |
 //! | `last_flush.rs` | what tells of a flush |
 //! | `reads.rs` | reads that fail for a while |
 
@@ -17,4 +18,5 @@ mod medium;
 mod reads;
 mod strike;
 mod superblocks;
+mod tables;
 mod verdict;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use flashlore_medium::{Medium, SECTOR};
 use flashlore_volume::format::mark::{MARK_BYTES, Mark};
+use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES, decode_page};
 use flashlore_volume::format::{Areas, Batch, Root, Superblock};
 use flashlore_volume::{VolumeError, load};
 
@@ -62,5 +63,25 @@ impl Loaded {
         let opened = self.superblock.epochs.iter().map(|epoch| epoch.after);
         let all = batches.chain(mark.map(|mark| mark.durable)).chain(opened);
         all.fold(self.root.sequence, u64::max)
+    }
+
+    /// Where pages of the checkpoint's tables lie in `image`, whose tables these are, that hold the same part of the same
+    /// table in `before`, of an earlier checkpoint: each of those holds by itself.
+    pub fn older_tables(&self, image: &[u8], before: &[u8]) -> Vec<usize> {
+        let key = &self.superblock.identity.key;
+        let pages = (0..).zip(self.tables.slots.iter().copied());
+        let directories = (self.areas.table_pages..).zip(self.root.directories.iter().copied());
+        let is_older = |&(number, slot, at): &(u32, u32, usize)| {
+            let here = at..at + TABLE_PAGE_BYTES;
+            let then = &before[here.clone()];
+            *then != image[here] && decode_page(key, slot, number, then).is_some()
+        };
+        pages
+            .chain(directories)
+            .filter(|&(_, slot)| slot != NO_SLOT)
+            .map(|(number, slot)| (number, slot, self.areas.slot(slot) as usize))
+            .filter(is_older)
+            .map(|(.., at)| at)
+            .collect()
     }
 }

@@ -1,0 +1,63 @@
+//! A write of a page of a checkpoint's tables that never reached the medium: what lies there is the same page of an
+//! earlier checkpoint, and holds by itself. The checkpoint is refused, whichever page it is.
+
+use std::sync::Arc;
+
+use flashlore_medium::{Medium, MemoryMedium};
+use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
+use flashlore_volume::{Volume, VolumeError, bytes_needed, check, create};
+
+use super::killed::{SYSTEMS, identity};
+use crate::support::loaded::Loaded;
+use crate::support::page;
+use crate::support::strike::Strike;
+
+/// What lies on the medium after each of some checkpoints.
+fn checkpoints(system: &str) -> Vec<Vec<u8>> {
+    let id = identity(system);
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&*medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    let after = |n: u32| {
+        for lpn in 0..20 {
+            let value = n * 100 + lpn % 7;
+            let now = u64::from(value);
+            volume.write(now, lpn, &page(value)).unwrap();
+        }
+        volume.checkpoint().unwrap();
+        let mut bytes = vec![0; medium.len() as usize];
+        medium.read(0, &mut bytes).unwrap();
+        bytes
+    };
+    (1..=6).map(after).collect()
+}
+
+#[test]
+fn a_page_of_the_tables_of_an_earlier_checkpoint_is_refused() {
+    for system in SYSTEMS {
+        let images = checkpoints(system);
+        let mut count = 0;
+        for (n, now) in images.iter().enumerate() {
+            let loaded = Loaded::of(&MemoryMedium::from_bytes(now.clone())).unwrap();
+            let struck = images[..n].iter().flat_map(|before| {
+                let older = loaded.older_tables(now, before);
+                older.into_iter().map(move |at| (at, before))
+            });
+            for (at, before) in struck {
+                let mut image = now.clone();
+                let len = TABLE_PAGE_BYTES;
+                assert!(Strike::Put { at, len }.on(&mut image, before));
+                let medium = Arc::new(MemoryMedium::from_bytes(image));
+                let checked = check(&*medium, false);
+                let tells = checked.is_err() || checked.is_ok_and(|it| !it.findings.is_empty());
+                assert!(tells, "{system}: byte {at}");
+                match Volume::open(medium).map(|_| ()) {
+                    Err(VolumeError::Damaged(_)) => {}
+                    other => panic!("{system}: byte {at}: {other:?}"),
+                }
+                count += 1;
+            }
+        }
+        assert!(count > 0, "{system}: no page lay where it lay before");
+    }
+}
