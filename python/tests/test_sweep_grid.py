@@ -252,7 +252,8 @@ def test_what_cannot_run_is_refused_before_anything_runs(name: str) -> None:
         plan(Grid(**{"traces": [DEMO], "systems": ["plain"], **fields}))
     assert message in str(error.value)
     # Another name or value helps, except where the system refuses to read.
-    assert isinstance(error.value, FileError if "file" in name or name == "a folder" else UsageError)
+    unread = {"no file", "a folder", "no profile file", "no content file"}
+    assert isinstance(error.value, FileError if name in unread else UsageError)
 
 
 def test_a_file_says_the_same_as_a_grid(tmp_path: Path) -> None:
