@@ -7,6 +7,7 @@
 //! * [`tier`] — entries of old versions that lie on flash
 //! * [`out_of_line`] — pages that are hashed in idle time
 //! * [`prefetch`] — index entries restored from flash
+//! * [`parts`] — what it is made of, as types
 //! * [`decision`] — how a write is served
 //! * [`bytes`] — what a device over bytes needs besides
 //!
@@ -27,16 +28,15 @@ pub mod decision;
 pub mod delta;
 pub mod history;
 pub mod out_of_line;
+pub mod parts;
 pub mod prefetch;
 mod store;
 pub mod tier;
 
-use std::marker::PhantomData;
-
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::delta::Value;
 use flashlore_content::history::{TooOld, Version};
-use flashlore_content::{Content, Dedup, DedupOptions, Encoder, Ledger, NoEncoder};
+use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Cause, Completion, Flash, Ready, Tag, Time, When};
 
 use self::decision::Write;
@@ -45,10 +45,11 @@ use self::delta::similar::{SimilarCounters, SimilarOptions};
 use self::delta::{Delta, DeltaCounters, DeltaOptions, Why};
 use self::history::{ReturnCost, VersionCounters, Versions, VersionsOptions};
 use self::out_of_line::Scan;
+use self::parts::{CoreOf, EncodedOf, Failure, Of, PageOf, Parts, Present};
 use self::prefetch::PrefetchCounters;
 use self::store::Store;
 use crate::core::{Core, PageRead};
-use crate::error::{FtlError, OptionsError};
+use crate::error::OptionsError;
 use crate::gc::erase_stale::Erased;
 use crate::map_cache::{MapCache, Resident};
 use crate::mapping::objects::Objects;
@@ -147,12 +148,17 @@ pub struct Policies<E> {
     pub encoder: E,
 }
 
-/// The device. `L` names programs (unique, duplicate, reborn) or nobody does, `K` caches the map from
-/// logical to physical pages, `E` encodes values in fewer bytes than a page.
-pub struct ContentFtl<C, F: Flash, L, K = Resident, E: Encoder<C, F::Page> = NoEncoder> {
-    core: Core<F, K>,
-    store: Store<C, L, E, F::Page>,
+/// A device that looks at content, made of these [`Parts`].
+pub struct ContentDevice<T: Parts> {
+    core: CoreOf<T>,
+    store: Store<T>,
 }
+
+/// The device by its parts one by one: `L` names programs (unique, duplicate, reborn) or nobody does, `K` caches the map
+/// from logical to physical pages, `E` encodes values in fewer bytes than a page, `M` says whether old versions may be
+/// kept.
+pub type ContentFtl<C, F, L, K = Resident, E = NoEncoder, M = Present> =
+    ContentDevice<Of<C, F, L, K, E, M>>;
 
 impl<C, F, L> ContentFtl<C, F, L>
 where
@@ -204,25 +210,20 @@ where
     }
 }
 
-impl<C, F, L, K, E> ContentFtl<C, F, L, K, E>
-where
-    C: Content,
-    F: Flash,
-    F::Page: Clone,
-    L: Ledger<C>,
-    K: MapCache<F::Page>,
-    E: Encoder<C, F::Page>,
-{
+impl<T: Parts> ContentDevice<T> {
     /// An empty device.
     ///
     /// # Errors
     /// Settings that cannot work together.
+    ///
+    /// # Panics
+    /// A policy that its parts have no room for.
     pub fn with_policies(
-        flash: F,
+        flash: T::Flash,
         options: FtlOptions,
-        policies: Policies<E>,
-        ledger: L,
-        map_cache: K,
+        policies: Policies<T::Encoder>,
+        ledger: T::Ledger,
+        map_cache: T::Cache,
     ) -> Result<Self, OptionsError> {
         let Policies {
             dedup,
@@ -230,6 +231,8 @@ where
             versions,
             encoder,
         } = policies;
+        assert!(T::ENCODES || delta.is_none(), "nobody encodes");
+        assert!(T::REMEMBERS || versions.is_none(), "nothing is remembered");
         if dedup.out_of_line && dedup.verify {
             return Err(OptionsError::OutOfLineVerify);
         }
@@ -251,15 +254,14 @@ where
             versions: versions.map(|options| Versions::new(exported, options)),
             referenced: 0,
             located: Vec::new(),
-            page: PhantomData,
         };
-        Ok(ContentFtl { core, store })
+        Ok(ContentDevice { core, store })
     }
 
     /// A write has its new object before it releases the old one; what is encoded, or old, comes on top.
-    fn most_objects(flash: &F, options: &FtlOptions) -> u32 {
+    fn most_objects(flash: &T::Flash, options: &FtlOptions) -> u32 {
         let units = flash.geometry().units();
-        if E::ON {
+        if T::HOLDS_MORE {
             return units;
         }
         options.exported.saturating_add(1).min(units)
@@ -267,7 +269,7 @@ where
 
     /// Packed pages with live differences that there may be. Where fewer units can be stored than pages are
     /// exported, it depends on how many are.
-    fn most_packs(core: &Core<F, K>) -> u32 {
+    fn most_packs(core: &CoreOf<T>) -> u32 {
         let exported = match core.options().thin {
             true => 0,
             false => u64::from(core.options().exported),
@@ -285,22 +287,22 @@ where
     }
 
     /// What lies below the map.
-    pub fn core(&self) -> &Core<F, K> {
+    pub fn core(&self) -> &CoreOf<T> {
         &self.core
     }
 
     /// What lies below the map.
-    pub fn core_mut(&mut self) -> &mut Core<F, K> {
+    pub fn core_mut(&mut self) -> &mut CoreOf<T> {
         &mut self.core
     }
 
     /// The map and the objects.
-    pub fn objects(&self) -> &Objects<C> {
+    pub fn objects(&self) -> &Objects<T::Content> {
         &self.store.objects
     }
 
     /// The pages to be hashed in idle time, where that is done.
-    pub fn pages_to_scan(&self) -> Option<&Scan<C>> {
+    pub fn pages_to_scan(&self) -> Option<&Scan<T::Content>> {
         self.store.scan.as_ref()
     }
 
@@ -315,7 +317,7 @@ where
     }
 
     /// The oracle that names programs.
-    pub fn ledger(&self) -> &L {
+    pub fn ledger(&self) -> &T::Ledger {
         &self.store.ledger
     }
 
@@ -347,7 +349,7 @@ where
     /// # Errors
     /// A failure of the device.
     #[inline(always)]
-    pub fn advance(&mut self, until: Time) -> Result<(), FtlError<F::Error>> {
+    pub fn advance(&mut self, until: Time) -> Result<(), Failure<T>> {
         self.core.advance(&mut self.store, until)
     }
 
@@ -355,7 +357,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn settle(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+    pub fn settle(&mut self, at: Time) -> Result<(), Failure<T>> {
         self.core.settle(&mut self.store, at)
     }
 
@@ -377,10 +379,10 @@ where
     pub fn fetch_candidate(
         &mut self,
         at: Time,
-        content: C,
-        read: Option<Candidate<C>>,
+        content: T::Content,
+        read: Option<Candidate<T::Content>>,
         tag: Tag,
-    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
+    ) -> Result<Option<CandidateRead<T::Content>>, Failure<T>> {
         if !self.store.dedup.verify {
             return Ok(None);
         }
@@ -401,7 +403,7 @@ where
 
     /// The object that may hold this content.
     #[inline(always)]
-    pub fn candidate(&self, content: C) -> Option<u32> {
+    pub fn candidate(&self, content: T::Content) -> Option<u32> {
         self.store.candidate(content)
     }
 
@@ -409,13 +411,13 @@ where
     /// write.
     #[inline(always)]
     pub fn begin_write(&mut self, lpn: u32) -> bool {
-        E::ON && self.store.begin_write(lpn)
+        T::ENCODES && self.store.begin_write(lpn)
     }
 
     /// How a write of a page would be encoded if it came now, unless it is a duplicate: the object it would be a
     /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
     pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
-        match E::ON {
+        match T::ENCODES {
             true => self.store.encoding_of(lpn),
             false => (None, false),
         }
@@ -425,7 +427,7 @@ where
     /// if that was written since; nothing changes where there are no differences.
     pub fn find_similar_bases(&mut self, options: SimilarOptions) {
         let most_objects = self.core.geometry.units();
-        if let Some(delta) = self.store.delta.as_mut().filter(|_| E::ON) {
+        if let Some(delta) = self.store.delta.as_mut().filter(|_| T::ENCODES) {
             delta.find_similar_bases(options, most_objects);
         }
     }
@@ -446,16 +448,16 @@ where
         &mut self,
         at: Time,
         lpn: u32,
-        new: C,
-        read: Option<Candidate<C>>,
+        new: T::Content,
+        read: Option<Candidate<T::Content>>,
         tag: Tag,
-    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>>
+    ) -> Result<Option<CandidateRead<T::Content>>, Failure<T>>
     where
-        C: Into<F::Page>,
+        T::Content: Into<PageOf<T>>,
     {
         let mut ready = Ready::At(at);
         let located = self.store.located.contains(&lpn);
-        if K::CACHED && read.is_none() && !located && self.store.base_of(lpn).is_some() {
+        if T::CACHED && read.is_none() && !located && self.store.base_of(lpn).is_some() {
             // Its entry says where it lies, and is counted as used once by a write, however often that asks.
             let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
             ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
@@ -477,8 +479,9 @@ where
         at: Time,
         lpn: u32,
         tag: Tag,
-    ) -> Result<Option<Completion>, FtlError<F::Error>> {
-        if K::CACHED && E::ON && self.store.take_located(lpn) && self.core.map_cache.holds(lpn) {
+    ) -> Result<Option<Completion>, Failure<T>> {
+        if T::CACHED && T::ENCODES && self.store.take_located(lpn) && self.core.map_cache.holds(lpn)
+        {
             return Ok(None);
         }
         self.core.access_map(&mut self.store, at, lpn, tag)
@@ -493,18 +496,18 @@ where
         &mut self,
         when: When,
         lpn: u32,
-        content: C,
+        content: T::Content,
         tag: Tag,
-    ) -> Result<(Outcome, Completion), FtlError<F::Error>>
+    ) -> Result<(Outcome, Completion), Failure<T>>
     where
-        C: Into<F::Page>,
+        T::Content: Into<PageOf<T>>,
     {
         self.core.check_range(lpn)?;
         let write = Write {
             encode: self.begin_write(lpn),
             ..Write::new(lpn, content)
         };
-        let done = self.commit(when, write, ContentFtl::is_same, tag)?;
+        let done = self.commit(when, write, Self::is_same, tag)?;
         Ok((done.outcome, done.done))
     }
 
@@ -517,12 +520,12 @@ where
         &mut self,
         when: When,
         lpn: u32,
-        content: C,
+        content: T::Content,
         why: Unhashed,
         tag: Tag,
-    ) -> Result<Completion, FtlError<F::Error>>
+    ) -> Result<Completion, Failure<T>>
     where
-        C: Into<F::Page>,
+        T::Content: Into<PageOf<T>>,
     {
         self.core.check_range(lpn)?;
         let write = Write {
@@ -530,7 +533,7 @@ where
             unhashed: Some(why),
             ..Write::new(lpn, content)
         };
-        Ok(self.commit(when, write, ContentFtl::is_same, tag)?.done)
+        Ok(self.commit(when, write, Self::is_same, tag)?.done)
     }
 
     /// Judges a candidate by its content. Where duplicates are not verified it passes whatever it is.
@@ -541,8 +544,8 @@ where
     pub fn is_same(
         &mut self,
         object: u32,
-        write: &Write<C, F::Page>,
-    ) -> Result<bool, FtlError<F::Error>> {
+        write: &Write<T::Content, PageOf<T>>,
+    ) -> Result<bool, Failure<T>> {
         let same = self.store.objects.content(object) == write.content;
         if !same && !self.store.dedup.verify {
             self.store.dedup.counters.corrupted += 1;
@@ -563,8 +566,8 @@ where
         lpn: u32,
         cause: Cause,
         tag: Tag,
-    ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
-        if !E::ON {
+    ) -> Result<PageRead<PageOf<T>>, Failure<T>> {
+        if !T::ENCODES {
             return self.core.read_page(&mut self.store, at, lpn, cause, tag);
         }
         let read = self.read_parts(at, lpn, cause, tag)?;
@@ -588,7 +591,7 @@ where
         lpn: u32,
         cause: Cause,
         tag: Tag,
-    ) -> Result<PartsRead, FtlError<F::Error>> {
+    ) -> Result<PartsRead, Failure<T>> {
         let ready = self.core.begin_read(&mut self.store, at, lpn, cause)?;
         for place in 0..2 {
             let object = self.store.objects.object_of(lpn);
@@ -630,7 +633,7 @@ where
     ///
     /// # Errors
     /// A full device or a failure of it.
-    pub fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<bool, FtlError<F::Error>> {
+    pub fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<bool, Failure<T>> {
         let Some(object) = self.difference_of(lpn) else {
             return Ok(false);
         };
@@ -676,7 +679,7 @@ where
     ///
     /// # Errors
     /// A full device or a failure of it.
-    pub fn merge_cold(&mut self, at: Time) -> Result<bool, FtlError<F::Error>> {
+    pub fn merge_cold(&mut self, at: Time) -> Result<bool, Failure<T>> {
         let Some((object, lpn)) = self.store.next_cold() else {
             return Ok(false);
         };
@@ -738,7 +741,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn read_version(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
+    pub fn read_version(&mut self, object: u32) -> Result<PageOf<T>, Failure<T>> {
         self.store.decode(&mut self.core, object)
     }
 
@@ -746,7 +749,7 @@ where
     ///
     /// # Errors
     /// An instant that is not remembered.
-    pub fn content_at_instant(&self, lpn: u32, instant: u64) -> Result<Option<C>, TooOld> {
+    pub fn content_at_instant(&self, lpn: u32, instant: u64) -> Result<Option<T::Content>, TooOld> {
         Ok(match self.store.version_at(lpn, instant)? {
             Version::Object(object) => Some(self.store.objects.content(object)),
             _ => None,
@@ -767,7 +770,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn read_entries_since(&mut self, instant: u64) -> Result<u64, FtlError<F::Error>> {
+    pub fn read_entries_since(&mut self, instant: u64) -> Result<u64, Failure<T>> {
         self.store.read_tables(&mut self.core, instant)
     }
 
@@ -848,7 +851,7 @@ where
         &mut self,
         at: Time,
         pages: std::ops::Range<u32>,
-    ) -> Result<Erased, FtlError<F::Error>> {
+    ) -> Result<Erased, Failure<T>> {
         self.purge(pages.clone());
         self.make_whole(at, pages)?;
         self.erase_stale(at)
@@ -858,11 +861,7 @@ where
     ///
     /// # Errors
     /// No room, or a failure of the device.
-    pub fn make_whole(
-        &mut self,
-        at: Time,
-        pages: std::ops::Range<u32>,
-    ) -> Result<(), FtlError<F::Error>> {
+    pub fn make_whole(&mut self, at: Time, pages: std::ops::Range<u32>) -> Result<(), Failure<T>> {
         for lpn in pages.start..pages.end.min(self.store.objects.len()) {
             if let Some(object) = self.difference_of(lpn) {
                 let core = &mut self.core;
@@ -877,7 +876,7 @@ where
     ///
     /// # Errors
     /// No room for what must be copied, or a failure of the device.
-    pub fn erase_stale(&mut self, at: Time) -> Result<Erased, FtlError<F::Error>> {
+    pub fn erase_stale(&mut self, at: Time) -> Result<Erased, Failure<T>> {
         self.core.erase_stale(&mut self.store, at)
     }
 
@@ -919,12 +918,12 @@ where
     }
 
     /// Who encodes.
-    pub fn encoder_mut(&mut self) -> &mut E {
+    pub fn encoder_mut(&mut self) -> &mut T::Encoder {
         &mut self.store.encoder
     }
 
     /// The policy that encodes, if there is one.
-    pub fn delta(&self) -> Option<&Delta<E::Encoded>> {
+    pub fn delta(&self) -> Option<&Delta<EncodedOf<T>>> {
         self.store.delta.as_ref()
     }
 
@@ -932,7 +931,7 @@ where
     ///
     /// # Errors
     /// A full device or a failure of it.
-    pub fn flush_packs(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+    pub fn flush_packs(&mut self, at: Time) -> Result<(), Failure<T>> {
         let when = When::now(at);
         for filler in [Filler::Host, Filler::Gc] {
             let core = &mut self.core;
@@ -947,7 +946,7 @@ where
     ///
     /// # Errors
     /// An address out of range, or what its map entry meets.
-    pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+    pub fn trim(&mut self, lpn: u32) -> Result<(), Failure<T>> {
         self.core.check_range(lpn)?;
         let now = self.core.present;
         self.core.access_map(&mut self.store, now, lpn, Tag::NONE)?;
@@ -962,25 +961,23 @@ where
 
     /// Asks for the index slot and the map entry of a write that will come soon.
     #[inline(always)]
-    pub fn prefetch_slot(&self, lpn: u32, content: C) {
+    pub fn prefetch_slot(&self, lpn: u32, content: T::Content) {
         self.store.objects.prefetch_map(lpn);
         self.store
             .dedup
             .index
             .prefetch_slot(self.store.objects.fingerprint(content));
-        if E::ON {
-            if let Some(delta) = &self.store.delta {
-                delta.heat.prefetch(lpn);
-            }
-            if let Some(versions) = &self.store.versions {
-                versions.history.prefetch(lpn);
-            }
+        if let Some(delta) = self.store.delta.as_ref().filter(|_| T::ENCODES) {
+            delta.heat.prefetch(lpn);
+        }
+        if let Some(versions) = self.store.versions.as_ref().filter(|_| T::REMEMBERS) {
+            versions.history.prefetch(lpn);
         }
     }
 
     /// Asks for the object found and the old one, once slot and map entry are near.
     #[inline(always)]
-    pub fn prefetch_objects(&self, lpn: u32, content: C) {
+    pub fn prefetch_objects(&self, lpn: u32, content: T::Content) {
         self.prefetch_object(lpn);
         let fingerprint = self.store.objects.fingerprint(content);
         if let Some(object) = self.store.dedup.index.likely(fingerprint) {
@@ -991,7 +988,7 @@ where
     /// The object that dies when a page is written, unless it is written or shared meanwhile.
     #[inline(always)]
     fn dying(&self, lpn: u32) -> Option<u32> {
-        if E::ON && self.store.records() {
+        if T::REMEMBERS && self.store.records() {
             return None;
         }
         let old = self.store.objects.object_of(lpn);

@@ -45,7 +45,9 @@ pub mod trap;
 pub mod wear;
 
 pub use content::out_of_line::Scanned;
-pub use content::{Candidate, CandidateRead, ContentFtl, Outcome, PartsRead, Policies, Unhashed};
+pub use content::{
+    Candidate, CandidateRead, ContentDevice, ContentFtl, Outcome, PartsRead, Policies, Unhashed,
+};
 pub use counters::Counters;
 pub use error::FtlError;
 pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};

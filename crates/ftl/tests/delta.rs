@@ -14,12 +14,13 @@ use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 
 type Medium = Checked<MemoryFlash<Page>>;
-type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {

@@ -19,13 +19,14 @@ use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl, Policies};
 use flashlore_oracle::delta_ftl::{Baseline, DeltaFtl, Event, Rules, Why};
 use proptest::prelude::*;
 
 type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
 
 /// Logical pages of the devices that are not collected.
 const PAGES: u32 = 40;

@@ -11,10 +11,11 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
 use flashlore_ftl::content::delta::{DeltaCounters, DeltaOptions, NEVER};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
-type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
 
 fn fixed(bytes: u16) -> Lengths {
     Lengths {

@@ -20,6 +20,7 @@ use flashlore_flash::{Cause, Geometry, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache, Resident};
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
@@ -27,7 +28,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Ftl<K> = ContentFtl<V, Medium, NoCensus, K, Lengths>;
+type Ftl<K> = ContentFtl<V, Medium, NoCensus, K, Lengths, Past>;
 
 /// What is on.
 #[derive(Debug, Clone, Copy)]

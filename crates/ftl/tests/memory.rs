@@ -14,10 +14,11 @@ use flashlore_ftl::content::delta::packs::MOST_BYTES;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
-type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn>;
+type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn, Past>;
 
 /// 256 MiB, 7 % spare, an index of a quarter of the pages and a third of an entry of history a page.
 fn device() -> Ftl {

@@ -58,7 +58,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A device, what it should hold, and the present.
-struct Run<K> {
+struct Run<K: MapCache<PageTag>> {
     ftl: ContentFtl<PageTag, Medium, ValueLedger, K>,
     model: BTreeMap<u32, PageTag>,
     now: Time,

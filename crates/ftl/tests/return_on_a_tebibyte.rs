@@ -9,10 +9,11 @@ use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Tag, When};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
-type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn>;
+type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn, Past>;
 
 fn device() -> Ftl {
     let geometry = Geometry::new(Counts {

@@ -9,11 +9,12 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{BlockId, Geometry, Tag, When};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
 
 type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Ftl = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
+type Ftl = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
 
 const PAGES: u32 = 8;
 

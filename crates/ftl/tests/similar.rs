@@ -11,10 +11,11 @@ use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
-type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths>;
+type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
 
 const PAGES: u32 = 60;
 

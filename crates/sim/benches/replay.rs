@@ -24,6 +24,7 @@ use flashlore_ftl::content::delta::packs::MOST_BYTES;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{FtlOptions, Policies};
 use flashlore_sim::config::Load;
@@ -31,7 +32,7 @@ use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::front::FrontOptions;
 use flashlore_sim::engine::lengths::Lengths;
-use flashlore_sim::engine::system::{Deduplicating, Plain, System};
+use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -340,7 +341,7 @@ fn ca_ssd(name: &'static str, shape: Shape, repeats: u32) -> Box<dyn Case> {
 }
 
 /// A device with any of the policies.
-type Combined = Deduplicating<NoCensus, Resident, Lengths<'static>>;
+type Combined = Deduplicating<Simulated<NoCensus, Resident, Lengths<'static>, Past>>;
 
 /// No index.
 fn no_dedup() -> DedupOptions {

@@ -16,7 +16,7 @@ use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_ftl::{FtlOptions, Mode, Watermarks};
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
-use flashlore_sim::engine::system::{Deduplicating, System};
+use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{Measured, RunOptions, simulate};
 use flashlore_sim::results::LatencyByKind;
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -53,7 +53,7 @@ const SAMPLED: Setup = Setup {
 };
 
 /// A small device that collects in idle gaps.
-fn device(setup: Setup) -> Deduplicating<NoCensus> {
+fn device(setup: Setup) -> Deduplicating<Simulated<NoCensus>> {
     let geometry = Geometry::new(Counts {
         channels: 1,
         packages_per_channel: 1,
@@ -112,7 +112,7 @@ fn host(setup: Setup) -> Host {
 
 /// Replays a trace to its end; answers the response times by kind, and the longest.
 fn replay_all(
-    system: &mut Deduplicating<NoCensus>,
+    system: &mut Deduplicating<Simulated<NoCensus>>,
     setup: Setup,
     block: &RequestBlock,
 ) -> (LatencyByKind, f64) {
@@ -127,7 +127,11 @@ fn replay_all(
 }
 
 /// The longest response time of a trace.
-fn replay(system: &mut Deduplicating<NoCensus>, setup: Setup, block: &RequestBlock) -> f64 {
+fn replay(
+    system: &mut Deduplicating<Simulated<NoCensus>>,
+    setup: Setup,
+    block: &RequestBlock,
+) -> f64 {
     replay_all(system, setup, block).1
 }
 
@@ -411,7 +415,7 @@ fn block(asked: &[Asked], partial: bool) -> (RequestBlock, BTreeMap<u32, u32>) {
     (block, held)
 }
 
-fn values_of(system: &Deduplicating<NoCensus>) -> BTreeMap<u32, u32> {
+fn values_of(system: &Deduplicating<Simulated<NoCensus>>) -> BTreeMap<u32, u32> {
     let objects = system.ftl().objects();
     let of = |lpn| objects.object_of(lpn).map(|o| (lpn, objects.content(o).0));
     (0..PAGES).filter_map(of).collect()

@@ -8,15 +8,17 @@ use flashlore_flash::{Geometry, Tag, When};
 use flashlore_ftl::content::delta::DeltaOptions;
 use flashlore_ftl::content::delta::heat::HeatOptions;
 use flashlore_ftl::content::delta::viability::ViabilityOptions;
+use flashlore_ftl::content::parts::Past;
+use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{FtlOptions, Policies, Unhashed};
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
-use flashlore_sim::engine::system::{Deduplicating, System};
+use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_sim::results::ResponseByKind;
 use flashlore_trace::{Op, Request, RequestBlock};
 
-type Device = Deduplicating<NoCensus, flashlore_ftl::map_cache::Resident, Drawn>;
+type Device = Deduplicating<Simulated<NoCensus, Resident, Drawn, Past>>;
 
 /// DeltaFTL's times: 25 us to sense, 40 us to transfer, LZF at 619 MHz.
 const READ: u64 = 25_000;

@@ -14,7 +14,7 @@ use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::front::{FrontOptions, Traffic};
-use flashlore_sim::engine::system::{Deduplicating, Plain, System};
+use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_sim::results::{BufferTraffic, QueueTraffic};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -60,7 +60,7 @@ fn plain(written: u32) -> Plain {
     system
 }
 
-fn deduplicating(flash: NandSim, verify: bool, bits: u32) -> Deduplicating<NoCensus> {
+fn deduplicating(flash: NandSim, verify: bool, bits: u32) -> Deduplicating<Simulated<NoCensus>> {
     let dedup = DedupOptions {
         index_entries: None,
         fingerprint_bits: bits,

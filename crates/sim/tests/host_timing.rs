@@ -16,7 +16,7 @@ use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
-use flashlore_sim::engine::system::{Deduplicating, System};
+use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ impl Setup {
 }
 
 /// A deduplicating device large enough that nothing is collected; reads find their pages.
-fn system(setup: Setup) -> Deduplicating<NoCensus> {
+fn system(setup: Setup) -> Deduplicating<Simulated<NoCensus>> {
     let geometry = Geometry::new(Counts {
         channels: setup.channels,
         packages_per_channel: 1,

@@ -12,7 +12,7 @@ use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
-use flashlore_sim::engine::system::{Deduplicating, Plain, System};
+use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn flash(shared: bool, units: u32) -> NandSim {
     NandSim::new(geometry, timing)
 }
 
-fn device(shared: bool, units: u32, verify: bool, bits: u32) -> Deduplicating<NoCensus> {
+fn device(shared: bool, units: u32, verify: bool, bits: u32) -> Deduplicating<Simulated<NoCensus>> {
     let dedup = DedupOptions {
         index_entries: None,
         fingerprint_bits: bits,

@@ -13,11 +13,12 @@ use flashlore_ftl::content::bytes::Held;
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::delta::DeltaCounters;
 use flashlore_ftl::content::delta::similar::SimilarOptions;
+use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
-use flashlore_ftl::{ContentFtl, FtlError, Outcome, PlainFtl};
+use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
 use crate::encoder::{Ahead, PackedValue};
 use crate::fetch::{HeldPage, Proof};
@@ -385,18 +386,29 @@ impl InRam for Never {
     }
 }
 
-/// The translation layer of values over a medium.
-pub(crate) type OverNand<C, E> = ContentFtl<C, Nand, NoCensus, Resident, E>;
-
-/// With objects: deduplication, old versions, or both.
-pub(crate) struct WithObjects<C, E: Encoder<C, StoredUnit>> {
-    pub ftl: OverNand<C, E>,
+/// The parts of a translation layer of values over a medium.
+pub(crate) trait OnMedium:
+    Parts<
+        Content: Kept,
+        Flash = Nand,
+        Ledger = NoCensus,
+        Cache = Resident,
+        Encoder: Encoder<<Self as Parts>::Content, StoredUnit, Encoded: InRam> + Send,
+    >
+{
 }
 
-impl<C: Kept, E: Encoder<C, StoredUnit> + Send> WithObjects<C, E>
-where
-    E::Encoded: InRam,
+impl<C: Kept, E, M: Memory> OnMedium for Of<C, Nand, NoCensus, Resident, E, M> where
+    E: Encoder<C, StoredUnit, Encoded: InRam> + Send
 {
+}
+
+/// With objects: deduplication, old versions, or both.
+pub(crate) struct WithObjects<T: OnMedium> {
+    pub ftl: ContentDevice<T>,
+}
+
+impl<T: OnMedium> WithObjects<T> {
     fn birth(&self, object: u32) -> u64 {
         let births = &self.ftl.core().flash().births;
         births.get(object as usize).copied().unwrap_or(0)
@@ -429,15 +441,15 @@ where
 /// Compares the stored bytes of an object with a page. A unit that waits in a page buffer is compared there. What is
 /// known to be unreadable is not trusted. An object that held this page and cannot be read any more gets it anew, for
 /// those who share it; the write itself is stored apart, as nothing tells a recovery whether that copy is there yet.
-fn is_same<C: Kept, E: Encoder<C, StoredUnit> + Send>(
-    ftl: &mut OverNand<C, E>,
+fn is_same<T: OnMedium>(
+    ftl: &mut ContentDevice<T>,
     object: u32,
-    write: &Write<C, StoredUnit>,
+    write: &Write<T::Content, StoredUnit>,
 ) -> Result<bool, LayerError> {
     let unit = &write.page;
     let mut places = ftl.places(object).into_iter().flatten();
     let known_bad = places.any(|ppn| ftl.core().flash().is_bad(ppn));
-    if !C::VERIFY && !known_bad {
+    if !T::Content::VERIFY && !known_bad {
         return Ok(true);
     }
     match ftl.read_object(object) {
@@ -455,10 +467,10 @@ fn is_same<C: Kept, E: Encoder<C, StoredUnit> + Send>(
 
 /// Writes the content of an object anew under its old birth, for all who share it, if its record says that it is what
 /// a write brings.
-fn restore<C: Kept, E: Encoder<C, StoredUnit> + Send>(
-    ftl: &mut OverNand<C, E>,
+fn restore<T: OnMedium>(
+    ftl: &mut ContentDevice<T>,
     object: u32,
-    write: &Write<C, StoredUnit>,
+    write: &Write<T::Content, StoredUnit>,
 ) -> Result<(), LayerError> {
     let nand = ftl.core().flash();
     let birth = nand.births.get(object as usize).copied().unwrap_or(0);
@@ -476,10 +488,7 @@ fn restore<C: Kept, E: Encoder<C, StoredUnit> + Send>(
     Ok(())
 }
 
-impl<C: Kept, E: Encoder<C, StoredUnit> + Send> Layer for WithObjects<C, E>
-where
-    E::Encoded: InRam,
-{
+impl<T: OnMedium> Layer for WithObjects<T> {
     fn core(&self) -> &Core<Nand> {
         self.ftl.core()
     }
@@ -494,7 +503,7 @@ where
         let birth = unit.record.birth;
         let write = Write {
             lpn,
-            content: C::of(unit.record.digest),
+            content: T::Content::of(unit.record.digest),
             page: unit,
             encode: self.ftl.begin_write(lpn),
             unhashed: None,
@@ -520,7 +529,7 @@ where
 
     fn plan_encoding(&mut self, lpn: u32, digest: Digest) -> Result<PlannedEncoding, LayerError> {
         // A duplicate is not encoded.
-        if self.ftl.candidate(C::of(digest)).is_some() {
+        if self.ftl.candidate(T::Content::of(digest)).is_some() {
             return Ok(PlannedEncoding::default());
         }
         let (base, alone) = self.ftl.encoding_of(lpn);
@@ -655,7 +664,7 @@ where
         }
         let mut places = self.ftl.places(handle).into_iter().flatten();
         let is_bad = places.any(|ppn| self.core().flash().is_bad(ppn));
-        let shareable = C::VERIFY || !is_bad;
+        let shareable = T::Content::VERIFY || !is_bad;
         let packed = objects.packed(handle).and_then(|(pack, base)| {
             let (slot, found) = self.ftl.delta()?.packs.slot_of(pack, handle)?;
             Some(PackedRow {
@@ -714,10 +723,7 @@ where
     }
 }
 
-impl<C: Kept, E: Encoder<C, StoredUnit> + Send> Versioned for WithObjects<C, E>
-where
-    E::Encoded: InRam,
-{
+impl<T: OnMedium> Versioned for WithObjects<T> {
     fn set_instant(&mut self, stamp: u64) {
         self.ftl.set_instant(stamp);
     }

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use flashlore_content::delta::Never;
 use flashlore_content::history::History;
-use flashlore_content::{Digest, DigestTag, Encoder, NoCensus, NoEncoder};
+use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
 use flashlore_flash::{BlockId, Ppn};
 use flashlore_ftl::content::Policies;
 use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
 use flashlore_ftl::content::delta::packs::Slot;
+use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
+use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
-use flashlore_ftl::{ContentFtl, PlainFtl};
+use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
 
 use crate::dirty::DirtyPages;
@@ -21,9 +23,9 @@ use crate::encoder::{Bytes, PackedValue, SharedWaiting};
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::{Identity, Table};
-use crate::layer::{InRam, Kept, Layer, ObjectRow, Plain, WithObjects};
+use crate::layer::{Kept, Layer, ObjectRow, OnMedium, Plain, WithObjects};
 use crate::load::{self, BlockState};
-use crate::nand::{BlockLife, Found, Nand, StoredUnit};
+use crate::nand::{BlockLife, Found, Nand};
 use crate::open::Image;
 use crate::place::Placed;
 use crate::policies::{dedup_options, delta_options, ftl_options, versions_options};
@@ -104,12 +106,17 @@ pub(crate) fn layer(
     let in_bytes = || Bytes::new(id.key, waiting);
     let encodes = id.history.is_some() || id.encoding.is_on();
     Ok(match (id.trusts_digests(), encodes) {
-        (false, false) => with_objects::<DigestTag, _>(nand, &id, found, NoEncoder, never)?,
-        (true, false) => with_objects::<Digest, _>(nand, &id, found, NoEncoder, never)?,
-        (false, true) => with_objects::<DigestTag, _>(nand, &id, found, in_bytes(), safe)?,
-        (true, true) => with_objects::<Digest, _>(nand, &id, found, in_bytes(), safe)?,
+        (false, false) => with_objects::<Now<DigestTag>>(nand, &id, found, NoEncoder, never)?,
+        (true, false) => with_objects::<Now<Digest>>(nand, &id, found, NoEncoder, never)?,
+        (false, true) => with_objects::<All<DigestTag>>(nand, &id, found, in_bytes(), safe)?,
+        (true, true) => with_objects::<All<Digest>>(nand, &id, found, in_bytes(), safe)?,
     })
 }
+
+/// The parts of a volume that deduplicates and nothing else.
+type Now<C> = Of<C, Nand, NoCensus, Resident, NoEncoder, Present>;
+/// The parts of a volume that may encode values and keep old versions.
+type All<C> = Of<C, Nand, NoCensus, Resident, Bytes, Past>;
 
 /// What a recovery found of a volume with objects.
 struct FoundObjects {
@@ -133,17 +140,16 @@ fn safe(object: u32, value: &JournalValue) -> Arc<PackedValue> {
     Arc::new(value)
 }
 
-fn with_objects<C, E>(
+fn with_objects<T>(
     nand: Nand,
     id: &Identity,
     found: FoundObjects,
-    encoder: E,
-    value: impl Fn(u32, &JournalValue) -> E::Encoded,
+    encoder: T::Encoder,
+    value: impl Fn(u32, &JournalValue) -> EncodedOf<T>,
 ) -> Result<Box<dyn Layer>, VolumeError>
 where
-    C: Kept + 'static,
-    E: Encoder<C, StoredUnit> + Send + 'static,
-    E::Encoded: InRam + 'static,
+    T: OnMedium + 'static,
+    ContentDevice<T>: Send,
 {
     let Placed {
         objects: rows,
@@ -154,7 +160,7 @@ where
     let alive = alive(&found.map, &found.history, &rows);
     let named = |handle: &u32| alive[*handle as usize];
     let handles = (0..rows.len() as u32).filter(named);
-    let mut objects: Vec<RestoredObject<C>> = handles
+    let mut objects: Vec<RestoredObject<T::Content>> = handles
         .clone()
         .map(|handle| {
             let row = &rows[handle as usize];
@@ -164,7 +170,7 @@ where
                     Some(_) => Ppn::NONE,
                     None => row.location,
                 },
-                content: C::of(row.digest),
+                content: T::Content::of(row.digest),
             }
         })
         .collect();
@@ -204,7 +210,7 @@ where
         history: found.history,
         blocks: &found.blocks,
     };
-    let ftl = ContentFtl::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
+    let ftl = ContentDevice::<T>::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
     Ok(Box::new(WithObjects { ftl }))
 }
 

@@ -13,6 +13,7 @@ use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::{Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlError, Policies};
 use flashlore_medium::MemoryMedium;
@@ -86,7 +87,7 @@ impl Encoder<Digest, Unit> for Bytes {
 
 /// A device that might fail, so that victims are read before they are emptied, and never does.
 type Device = Faulty<MemoryFlash<Unit>>;
-type Twin = ContentFtl<Digest, Device, NoCensus, Resident, Bytes>;
+type Twin = ContentFtl<Digest, Device, NoCensus, Resident, Bytes, Past>;
 
 fn twin(id: &Identity) -> Twin {
     let flash = Faulty::new(MemoryFlash::new(geometry(id).unwrap()), Odds::default(), 0);

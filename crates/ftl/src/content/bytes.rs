@@ -1,19 +1,18 @@
 //! What a device over bytes needs besides: to begin with what a recovery found, to say where a value is to be read, and
 //! to write one anew that has rotted.
 
-use std::marker::PhantomData;
-
 use flashlore_content::history::History;
-use flashlore_content::{Content, Dedup, Encoder, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Ready, Tag, Time, When};
+use flashlore_content::{Dedup, Encoder};
+use flashlore_flash::{Cause, Completion, Owner, Ppn, Ready, Tag, Time, When};
 
 use super::delta::Delta;
 use super::delta::packs::{Packs, RestoredPack, Slot};
 use super::history::Versions;
+use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
-use super::{ContentFtl, Policies};
+use super::{ContentDevice, Policies};
 use crate::core::Core;
-use crate::error::{FtlError, OptionsError};
+use crate::error::OptionsError;
 use crate::map_cache::Resident;
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::options::FtlOptions;
@@ -72,7 +71,7 @@ pub enum Held<P, V> {
 }
 
 /// Where a value is to be read on a device, or that what waits there cannot be read any more.
-pub type HeldOn<F, V> = Result<Held<<F as Flash>::Page, V>, FtlError<<F as Flash>::Error>>;
+pub type HeldOn<T> = Result<Held<PageOf<T>, EncodedOf<T>>, Failure<T>>;
 
 impl<P, V> Held<P, V> {
     /// The same with another form of the encoded values at hand.
@@ -117,24 +116,17 @@ pub struct Restored<'a, C, V> {
     pub blocks: &'a RestoredBlocks,
 }
 
-impl<C, F, L, E> ContentFtl<C, F, L, Resident, E>
-where
-    C: Content,
-    F: Flash,
-    F::Page: Clone,
-    L: Ledger<C>,
-    E: Encoder<C, F::Page>,
-{
+impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     /// A device with content. Nothing is hashed in idle time; without a history nothing becomes one.
     ///
     /// # Errors
     /// Settings that cannot work together.
     pub fn restore(
-        flash: F,
+        flash: T::Flash,
         options: FtlOptions,
-        policies: Policies<E>,
-        ledger: L,
-        found: Restored<'_, C, E::Encoded>,
+        policies: Policies<T::Encoder>,
+        ledger: T::Ledger,
+        found: Restored<'_, T::Content, EncodedOf<T>>,
     ) -> Result<Self, OptionsError> {
         let Restored {
             map,
@@ -156,7 +148,7 @@ where
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let kept = history.iter().flat_map(History::objects);
         let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept);
-        let alive = |o: &&RestoredObject<C>| restored.references(o.handle) > 0;
+        let alive = |o: &&RestoredObject<T::Content>| restored.references(o.handle) > 0;
         let store = Store {
             referenced: objects.iter().filter(alive).count() as u32,
             objects: restored,
@@ -173,9 +165,8 @@ where
                 .zip(history)
                 .map(|(options, history)| Versions::restore(history, options)),
             located: Vec::new(),
-            page: PhantomData,
         };
-        let mut ftl = ContentFtl { core, store };
+        let mut ftl = ContentDevice { core, store };
         ftl.restore_packed(packed, packs);
         for object in objects {
             if ftl.candidate(object.content).is_none() {
@@ -191,7 +182,7 @@ where
 
     fn restore_packed(
         &mut self,
-        packed: Vec<RestoredPacked<E::Encoded>>,
+        packed: Vec<RestoredPacked<EncodedOf<T>>>,
         packs: Vec<Option<RestoredPack>>,
     ) {
         let Store {
@@ -214,7 +205,7 @@ where
             };
             objects.set_packed(slot.object, page, *base);
         }
-        let is_live = |objects: &Objects<C>, object| {
+        let is_live = |objects: &Objects<T::Content>, object| {
             object != NO_OBJECT && objects.references(object) > 0 && objects.is_difference(object)
         };
         delta.packs = Packs::restore(packs, |object| is_live(objects, object));
@@ -242,7 +233,7 @@ where
     ///
     /// # Errors
     /// A full device or a failure of it.
-    pub fn program_packs(&mut self) -> Result<(), FtlError<F::Error>> {
+    pub fn program_packs(&mut self) -> Result<(), Failure<T>> {
         for _ in 0..MOST_ROUNDS {
             self.flush_packs(0)?;
             let Some(delta) = &mut self.store.delta else {
@@ -264,7 +255,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn reclaim_empty(&mut self, at: Time) -> Result<(), FtlError<F::Error>> {
+    pub fn reclaim_empty(&mut self, at: Time) -> Result<(), Failure<T>> {
         self.core.reclaim_empty(&mut self.store, at)
     }
 
@@ -272,7 +263,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn keep_pace(&mut self) -> Result<(), FtlError<F::Error>> {
+    pub fn keep_pace(&mut self) -> Result<(), Failure<T>> {
         self.core.keep_pace(&mut self.store, 0)
     }
 
@@ -280,7 +271,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn collect_step(&mut self) -> Result<bool, FtlError<F::Error>> {
+    pub fn collect_step(&mut self) -> Result<bool, Failure<T>> {
         self.core.collect_step(&mut self.store, 0)
     }
 
@@ -288,8 +279,8 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn read_object(&mut self, object: u32) -> Result<F::Page, FtlError<F::Error>> {
-        if E::ON {
+    pub fn read_object(&mut self, object: u32) -> Result<PageOf<T>, Failure<T>> {
+        if T::ENCODES {
             return self.store.decode(&mut self.core, object);
         }
         let ppn = self.store.objects.at(object);
@@ -312,7 +303,7 @@ where
     ///
     /// # Errors
     /// A failure of the device: what waits in a page buffer may be a copy of what it cannot read.
-    pub fn held(&mut self, object: u32) -> HeldOn<F, E::Encoded> {
+    pub fn held(&mut self, object: u32) -> HeldOn<T> {
         let Some((pack, base)) = self.store.objects.packed(object) else {
             return self.held_unit(self.store.objects.at(object));
         };
@@ -338,7 +329,7 @@ where
         Ok(Held::Encoded { value, base })
     }
 
-    fn held_unit(&mut self, at: Ppn) -> HeldOn<F, E::Encoded> {
+    fn held_unit(&mut self, at: Ppn) -> HeldOn<T> {
         match self.core.is_buffered(at) {
             true => self.core.content(at).map(Held::Here),
             false => Ok(Held::Unit(at)),
@@ -354,12 +345,12 @@ where
         when: When,
         lpn: u32,
         object: u32,
-        page: F::Page,
-    ) -> Result<Completion, FtlError<F::Error>> {
+        page: PageOf<T>,
+    ) -> Result<Completion, Failure<T>> {
         let (ppn, done) =
             self.core
                 .append_host(&mut self.store, when, lpn, object, page, Tag::NONE)?;
-        if E::ON && self.store.objects.is_packed(object) {
+        if T::ENCODES && self.store.objects.is_packed(object) {
             self.store.made_whole(&mut self.core, object, ppn);
         } else {
             self.core.invalidate(self.store.objects.at(object));

@@ -9,15 +9,16 @@
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
 //! least (`Store::cheapest`).
 
+use flashlore_content::Ledger;
+use flashlore_content::Sketch;
 use flashlore_content::delta::Value;
-use flashlore_content::{Content, Encoder, Ledger, Sketch};
-use flashlore_flash::{Completion, Flash, Ppn, Ready, Tag, When};
+use flashlore_flash::{Completion, Ppn, Ready, Tag, When};
 
 use super::delta::write::{Encoding, Forms};
+use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
-use super::{ContentFtl, Outcome, Unhashed};
+use super::{ContentDevice, Outcome, Unhashed};
 use crate::error::FtlError;
-use crate::map_cache::MapCache;
 
 /// What a write brings to its commit.
 #[derive(Debug, Clone)]
@@ -79,32 +80,26 @@ pub(crate) enum Decision<V> {
     Whole,
 }
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// What becomes of a write whose value is that of an object, or that can take one of these forms.
     #[inline(always)]
     fn decide(
         &self,
         lpn: u32,
         same: Option<u32>,
-        forms: Option<Forms<E::Encoded>>,
-    ) -> Decision<E::Encoded> {
+        forms: Option<Forms<EncodedOf<T>>>,
+    ) -> Decision<EncodedOf<T>> {
         match (same, forms) {
             (Some(object), _) if self.objects.get(lpn) == object => Decision::Unchanged(object),
             (Some(object), _) => Decision::Share(object),
-            (None, Some(forms)) if E::ON => self.cheapest(lpn, forms),
+            (None, Some(forms)) if T::ENCODES => self.cheapest(lpn, forms),
             (None, _) => Decision::Whole,
         }
     }
 
     /// Whether more is stored for the host once a write is served so: what only old versions and differences need
     /// does not count, for it gives way.
-    fn grows(&self, lpn: u32, decision: &Decision<E::Encoded>) -> bool {
+    fn grows(&self, lpn: u32, decision: &Decision<EncodedOf<T>>) -> bool {
         let is_new = match decision {
             Decision::Unchanged(_) => false,
             Decision::Share(object) => self.objects.references(*object) == 0,
@@ -115,15 +110,7 @@ where
     }
 }
 
-impl<C, F, L, K, E> ContentFtl<C, F, L, K, E>
-where
-    C: Content,
-    F: Flash,
-    F::Page: Clone,
-    L: Ledger<C>,
-    K: MapCache<F::Page>,
-    E: Encoder<C, F::Page>,
-{
+impl<T: Parts> ContentDevice<T> {
     /// Commits a write. `judge` says whether the object that may hold its value does; what has to be read for that has
     /// been fetched, or is read by it.
     ///
@@ -133,14 +120,14 @@ where
     pub fn commit(
         &mut self,
         when: When,
-        write: Write<C, F::Page>,
-        judge: impl FnOnce(&mut Self, u32, &Write<C, F::Page>) -> Result<bool, FtlError<F::Error>>,
+        write: Write<T::Content, PageOf<T>>,
+        judge: impl FnOnce(&mut Self, u32, &Write<T::Content, PageOf<T>>) -> Result<bool, Failure<T>>,
         tag: Tag,
-    ) -> Result<Committed, FtlError<F::Error>> {
+    ) -> Result<Committed, Failure<T>> {
         let lpn = write.lpn;
         self.core.check_range(lpn)?;
-        self.store.room_for_entry(&mut self.core)?;
-        if E::ON {
+        if T::REMEMBERS {
+            self.store.room_for_entry(&mut self.core)?;
             self.store
                 .limit_entries_in_ram(&mut self.core, when.at, lpn)?;
         }
@@ -156,7 +143,7 @@ where
         let waits = if same.is_some() { tag } else { Tag::NONE };
         let entry = self.entry_to_change(when.at, lpn, waits)?;
         let forms = match same {
-            None if E::ON && write.encode => Some(self.forms(&write)?),
+            None if T::ENCODES && write.encode => Some(self.forms(&write)?),
             _ => None,
         };
         let sketch = forms.as_ref().and_then(|forms| forms.sketch);
@@ -205,8 +192,8 @@ where
     #[inline(never)]
     fn forms(
         &mut self,
-        write: &Write<C, F::Page>,
-    ) -> Result<Forms<E::Encoded>, FtlError<F::Error>> {
+        write: &Write<T::Content, PageOf<T>>,
+    ) -> Result<Forms<EncodedOf<T>>, Failure<T>> {
         let new = Value {
             content: write.content,
             page: &write.page,
@@ -216,7 +203,7 @@ where
 
     /// A hashed write is found: its entry moves to the head, and entries behind it are restored.
     #[inline(always)]
-    fn count_hit(&mut self, when: When, object: u32) -> Result<(), FtlError<F::Error>> {
+    fn count_hit(&mut self, when: When, object: u32) -> Result<(), Failure<T>> {
         self.core.counters.host_writes += 1;
         let dedup = &mut self.store.dedup;
         dedup.counters.hits += 1;
@@ -246,12 +233,12 @@ where
     fn store_whole(
         &mut self,
         when: When,
-        write: Write<C, F::Page>,
+        write: Write<T::Content, PageOf<T>>,
         taken: Option<u32>,
         sketch: Option<Sketch>,
         tag: Tag,
-    ) -> Result<Committed, FtlError<F::Error>> {
-        if E::ON {
+    ) -> Result<Committed, Failure<T>> {
+        if T::HOLDS_MORE {
             self.store.make_room(&mut self.core, when.at)?;
         }
         let object = self.store.objects.allocate(write.content);
@@ -263,7 +250,7 @@ where
             }
         };
         self.store.objects.place(object, ppn);
-        if E::ON {
+        if T::ENCODES {
             self.store.enter_similar(object, sketch);
         }
         self.store.ledger.born(write.content);
@@ -277,14 +264,14 @@ where
         &mut self,
         when: When,
         object: u32,
-        write: &Write<C, F::Page>,
+        write: &Write<T::Content, PageOf<T>>,
         tag: Tag,
-    ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
+    ) -> Result<(Ppn, Completion), Failure<T>> {
         let (core, store) = (&mut self.core, &mut self.store);
         loop {
             let page = write.page.clone();
             match core.append_host(store, when, write.lpn, object, page, tag) {
-                Err(FtlError::Full { .. }) if E::ON && store.give_way(core, when.at)? => {}
+                Err(FtlError::Full { .. }) if T::HOLDS_MORE && store.give_way(core, when.at)? => {}
                 other => return other,
             }
         }
@@ -295,11 +282,11 @@ where
     #[inline(always)]
     fn stored(
         &mut self,
-        write: &Write<C, F::Page>,
+        write: &Write<T::Content, PageOf<T>>,
         taken: Option<u32>,
         (object, done): (u32, Completion),
         outcome: Outcome,
-    ) -> Result<Committed, FtlError<F::Error>> {
+    ) -> Result<Committed, Failure<T>> {
         let lpn = write.lpn;
         self.core.counters.host_writes += 1;
         let counters = &mut self.store.dedup.counters;
@@ -331,9 +318,9 @@ where
     }
 
     #[inline(always)]
-    fn enter_index(&mut self, content: C, object: u32, taken: Option<u32>) {
+    fn enter_index(&mut self, content: T::Content, object: u32, taken: Option<u32>) {
         // Making room for it may have ended the object with its fingerprint, or entered one.
-        let taken = if E::ON {
+        let taken = if T::HOLDS_MORE {
             self.candidate(content)
         } else {
             taken

@@ -17,14 +17,12 @@
 use std::ops::Range;
 
 use flashlore_content::history::{History, HistoryOptions, TooOld, Version};
-use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::Flash;
 
+use super::parts::{CoreOf, Failure, Parts};
 use super::store::Store;
 use super::tier::Tier;
-use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
 /// How many entries before its own is dropped an object is asked for, what its death touches, and what that
@@ -244,20 +242,10 @@ impl Versions {
     }
 }
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// Gives up the oldest versions until there is room for one more unit, as far as they may go, and the reserve is
     /// free of them, as far as the least window allows.
-    pub fn make_room_of_history<F, K>(&mut self, core: &mut Core<F, K>)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn make_room_of_history(&mut self, core: &mut CoreOf<T>) {
         let most = core.most_live();
         while let Some(versions) = &self.versions
             && let units = self.units(core)
@@ -281,11 +269,7 @@ where
     /// # Errors
     /// [`FtlError::ProtectedEntries`].
     #[inline(always)]
-    pub fn room_for_entry<F, K>(&mut self, core: &mut Core<F, K>) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn room_for_entry(&mut self, core: &mut CoreOf<T>) -> Result<(), Failure<T>> {
         let full = |v: &Versions| v.recording && v.protects() && v.history.is_full();
         if !self.versions.as_ref().is_some_and(full) {
             return Ok(());
@@ -301,11 +285,7 @@ where
     }
 
     /// Gives up the oldest versions while the history has more entries than it may, as far as they may go.
-    pub fn limit_history<F, K>(&mut self, core: &mut Core<F, K>)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn limit_history(&mut self, core: &mut CoreOf<T>) {
         while let Some(versions) = &mut self.versions
             && versions.history.is_full()
             && versions.shrink()
@@ -317,11 +297,7 @@ where
 
     /// Asks for what the entries that will be dropped next lead to.
     #[inline(always)]
-    fn prefetch_dropped<F, K>(&self, core: &Core<F, K>)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    fn prefetch_dropped(&self, core: &CoreOf<T>) {
         let Some(versions) = &self.versions else {
             return;
         };
@@ -337,11 +313,7 @@ where
     }
 
     /// Objects that entries gave up lose their references.
-    pub fn release_dropped<F, K>(&mut self, core: &mut Core<F, K>)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn release_dropped(&mut self, core: &mut CoreOf<T>) {
         if let Some(versions) = &mut self.versions {
             let oldest = versions.history.oldest();
             core.flash.window_begins(oldest);
@@ -363,24 +335,16 @@ where
     }
 
     /// Moves the start of the window on.
-    pub fn advance_window<F, K>(&mut self, core: &mut Core<F, K>, to: u64)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn advance_window(&mut self, core: &mut CoreOf<T>, to: u64) {
         self.on_history(core, |history, mut drop| history.advance(to, &mut drop));
     }
 
     /// Changes the history and releases what it gives up.
-    pub fn on_history<F, K, R>(
+    pub fn on_history<R>(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         change: impl FnOnce(&mut History, &mut dyn FnMut(u32)) -> R,
-    ) -> Option<R>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Option<R> {
         let Versions {
             history, dropped, ..
         } = self.versions.as_mut()?;
@@ -390,21 +354,13 @@ where
     }
 
     /// Forgets every version of these pages but the present one.
-    pub fn purge<F, K>(&mut self, core: &mut Core<F, K>, pages: Range<u32>)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn purge(&mut self, core: &mut CoreOf<T>, pages: Range<u32>) {
         self.on_history(core, |history, mut drop| history.purge(pages, &mut drop));
     }
 
     /// Forgets every instant before this one, and the snapshots among them after which anything changed; answers
     /// those.
-    pub fn forget_before<F, K>(&mut self, core: &mut Core<F, K>, to: u64) -> Vec<u64>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn forget_before(&mut self, core: &mut CoreOf<T>, to: u64) -> Vec<u64> {
         let ended = self.on_history(core, |history, mut drop| {
             history.forget_before(to, &mut drop)
         });
@@ -434,11 +390,7 @@ where
     ///
     /// # Errors
     /// If the instant is not remembered; then nothing has changed.
-    pub fn return_to<F, K>(&mut self, core: &mut Core<F, K>, instant: u64) -> Result<u64, TooOld>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn return_to(&mut self, core: &mut CoreOf<T>, instant: u64) -> Result<u64, TooOld> {
         let Some(versions) = &mut self.versions else {
             return Ok(0);
         };
@@ -493,11 +445,7 @@ where
     }
 
     /// Units that old versions may take beside what the present needs now. Packed units count as the present's.
-    pub fn room_of_history<F, K>(&self, core: &Core<F, K>) -> u64
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn room_of_history(&self, core: &CoreOf<T>) -> u64 {
         let whole = |&o: &u32| self.objects.is_history(o) && !self.objects.is_packed(o);
         let old = (0..self.objects.handles()).filter(whole).count() as u64;
         let live = self.units(core) - old - u64::from(self.tables());

@@ -15,14 +15,14 @@
 //! Invariants: every object to be hashed is in the queue or is being read; a handle is in the queue
 //! at most once, with its bit set; what stands in the queue may be dead or hashed by now.
 
+use flashlore_flash::Flash;
 use std::collections::VecDeque;
 
-use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ready, Tag, Time};
+use flashlore_content::Content;
+use flashlore_flash::{Cause, Completion, PlaneId, Ready, Tag, Time};
 
-use super::ContentFtl;
-use crate::error::FtlError;
-use crate::map_cache::MapCache;
+use super::ContentDevice;
+use super::parts::{Failure, Parts};
 use crate::mapping::objects::Objects;
 
 /// What became of a page that was hashed in idle time.
@@ -139,15 +139,7 @@ impl<C: Content> Scan<C> {
     }
 }
 
-impl<C, F, L, K, E> ContentFtl<C, F, L, K, E>
-where
-    C: Content,
-    F: Flash,
-    F::Page: Clone,
-    L: Ledger<C>,
-    K: MapCache<F::Page>,
-    E: Encoder<C, F::Page>,
-{
+impl<T: Parts> ContentDevice<T> {
     /// The plane of the next page to be hashed in idle time.
     fn next_to_scan(&mut self) -> Option<(u32, PlaneId)> {
         let scan = self
@@ -177,7 +169,7 @@ where
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>, FtlError<F::Error>> {
+    pub fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>, Failure<T>> {
         self.core.start_background(&mut self.store)?;
         let Some((object, plane)) = self.next_to_scan() else {
             return Ok(None);
@@ -199,7 +191,7 @@ where
     ///
     /// # Errors
     /// A failure of the device, or what the map entry of a duplicate meets.
-    pub fn end_scan(&mut self, at: Time) -> Result<Scanned, FtlError<F::Error>> {
+    pub fn end_scan(&mut self, at: Time) -> Result<Scanned, Failure<T>> {
         let objects = &self.store.objects;
         let Some((object, read, lpn)) = self.store.scan.as_mut().and_then(|scan| {
             let (object, read) = scan.reading.take()?;

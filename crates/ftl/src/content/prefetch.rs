@@ -14,12 +14,12 @@
 //!
 //! Invariant: a home is that of the object which has the handle now; it counts while the page refers to it.
 
-use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::{Cause, Flash, Ready, Tag, Time};
-
-use super::ContentFtl;
-use crate::error::FtlError;
 use crate::map_cache::MapCache;
+use flashlore_content::Content;
+use flashlore_flash::{Cause, Ready, Tag, Time};
+
+use super::ContentDevice;
+use super::parts::{Failure, Parts};
 use crate::mapping::objects::{NO_OBJECT, Objects};
 
 /// No logical page.
@@ -91,15 +91,7 @@ impl Prefetch {
     }
 }
 
-impl<C, F, L, K, E> ContentFtl<C, F, L, K, E>
-where
-    C: Content,
-    F: Flash,
-    F::Page: Clone,
-    L: Ledger<C>,
-    K: MapCache<F::Page>,
-    E: Encoder<C, F::Page>,
-{
+impl<T: Parts> ContentDevice<T> {
     /// The same device, restoring the index entries of so many pages behind each hit; 0 for none. An index
     /// that never discards anything has none to restore.
     #[must_use]
@@ -122,11 +114,7 @@ where
 
     /// Restores the entries of what is stored behind an object.
     #[inline(never)]
-    pub(super) fn prefetch_behind(
-        &mut self,
-        at: Time,
-        object: u32,
-    ) -> Result<(), FtlError<F::Error>> {
+    pub(super) fn prefetch_behind(&mut self, at: Time, object: u32) -> Result<(), Failure<T>> {
         let objects = &self.store.objects;
         let Some(prefetch) = &self.store.prefetch else {
             return Ok(());
@@ -156,7 +144,7 @@ where
     }
 
     /// Reads the digest of an object and enters it into the index, unless another has an entry for it.
-    fn restore_entry(&mut self, at: Time, object: u32) -> Result<(), FtlError<F::Error>> {
+    fn restore_entry(&mut self, at: Time, object: u32) -> Result<(), Failure<T>> {
         let ppn = self.store.objects.at(object);
         if self.core.buffered(ppn).is_none() {
             self.core

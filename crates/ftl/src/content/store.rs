@@ -6,47 +6,43 @@
 //! Invariants: an object that nothing refers to does not exist; a packed object's base does; a packed
 //! page has a live slot for each packed object in it to which a logical page refers.
 
-use std::marker::PhantomData;
-
-use flashlore_content::{Content, Dedup, Encoder, Ledger};
-use flashlore_flash::{BlockId, Flash, Owned, Owner, Ppn, Time};
+use flashlore_content::{Dedup, Encoder, Ledger};
+use flashlore_flash::{BlockId, Owned, Owner, Ppn, Time};
 
 use super::delta::Delta;
 use super::delta::packs::Removed;
 use super::history::Versions;
 use super::out_of_line::Scan;
+use super::parts::{CoreOf, EncodedOf, Failure, Parts};
 use super::prefetch::Prefetch;
 use super::tier::Tier;
-use crate::core::Core;
-use crate::error::FtlError;
 use crate::gc::collect::Relocation;
 use crate::map_cache::{Entry, MapCache};
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::mapping::{Mapping, Relocate};
 
-/// Map, objects and policies. `L` names programs, `E` encodes, `P` is what a mapping unit holds.
-pub(crate) struct Store<C, L, E: Encoder<C, P>, P> {
-    pub objects: Objects<C>,
+/// Map, objects and policies.
+pub(crate) struct Store<T: Parts> {
+    pub objects: Objects<T::Content>,
     pub dedup: Dedup,
     /// Where pages are hashed in idle time.
-    pub scan: Option<Scan<C>>,
+    pub scan: Option<Scan<T::Content>>,
     /// Where index entries are restored.
     pub prefetch: Option<Prefetch>,
-    pub ledger: L,
-    pub encoder: E,
-    pub delta: Option<Delta<E::Encoded>>,
+    pub ledger: T::Ledger,
+    pub encoder: T::Encoder,
+    pub delta: Option<Delta<EncodedOf<T>>>,
     pub versions: Option<Versions>,
-    /// Objects that logical pages refer to; counted where there are packed objects or old versions.
+    /// Objects that logical pages refer to; counted where values may be stored to which none does.
     pub referenced: u32,
     /// Pages being written whose map entry was used to find a base.
     pub located: Vec<u32>,
-    pub page: PhantomData<fn() -> P>,
 }
 
-impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
+impl<T: Parts> Store<T> {
     /// The object that may hold this content.
     #[inline(always)]
-    pub fn candidate(&self, content: C) -> Option<u32> {
+    pub fn candidate(&self, content: T::Content) -> Option<u32> {
         let objects = &self.objects;
         let fingerprint = objects.fingerprint(content);
         let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
@@ -64,21 +60,17 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// The new reference is added before the old one is removed, so that an object cannot die between.
     #[inline(always)]
-    pub fn refer<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        let old = if E::ON {
+    pub fn refer(&mut self, core: &mut CoreOf<T>, lpn: u32, object: u32) {
+        let old = if T::ENCODES {
             self.watching_pins(object, |objects| objects.replace(lpn, object))
         } else {
             self.objects.replace(lpn, object)
         };
         self.tell_map_cache(core, lpn, object);
-        if E::ON {
+        if T::HOLDS_MORE {
             self.live_gained(object);
         }
-        if E::ON && self.records() {
+        if T::REMEMBERS && self.records() {
             self.keep(core, lpn, old);
         } else if old != NO_OBJECT {
             self.release(core, old);
@@ -93,12 +85,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// Tells the map cache what a logical page refers to.
     #[inline(always)]
-    fn tell_map_cache<F, K>(&self, core: &mut Core<F, K>, lpn: u32, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        if K::CACHED {
+    fn tell_map_cache(&self, core: &mut CoreOf<T>, lpn: u32, object: u32) {
+        if T::CACHED {
             core.map_cache.refers(lpn, self.entry_of(Some(object)));
         }
     }
@@ -120,11 +108,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     }
 
     /// A logical page refers to another object with the same content: no version ends.
-    pub fn redirect<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn redirect(&mut self, core: &mut CoreOf<T>, lpn: u32, object: u32) {
         let old = self.watching_pins(object, |objects| objects.replace(lpn, object));
         self.tell_map_cache(core, lpn, object);
         self.live_gained(object);
@@ -140,11 +124,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     }
 
     /// What a logical page referred to becomes an old version.
-    fn keep<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32, old: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    fn keep(&mut self, core: &mut CoreOf<T>, lpn: u32, old: u32) {
         if let Some(versions) = &mut self.versions {
             versions.record(lpn, old);
         }
@@ -156,17 +136,13 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     }
 
     /// A logical page refers to nothing any more; whether it did.
-    pub fn forget<F, K>(&mut self, core: &mut Core<F, K>, lpn: u32) -> bool
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn forget(&mut self, core: &mut CoreOf<T>, lpn: u32) -> bool {
         let old = self.objects.replace(lpn, NO_OBJECT);
         if old == NO_OBJECT {
             return false;
         }
         core.map_cache.refers(lpn, Entry::default());
-        if E::ON && self.records() {
+        if T::REMEMBERS && self.records() {
             self.keep(core, lpn, old);
         } else {
             self.release(core, old);
@@ -176,17 +152,13 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// Takes a live reference away; with the last one of any kind the object dies.
     #[inline(always)]
-    fn release<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        let dead = if E::ON {
+    fn release(&mut self, core: &mut CoreOf<T>, object: u32) {
+        let dead = if T::ENCODES {
             self.watching_pins(object, |objects| objects.release(object))
         } else {
             self.objects.release(object)
         };
-        if E::ON {
+        if T::HOLDS_MORE {
             self.live_lost(object);
         }
         if dead {
@@ -196,21 +168,17 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// Nothing refers to an object any more.
     #[inline(always)]
-    pub fn die<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn die(&mut self, core: &mut CoreOf<T>, object: u32) {
         let content = self.objects.content(object);
         if self.objects.is_indexed(object) {
             self.dedup.index.remove(&mut self.objects, object);
         }
-        if E::ON && self.objects.is_packed(object) {
+        if T::ENCODES && self.objects.is_packed(object) {
             self.unpack(core, object);
         } else {
             core.invalidate(self.objects.at(object));
         }
-        if E::ON
+        if T::ENCODES
             && let Some(delta) = &mut self.delta
         {
             delta.forget_similar(object);
@@ -221,11 +189,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// A packed object leaves its page and its base; no logical page counts as referring to its slot.
     #[inline(never)]
-    pub fn unpack<F, K>(&mut self, core: &mut Core<F, K>, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn unpack(&mut self, core: &mut CoreOf<T>, object: u32) {
         let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &mut self.delta)
         else {
             return;
@@ -235,7 +199,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
         if let Removed::FromRam(value) = &removed {
             self.encoder.give_up(value);
         }
-        note_removed(core, removed);
+        note_removed::<T>(core, removed);
         if base != NO_OBJECT && self.watching_pins(base, |objects| objects.unpin(base, object)) {
             self.die(core, base);
         }
@@ -246,7 +210,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     pub fn watching_pins<R>(
         &mut self,
         object: u32,
-        change: impl FnOnce(&mut Objects<C>) -> R,
+        change: impl FnOnce(&mut Objects<T::Content>) -> R,
     ) -> R {
         let before = object != NO_OBJECT && self.objects.is_pinned_alone(object);
         let answer = change(&mut self.objects);
@@ -288,12 +252,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// Asks for what the death of an object will touch, once that is near: its block or packed page, its base, and
     /// its slot in the index.
     #[inline(always)]
-    pub fn prefetch_death<F, K>(&self, core: &Core<F, K>, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        if E::ON
+    pub fn prefetch_death(&self, core: &CoreOf<T>, object: u32) {
+        if T::ENCODES
             && let Some((pack, base)) = self.objects.packed(object)
         {
             if let Some(delta) = &self.delta {
@@ -314,12 +274,8 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     /// Asks for what that leads to: the neighbours of its block in the bucket, or the slots of its packed page and
     /// the block of that.
     #[inline(always)]
-    pub fn prefetch_neighbours<F, K>(&self, core: &Core<F, K>, object: u32)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        if E::ON
+    pub fn prefetch_neighbours(&self, core: &CoreOf<T>, object: u32) {
+        if T::ENCODES
             && let (Some((pack, _)), Some(delta)) = (self.objects.packed(object), &self.delta)
         {
             delta.packs.prefetch_slots(pack);
@@ -333,11 +289,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check<F, K>(&self, core: &Core<F, K>) -> Result<Vec<u32>, String>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn check(&self, core: &CoreOf<T>) -> Result<Vec<u32>, String> {
         let objects = &self.objects;
         let kept = self.versions.iter().flat_map(|v| v.history.objects());
         let alive = objects.check(kept)?;
@@ -345,7 +297,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
             versions.history.check()?;
         }
         let referenced = alive.iter().filter(|&&o| objects.references(o) > 0).count();
-        if E::ON && referenced != self.referenced as usize {
+        if T::HOLDS_MORE && referenced != self.referenced as usize {
             return Err(format!(
                 "logical pages refer to {referenced} objects, {} are counted",
                 self.referenced
@@ -405,11 +357,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 
     /// Units on flash that hold anything. Where a power loss must not lose what was flushed, a packed page that
     /// is being filled has its unit already.
-    pub fn units<F, K>(&self, core: &Core<F, K>) -> u64
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn units(&self, core: &CoreOf<T>) -> u64 {
         let live = u64::from(self.objects.live() + self.tables());
         let Some(delta) = &self.delta else {
             return live;
@@ -442,12 +390,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Store<C, L, E, P> {
 }
 
 /// What an encoded value leaves behind on flash.
-pub(super) fn note_removed<F, K, V>(core: &mut Core<F, K>, removed: Removed<V>)
-where
-    F: Flash,
-    F::Page: Clone,
-    K: MapCache<F::Page>,
-{
+pub(super) fn note_removed<T: Parts>(core: &mut CoreOf<T>, removed: Removed<EncodedOf<T>>) {
     match removed {
         Removed::FromRam(_) => {}
         Removed::Slack { ppn, before, after } => core.blocks.set_dead(ppn, before, after),
@@ -458,7 +401,7 @@ where
     }
 }
 
-impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, L, E, P> {
+impl<T: Parts> Mapping for Store<T> {
     #[inline(always)]
     fn unit_of(&self, lpn: u32) -> Ppn {
         match self.objects.get(lpn) {
@@ -469,7 +412,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
 
     #[inline(always)]
     fn relocate(&mut self, owner: Owner, to: Ppn) {
-        if !E::ON {
+        if !T::HOLDS_MORE {
             self.objects.place(owner.number(), to);
             return;
         }
@@ -498,7 +441,7 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
     }
 
     fn location(&self, owner: Owner) -> Option<Ppn> {
-        if !E::ON {
+        if !T::HOLDS_MORE {
             return self.objects.location(owner.number());
         }
         match owner.owned() {
@@ -525,28 +468,16 @@ impl<C: Content, L: Ledger<C>, E: Encoder<C, P>, P: Clone> Mapping for Store<C, 
 
     fn dead_bytes(&self, owner: Owner) -> u32 {
         match (&self.delta, owner.owned()) {
-            (Some(delta), Owned::Pack(pack)) if E::ON => delta.packs.dead_bytes(pack),
+            (Some(delta), Owned::Pack(pack)) if T::ENCODES => delta.packs.dead_bytes(pack),
             _ => 0,
         }
     }
 }
 
-impl<C, L, E, F, K> Relocate<F, K> for Store<C, L, E, F::Page>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, F::Page>,
-    F: Flash,
-    F::Page: Clone,
-    K: MapCache<F::Page>,
-{
+impl<T: Parts> Relocate<T::Flash, T::Cache> for Store<T> {
     #[inline(always)]
-    fn rewrite(
-        &mut self,
-        core: &mut Core<F, K>,
-        unit: Relocation,
-    ) -> Result<bool, FtlError<F::Error>> {
-        if !E::ON || self.delta.is_none() {
+    fn rewrite(&mut self, core: &mut CoreOf<T>, unit: Relocation) -> Result<bool, Failure<T>> {
+        if !T::ENCODES || self.delta.is_none() {
             return Ok(false);
         }
         self.give_other_form(core, unit)
@@ -555,11 +486,11 @@ where
     #[inline(always)]
     fn settle_victim(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         at: Time,
         victim: BlockId,
-    ) -> Result<(), FtlError<F::Error>> {
-        if !E::ON || self.delta.is_none() || !core.options().barriers {
+    ) -> Result<(), Failure<T>> {
+        if !T::ENCODES || self.delta.is_none() || !core.options().barriers {
             return Ok(());
         }
         self.program_moved(core, at, victim)

@@ -10,17 +10,16 @@
 //! later than its stamp, out of a queue, is counted with its neighbours. What pinned instants keep behind the
 //! window stays in RAM.
 
+use flashlore_content::Encoder;
 use std::collections::VecDeque;
 
 use flashlore_content::history::{History, PAPER_ENTRY_BYTES};
-use flashlore_content::{Content, Encoder, Ledger};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Flash, Owner, Ppn, Ready, Stream, Tag, Time, Unit, When};
+use flashlore_flash::{Cause, Owner, Ppn, Ready, Stream, Tag, Time, Unit, When};
 
+use super::parts::{CoreOf, Failure, Parts};
 use super::store::Store;
-use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapCache;
 
 /// Entries of a table.
 pub const TABLE_ENTRIES: u32 = UNIT_BYTES / PAPER_ENTRY_BYTES as u32;
@@ -114,24 +113,14 @@ impl Tier {
     }
 }
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// Writes entries to flash until RAM has room for the others.
-    pub fn limit_entries_in_ram<F, K>(
+    pub fn limit_entries_in_ram(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         at: Time,
         lpn: u32,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<(), Failure<T>> {
         while let Some(versions) = &mut self.versions
             && let Some(tier) = &versions.tier
             && let Some(latest) = tier.next(&mut versions.history)
@@ -150,17 +139,13 @@ where
         Ok(())
     }
 
-    fn program_table<F, K>(
+    fn program_table(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         at: Time,
         lpn: u32,
         latest: u64,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<(), Failure<T>> {
         self.make_room(core, at)?;
         let when = When::now(at);
         let plane = loop {
@@ -183,15 +168,7 @@ where
     }
 
     /// Reads the tables that a return to an instant needs; answers how many.
-    pub fn read_tables<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        instant: u64,
-    ) -> Result<u64, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn read_tables(&mut self, core: &mut CoreOf<T>, instant: u64) -> Result<u64, Failure<T>> {
         let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
         let tables: Vec<Ppn> = tier.into_iter().flat_map(|t| t.since(instant)).collect();
         for &table in &tables {

@@ -15,6 +15,7 @@ use flashlore_content::history::Version;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Ppn, Tag, When};
+use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
@@ -27,7 +28,7 @@ use crate::front::{Change, Front, FrontKind, Leaving};
 use crate::versions::{Origin, Versions};
 
 type Medium = Checked<MemoryFlash<Page>>;
-pub type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths>;
+pub type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
 
 /// How far back instants are compared at the end.
 const BACK: [u64; 9] = [0, 1, 2, 5, 11, 31, 77, 160, 333];

@@ -3,6 +3,7 @@
 
 use flashlore_content::{Ledger, NoCensus, NoEncoder, PageTag, ValueLedger};
 use flashlore_flash::sim::NandSim;
+use flashlore_ftl::content::parts::{Past, Present};
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::CacheOptions;
 use flashlore_ftl::{FtlOptions, Policies};
@@ -10,7 +11,7 @@ use flashlore_trace::PageSource;
 
 use super::build;
 use super::error::RunError;
-use super::system::{Deduplicating, Plain, System};
+use super::system::{Deduplicating, Plain, Simulated, System};
 use super::trap::Trap;
 use crate::config::RunConfig;
 
@@ -65,7 +66,9 @@ pub fn with_device<'a, U: UseDevice<'a>>(
                 user.with(system.map_err(refused)?.with_prefetch(dedup.prefetch))
             }
             Some(cache) => {
-                let system = Deduplicating::with_map_cache(flash, ftl, policies, ledger, cache);
+                let system = Deduplicating::<Simulated<_, _, _, Past>>::with_map_cache(
+                    flash, ftl, policies, ledger, cache,
+                );
                 user.with(system.map_err(refused)?.with_prefetch(dedup.prefetch))
             }
         };
@@ -106,7 +109,9 @@ fn deduplicating<'a, L: Ledger<PageTag> + 'a, U: UseDevice<'a>>(
                 versions: None,
                 encoder: NoEncoder,
             };
-            let system = Deduplicating::with_map_cache(flash, ftl, policies, ledger, cache);
+            let system = Deduplicating::<Simulated<_, _, _, Present>>::with_map_cache(
+                flash, ftl, policies, ledger, cache,
+            );
             user.with(system.map_err(refused)?.with_prefetch(degree))
         }
     }

@@ -20,7 +20,7 @@ use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::MapCache;
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, PartsRead, Unhashed};
 
-pub use self::deduplicating::Deduplicating;
+pub use self::deduplicating::{Deduplicating, Simulated};
 pub use self::plain::Plain;
 
 type Result<T> = std::result::Result<T, FtlError<Infallible>>;

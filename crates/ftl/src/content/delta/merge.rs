@@ -4,24 +4,18 @@
 //! told. With deduplication the value is looked up first: if it is stored already, the logical page shares
 //! that and nothing is programmed.
 
-use flashlore_content::{Content, Encoder, Ledger};
+use crate::map_cache::MapCache;
+use flashlore_content::Encoder;
 use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Ready, Stream, Tag, Unit, When};
 
 use super::Why;
 use super::packs::Slot;
+use crate::content::parts::{CoreOf, Failure, PageOf, Parts};
 use crate::content::store::Store;
-use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// The flash pages that hold an object: that of its base, if it has one, and its own; without those in
     /// RAM, and one page once.
     pub fn places(&self, object: u32) -> [Option<Ppn>; 2] {
@@ -43,15 +37,7 @@ where
     }
 
     /// What a packed object holds; nothing is counted.
-    pub fn decode<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        object: u32,
-    ) -> Result<P, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn decode(&mut self, core: &mut CoreOf<T>, object: u32) -> Result<PageOf<T>, Failure<T>> {
         let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.delta) else {
             return core.content(self.objects.at(object));
         };
@@ -77,34 +63,28 @@ where
     }
 
     /// The same for a value that is to be stored anew: if it cannot be read any more, what stands for that.
-    pub fn decode_or_lose<F, K>(
+    pub fn decode_or_lose(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         object: u32,
-    ) -> Result<P, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<PageOf<T>, Failure<T>> {
         match self.decode(core, object) {
-            Err(FtlError::Device(error)) if F::is_loss(&error) => Ok(self.encoder.lost_page()),
+            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => {
+                Ok(self.encoder.lost_page())
+            }
             decoded => decoded,
         }
     }
 
     /// Makes a packed object whole, or the logical page share what is stored already.
-    pub fn merge<F, K>(
+    pub fn merge(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         when: When,
         object: u32,
         lpn: u32,
         why: Why,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<(), Failure<T>> {
         if self.share_instead(core, object, lpn, why) {
             return Ok(());
         }
@@ -126,17 +106,13 @@ where
     }
 
     /// Programs the value of a packed object as a whole page.
-    fn append_merged<F, K>(
+    fn append_merged(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         when: When,
         object: u32,
         lpn: u32,
-    ) -> Result<Ppn, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<Ppn, Failure<T>> {
         let page = self.decode_or_lose(core, object)?;
         let unit = Unit::New {
             owner: Owner::value(object),
@@ -154,17 +130,7 @@ where
     }
 
     /// With deduplication: if the value of a packed object is stored already, its logical page shares that.
-    pub fn share_instead<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        object: u32,
-        lpn: u32,
-        why: Why,
-    ) -> bool
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn share_instead(&mut self, core: &mut CoreOf<T>, object: u32, lpn: u32, why: Why) -> bool {
         if core.options().barriers {
             // A device that survives would have to remember it, and its contents here name values but roughly.
             return false;
@@ -188,11 +154,7 @@ where
     }
 
     /// A packed object has been programmed as a whole page.
-    pub fn merged<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn, why: Why)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn merged(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn, why: Why) {
         core.counters.programs_merge += 1;
         if let Some(delta) = &mut self.delta {
             delta.count_merge(why);
@@ -205,11 +167,7 @@ where
     }
 
     /// A packed object lies in a unit of its own from now on.
-    pub fn made_whole<F, K>(&mut self, core: &mut Core<F, K>, object: u32, ppn: Ppn)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn made_whole(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn) {
         let pack = self.objects.pack_of_difference(object);
         if let Some(delta) = &mut self.delta
             && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
@@ -222,18 +180,14 @@ where
     }
 
     /// Reads the flash pages of an object, without those in RAM; answers when each is there.
-    pub fn read_places<F, K>(
+    pub fn read_places(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         ready: Ready,
         object: u32,
         cause: Cause,
         tag: Tag,
-    ) -> Result<[Option<Completion>; 2], FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<[Option<Completion>; 2], Failure<T>> {
         let mut done = [None, None];
         for (ppn, done) in self.places(object).into_iter().zip(&mut done) {
             if let Some(ppn) = ppn {

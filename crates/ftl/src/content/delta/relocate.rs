@@ -7,7 +7,8 @@
 //! A merge of a packed value costs a page and frees its base elsewhere, so collection merges only while its
 //! pool has a block to spare.
 
-use flashlore_content::{Content, Encoder, Ledger};
+use crate::map_cache::MapCache;
+use flashlore_content::Encoder;
 use flashlore_flash::{
     BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
     Unit, When,
@@ -16,30 +17,19 @@ use flashlore_flash::{
 use super::packs::{Filler, Slot};
 use super::{Delta, Why};
 use crate::content::later;
+use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::content::store::{Store, note_removed};
-use crate::core::Core;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
-use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// A unit of a victim: whether it was written anew in another form.
-    pub fn give_other_form<F, K>(
+    pub fn give_other_form(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         unit: Relocation,
-    ) -> Result<bool, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<bool, Failure<T>> {
         let object = match unit.owner.owned() {
             Owned::Value(object) => object,
             Owned::Pack(pack) => {
@@ -65,18 +55,14 @@ where
     }
 
     /// Writes every needed value of a packed page elsewhere.
-    fn pack_anew<F, K>(
+    fn pack_anew(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         unit: Relocation,
         pack: u32,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<(), Failure<T>> {
         let page = match core.content(unit.from) {
-            Err(FtlError::Device(error)) if F::is_loss(&error) => None,
+            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => None,
             content => Some(content?),
         };
         let Some(delta) = &mut self.delta else {
@@ -110,25 +96,17 @@ where
     /// Where bases are chosen by similarity most values are differences, and there are as many packed pages as there
     /// may be while many of them are nearly empty: packs the values of such pages anew, rather than that those
     /// filled longest ago are made whole. Where packed pages have their units reserved, nothing is done.
-    pub fn pack_densely<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn pack_densely(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
         // may hold live differences that came into RAM long ago, and what is emptied none: it needs room of its own.
-        let has_room = |store: &Self, core: &Core<F, K>, pack: u32| {
-            let fits = |d: &Delta<E::Encoded>| {
+        let has_room = |store: &Self, core: &CoreOf<T>, pack: u32| {
+            let fits = |d: &Delta<EncodedOf<T>>| {
                 d.packs.fits_into(Filler::Gc, pack) || d.packs.live() < store.most_packs(core, d)
             };
             store.delta.as_ref().is_some_and(fits)
         };
-        let near = |store: &Self, core: &Core<F, K>| {
-            let at_most = |d: &Delta<E::Encoded>| d.packs.live() + 2 >= store.most_packs(core, d);
+        let near = |store: &Self, core: &CoreOf<T>| {
+            let at_most = |d: &Delta<EncodedOf<T>>| d.packs.live() + 2 >= store.most_packs(core, d);
             let similar = store.delta.as_ref().filter(|d| d.similar.is_some());
             similar.is_some_and(at_most) && !core.options().barriers
         };
@@ -156,16 +134,7 @@ where
     }
 
     /// Moves the values of a packed page into the page that collection fills.
-    fn empty_pack<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-        pack: u32,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    fn empty_pack(&mut self, core: &mut CoreOf<T>, at: Time, pack: u32) -> Result<(), Failure<T>> {
         let Some(delta) = &mut self.delta else {
             return Ok(());
         };
@@ -174,7 +143,7 @@ where
         core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
         let page = core.content(from)?;
         for (i, &slot) in slots.iter().enumerate() {
-            let fits = |d: &Delta<E::Encoded>| d.packs.fits(Filler::Gc, slot.length, None);
+            let fits = |d: &Delta<EncodedOf<T>>| d.packs.fits(Filler::Gc, slot.length, None);
             if self.delta.as_ref().is_some_and(|delta| !fits(delta)) {
                 self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;
             }
@@ -212,18 +181,14 @@ where
     }
 
     /// Moves one value into the page that collection fills.
-    fn move_value<F, K>(
+    fn move_value(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         unit: Relocation,
         from: u32,
         slot: Slot,
-        value: E::Encoded,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+        value: EncodedOf<T>,
+    ) -> Result<(), Failure<T>> {
         let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length, None);
         if self.delta.as_ref().is_some_and(|d| !fits(&d.packs)) {
             let own = core.geometry.plane_of_unit(unit.from);
@@ -238,11 +203,7 @@ where
     }
 
     /// Moves one value into the page that collection fills, where it fits.
-    fn move_packed<F, K>(&mut self, core: &mut Core<F, K>, from: u32, slot: Slot, value: E::Encoded)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    fn move_packed(&mut self, core: &mut CoreOf<T>, from: u32, slot: Slot, value: EncodedOf<T>) {
         let live = self.is_live_difference(slot.object);
         let Some(delta) = &mut self.delta else {
             return;
@@ -256,21 +217,17 @@ where
         delta.counters.repacked += 1;
         self.objects.repack(slot.object, pack);
         core.map_cache.waits(slot.object);
-        note_removed(core, removed);
+        note_removed::<T>(core, removed);
     }
 
     /// Programs the page that collection fills, if it holds anything: a victim is erased next. Without room it waits
     /// on: then a power loss may bring the victim back.
-    pub fn program_moved<F, K>(
+    pub fn program_moved(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         at: Time,
         victim: BlockId,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<(), Failure<T>> {
         let own = core.geometry.plane_of(victim);
         match self.program_repacked(core, own, When::now(at)) {
             Err(FtlError::Full { .. }) => Ok(()),
@@ -279,16 +236,12 @@ where
     }
 
     /// Programs the page that collection fills, which holds something, in the pool of a plane.
-    fn program_repacked<F, K>(
+    fn program_repacked(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         own: PlaneId,
         when: When,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<(), Failure<T>> {
         let Some(delta) = &mut self.delta else {
             return Ok(());
         };
@@ -308,17 +261,13 @@ where
     }
 
     /// Makes a value whole that collection met, if there is room; whether it was done.
-    fn merge_in_collection<F, K>(
+    fn merge_in_collection(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         unit: Relocation,
         object: u32,
         lpn: u32,
-    ) -> Result<bool, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<bool, Failure<T>> {
         let own = core.geometry.plane_of_unit(unit.from);
         let target = core.target_stream(Stream::Gc);
         let busy = self.delta.as_ref().is_some_and(|d| d.busy == object);
@@ -336,7 +285,7 @@ where
         let read = self.read_other(core, unit, object)?;
         let page = match self.decode(core, object) {
             // It stays encoded: what cannot be read now may be readable later.
-            Err(FtlError::Device(error)) if F::is_loss(&error) => return Ok(false),
+            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => return Ok(false),
             Ok(page) if self.encoder.is_lost(&page) => return Ok(false),
             decoded => decoded?,
         };
@@ -355,16 +304,12 @@ where
     }
 
     /// Reads the page that decodes a value together with the unit being collected; answers the end of both.
-    fn read_other<F, K>(
+    fn read_other(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         unit: Relocation,
         object: u32,
-    ) -> Result<Completion, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<Completion, Failure<T>> {
         let other = |ppn: &Ppn| *ppn != unit.from;
         let Some(ppn) = self.places(object).into_iter().flatten().find(other) else {
             return Ok(unit.read);

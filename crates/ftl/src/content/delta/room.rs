@@ -19,31 +19,19 @@
 //! Where all exported pages may be live at once (`FtlOptions::thin` is off), 2 says: exported instead of stored.
 //! `check_room` recounts this.
 
-use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::{Flash, Time, When};
+use flashlore_flash::{Time, When};
 
 use super::packs::Slot;
 use super::{Delta, Why};
 use crate::content::history::Versions;
+use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::content::store::Store;
-use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// Packed pages with live differences that there may be.
-    pub fn most_packs<F, K>(&self, core: &Core<F, K>, delta: &Delta<E::Encoded>) -> u32
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn most_packs(&self, core: &CoreOf<T>, delta: &Delta<EncodedOf<T>>) -> u32 {
         match core.options().thin {
             // One more page may be written.
             true => delta.most_packs.saturating_sub(self.referenced + 1),
@@ -53,17 +41,9 @@ where
 
     /// Merges the oldest packed values until one more packed page may be programmed, and until no more
     /// bases are kept for differences alone than may be.
-    pub fn limit_packs<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        let beyond = |store: &Self, core: &Core<F, K>| {
-            let too_many = |d: &Delta<E::Encoded>| {
+    pub fn limit_packs(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
+        let beyond = |store: &Self, core: &CoreOf<T>| {
+            let too_many = |d: &Delta<EncodedOf<T>>| {
                 let pinned = d.pinned > d.options.most_pinned;
                 d.packs.live() >= store.most_packs(core, d) || pinned
             };
@@ -79,15 +59,7 @@ where
     }
 
     /// Makes the live differences of the packed page whole that was filled longest ago; whether there was one.
-    fn merge_oldest<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<bool, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
         let Some(delta) = &mut self.delta else {
             return Ok(false);
         };
@@ -117,15 +89,7 @@ where
 
     /// The write frontier of a write has no room, though the device may have: one old version or one packed page gives
     /// way. Whether one did.
-    pub fn give_way<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<bool, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn give_way(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
         if self.versions.as_mut().is_some_and(Versions::shrink) {
             self.release_dropped(core);
             return Ok(true);
@@ -142,11 +106,7 @@ where
 
     /// The error of a write that finds no room while old versions are left that may not go: those of
     /// snapshots, or of a window that is protected.
-    fn protected<F, K>(&self, core: &Core<F, K>) -> Option<FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    fn protected(&self, core: &CoreOf<T>) -> Option<Failure<T>> {
         let versions = self.versions.as_ref()?;
         (!versions.history.is_empty()).then(|| FtlError::Protected {
             units: self.units(core),
@@ -156,19 +116,11 @@ where
     }
 
     /// Makes room for one more unit.
-    pub fn make_room<F, K>(
-        &mut self,
-        core: &mut Core<F, K>,
-        at: Time,
-    ) -> Result<(), FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn make_room(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         self.make_room_of_history(core);
         let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
-        let lacking = |store: &Self, core: &Core<F, K>| {
-            let too_many = |d: &Delta<E::Encoded>| d.packs.live() > store.most_packs(core, d);
+        let lacking = |store: &Self, core: &CoreOf<T>| {
+            let too_many = |d: &Delta<EncodedOf<T>>| d.packs.live() > store.most_packs(core, d);
             let packs = store.delta.as_ref().filter(|_| core.options().thin);
             store.units(core) >= core.most_live() || packs.is_some_and(too_many)
         };
@@ -186,11 +138,7 @@ where
     /// A recovery is done: notes how far it went beyond what there may be. It goes back to an instant after which
     /// values were made whole for room, and their copies may be lost: then they are packed again, and those that came
     /// after them, too. The next write makes them whole again first.
-    pub fn note_beyond<F, K>(&mut self, core: &Core<F, K>)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn note_beyond(&mut self, core: &CoreOf<T>) {
         let units = self.units(core).saturating_sub(core.most_live());
         if let Some(delta) = &self.delta {
             let packs = delta
@@ -208,15 +156,7 @@ where
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check_room<F, K>(
-        &self,
-        core: &Core<F, K>,
-        delta: &Delta<E::Encoded>,
-    ) -> Result<(), String>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    pub fn check_room(&self, core: &CoreOf<T>, delta: &Delta<EncodedOf<T>>) -> Result<(), String> {
         if delta.pinned > delta.packed {
             return Err(format!(
                 "deltas alone keep {} bases, and there are {} packed values",

@@ -9,10 +9,12 @@
 //! What was chosen for a write is read before its commit, and the index goes on changing meanwhile: a choice
 //! that is still possible at the commit is kept.
 
+use flashlore_content::Encoder;
 use flashlore_content::delta::Value;
-use flashlore_content::{Content, Encoder, Ledger, SimilarIndex, Sketch};
+use flashlore_content::{SimilarIndex, Sketch};
 
 use super::Delta;
+use crate::content::parts::{PageOf, Parts};
 use crate::content::store::Store;
 
 /// How bases are looked for.
@@ -78,13 +80,7 @@ impl Base {
     }
 }
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     fn similar(&mut self) -> Option<&mut Similar> {
         self.delta.as_mut()?.similar.as_deref_mut()
     }
@@ -96,7 +92,7 @@ where
     }
 
     /// The sketch of a write, if it needs one and its bytes are known.
-    pub fn sketch(&mut self, lpn: u32, new: Value<'_, C, P>) -> Option<Sketch> {
+    pub fn sketch(&mut self, lpn: u32, new: Value<'_, T::Content, PageOf<T>>) -> Option<Sketch> {
         if !self.needs_sketch(lpn) {
             return None;
         }

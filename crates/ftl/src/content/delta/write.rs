@@ -11,8 +11,11 @@
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
 //! write is stored whole instead.
 
+use crate::map_cache::MapCache;
+use flashlore_content::Encoder;
+use flashlore_content::Ledger;
+use flashlore_content::Sketch;
 use flashlore_content::delta::{Short, Value};
-use flashlore_content::{Content, Encoder, Ledger, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Cause, Completion, Flash, Owner, Ready, Stream, Tag, Unit, When};
 
@@ -20,11 +23,10 @@ use super::Delta;
 use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
 use super::similar::Base;
 use crate::content::decision::Decision;
+use crate::content::parts::{CoreOf, EncodedOf, Failure, PageOf, Parts};
 use crate::content::store::Store;
 use crate::content::{Candidate, CandidateRead};
-use crate::core::Core;
 use crate::error::FtlError;
-use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
 use crate::mapping::objects::NO_OBJECT;
 
@@ -50,13 +52,7 @@ pub(crate) struct Encoding<V> {
     value: V,
 }
 
-impl<C, L, E, P> Store<C, L, E, P>
-where
-    C: Content,
-    L: Ledger<C>,
-    E: Encoder<C, P>,
-    P: Clone,
-{
+impl<T: Parts> Store<T> {
     /// A page is about to be written: counts that and says whether the write is to be encoded.
     pub fn begin_write(&mut self, lpn: u32) -> bool {
         let Some(delta) = &mut self.delta else {
@@ -105,16 +101,12 @@ where
     }
 
     /// Encodes a write in every way that may pay.
-    pub fn forms<F, K>(
+    pub fn forms(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         lpn: u32,
-        new: Value<'_, C, P>,
-    ) -> Result<Forms<E::Encoded>, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+        new: Value<'_, T::Content, PageOf<T>>,
+    ) -> Result<Forms<EncodedOf<T>>, Failure<T>> {
         let sketch = self.sketch(lpn, new);
         let difference = match self.base_at_commit(lpn, sketch.as_ref()) {
             Some(base) => {
@@ -146,7 +138,7 @@ where
     }
 
     /// The form of a write that costs least: bytes programmed, and `lambda` times the bytes that it alone keeps alive.
-    pub fn cheapest(&self, lpn: u32, forms: Forms<E::Encoded>) -> Decision<E::Encoded> {
+    pub fn cheapest(&self, lpn: u32, forms: Forms<EncodedOf<T>>) -> Decision<EncodedOf<T>> {
         let Some(options) = self.delta.as_ref().map(|delta| delta.options) else {
             return Decision::Whole;
         };
@@ -194,18 +186,14 @@ where
     }
 
     /// A value as its difference from that of an object, which is read; nothing if it cannot be.
-    fn difference_from<F, K>(
+    fn difference_from(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         base: u32,
-        new: Value<'_, C, P>,
-    ) -> Result<Short<E::Encoded>, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+        new: Value<'_, T::Content, PageOf<T>>,
+    ) -> Result<Short<EncodedOf<T>>, Failure<T>> {
         let old = match self.decode(core, base) {
-            Err(FtlError::Device(error)) if F::is_loss(&error) => return Ok(None),
+            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => return Ok(None),
             decoded => decoded?,
         };
         let content = self.objects.content(base);
@@ -246,19 +234,15 @@ where
     }
 
     /// Stores an encoded write; `None` if it must be stored whole after all.
-    pub fn store_packed<F, K>(
+    pub fn store_packed(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         when: When,
         lpn: u32,
-        content: C,
-        encoding: Encoding<E::Encoded>,
+        content: T::Content,
+        encoding: Encoding<EncodedOf<T>>,
         tag: Tag,
-    ) -> Result<Option<(u32, Completion)>, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<Option<(u32, Completion)>, Failure<T>> {
         let Encoding {
             length,
             base,
@@ -313,18 +297,14 @@ where
     }
 
     /// Programs the page being filled if a value does not fit; answers when that is done.
-    fn make_fit<F, K>(
+    fn make_fit(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         when: When,
         lpn: u32,
         length: u16,
         asker: impl FnOnce(&Self) -> Tag,
-    ) -> Result<Option<Completion>, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<Option<Completion>, Failure<T>> {
         // The value that the page has now makes room if nobody else needs it.
         let old = self.objects.object_of(lpn).filter(|_| !self.records());
         let objects = &self.objects;
@@ -350,18 +330,14 @@ where
 
     /// Programs a page being filled, if it holds anything, in the host's way. `asker` says who waits for
     /// that, when nothing will be collected any more before it is programmed.
-    pub fn program_pack<F, K>(
+    pub fn program_pack(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         filler: Filler,
         when: When,
         lpn: u32,
         asker: impl FnOnce(&Self) -> Tag,
-    ) -> Result<Option<Completion>, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
+    ) -> Result<Option<Completion>, Failure<T>> {
         let packs = self.delta.as_ref().map(|delta| &delta.packs);
         if packs.is_none_or(|packs| packs.full(filler).is_none()) {
             return Ok(None);
@@ -399,32 +375,24 @@ where
     }
 
     /// Values that waited in RAM lie in a packed page now: tells the map cache.
-    pub fn tell_of_pack<F, K>(&self, core: &mut Core<F, K>, owner: Owner)
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        if K::CACHED {
+    pub fn tell_of_pack(&self, core: &mut CoreOf<T>, owner: Owner) {
+        if T::CACHED {
             self.each_value(owner, &mut |object| core.map_cache.moved(object));
         }
     }
 
     /// Reads the page that a write is to be a difference from, unless it is what was `read` already or
     /// nothing is to be read.
-    pub fn fetch_base<F, K>(
+    pub fn fetch_base(
         &mut self,
-        core: &mut Core<F, K>,
+        core: &mut CoreOf<T>,
         ready: Ready,
         lpn: u32,
-        new: Value<'_, C, P>,
-        read: Option<Candidate<C>>,
+        new: Value<'_, T::Content, PageOf<T>>,
+        read: Option<Candidate<T::Content>>,
         tag: Tag,
-    ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>>
-    where
-        F: Flash<Page = P>,
-        K: MapCache<P>,
-    {
-        let is_same = |c: &Candidate<C>| {
+    ) -> Result<Option<CandidateRead<T::Content>>, Failure<T>> {
+        let is_same = |c: &Candidate<T::Content>| {
             self.objects.is_alive(c.object) && self.objects.content(c.object) == c.content
         };
         let kept = read.filter(is_same).map(|candidate| candidate.object);

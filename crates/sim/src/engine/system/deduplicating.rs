@@ -7,22 +7,24 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::history::ReturnCost;
+use flashlore_ftl::content::parts::{Memory, Of, Parts, Past, Present};
 use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
-use flashlore_ftl::map_cache::{CacheOptions, CachedMap, MapCache, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Resident};
 use flashlore_ftl::{
-    Candidate, CandidateRead, ContentFtl, FtlOptions, PartsRead, Policies, Unhashed,
+    Candidate, CandidateRead, ContentDevice, ContentFtl, FtlOptions, PartsRead, Policies, Unhashed,
 };
 
 use super::{Distance, EncodingTotals, HistoryTotals, Result, System};
 
 /// The deduplicating device.
-pub struct Deduplicating<L, K = Resident, E: Encoder<PageTag, ()> = NoEncoder>(
-    ContentFtl<PageTag, NandSim, L, K, E>,
-);
+pub struct Deduplicating<T: Parts>(ContentDevice<T>);
 
-impl<L: Ledger<PageTag>> Deduplicating<L> {
+/// Its parts: `L` names programs, `K` caches the map, `E` encodes, `M` says whether old versions may be kept.
+pub type Simulated<L, K = Resident, E = NoEncoder, M = Present> = Of<PageTag, NandSim, L, K, E, M>;
+
+impl<L: Ledger<PageTag>> Deduplicating<Simulated<L, Resident, NoEncoder, Present>> {
     /// An empty device.
     ///
     /// # Errors
@@ -39,7 +41,9 @@ impl<L: Ledger<PageTag>> Deduplicating<L> {
     }
 }
 
-impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, CachedMap<()>, E> {
+impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>, M: Memory>
+    Deduplicating<Simulated<L, CachedMap<()>, E, M>>
+{
     /// An empty device with a part of its map in RAM.
     ///
     /// # Errors
@@ -57,7 +61,7 @@ impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, CachedMap<()>
     }
 }
 
-impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> {
+impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<Simulated<L, Resident, E, Past>> {
     /// An empty device with several policies.
     ///
     /// # Errors
@@ -73,7 +77,7 @@ impl<L: Ledger<PageTag>, E: Encoder<PageTag, ()>> Deduplicating<L, Resident, E> 
     }
 }
 
-impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> Deduplicating<L, K, E> {
+impl<T: Parts<Content = PageTag, Flash = NandSim>> Deduplicating<T> {
     /// The same, restoring the index entries of so many pages behind each hit.
     #[must_use]
     pub fn with_prefetch(self, degree: u32) -> Self {
@@ -81,22 +85,20 @@ impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> Deduplicating
     }
 
     /// The translation layer.
-    pub fn ftl(&self) -> &ContentFtl<PageTag, NandSim, L, K, E> {
+    pub fn ftl(&self) -> &ContentDevice<T> {
         &self.0
     }
 }
 
-impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> System
-    for Deduplicating<L, K, E>
-{
+impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
     const HASHES: bool = true;
-    const ENCODES: bool = E::ON;
-    type Cache = K;
+    const ENCODES: bool = T::ENCODES;
+    type Cache = T::Cache;
 
-    fn core(&self) -> &Core<NandSim, K> {
+    fn core(&self) -> &Core<NandSim, T::Cache> {
         self.0.core()
     }
-    fn core_mut(&mut self) -> &mut Core<NandSim, K> {
+    fn core_mut(&mut self) -> &mut Core<NandSim, T::Cache> {
         self.0.core_mut()
     }
     #[inline(always)]
@@ -142,11 +144,14 @@ impl<L: Ledger<PageTag>, K: MapCache<()>, E: Encoder<PageTag, ()>> System
             unhashed,
             ..Write::new(lpn, value)
         };
-        Ok(self.0.commit(when, write, ContentFtl::is_same, tag)?.done)
+        Ok(self
+            .0
+            .commit(when, write, ContentDevice::is_same, tag)?
+            .done)
     }
     #[inline(always)]
     fn set_instant(&mut self, stamp: Time) {
-        if E::ON {
+        if T::REMEMBERS {
             self.0.set_instant(stamp);
         }
     }
