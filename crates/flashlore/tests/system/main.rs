@@ -104,6 +104,15 @@ impl Disk {
              for _ in $(seq 1200); do fusermount3 -u fuse 2>/dev/null && exit; sleep .05; done
              fusermount3 -u fuse"
         ));
+        // What was mounted is gone before its process, and with it its connection, has ended.
+        let clients = || {
+            let info = self.flashlore("info disk --json");
+            let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+            info["clients"] != serde_json::json!([0, 0])
+        };
+        while clients() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     fn mount(&self) -> String {
