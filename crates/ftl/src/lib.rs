@@ -15,6 +15,7 @@
 //! | [`mapping`] | logical page to location: directly, or through objects |
 //! | [`core`] | the parts above in one place: append, invalidate, pass time |
 //! | [`plain`] | a page-mapped device |
+//! | [`policies`] | what a device that looks at content may do with a write, a room for each |
 //! | [`content`] | a device that looks at content: a page per distinct value, differences |
 //! | [`trap`] | a device that keeps old versions as differences from newer ones: BVSSD's rival |
 //! | `list` | places in an order, linked |
@@ -39,18 +40,20 @@ pub mod map_cache;
 pub mod mapping;
 pub mod options;
 pub mod plain;
+pub mod policies;
 pub mod restore;
 mod segmented;
 pub mod trap;
 pub mod wear;
 
-pub use content::out_of_line::Scanned;
 pub use content::{
-    Candidate, CandidateRead, ContentDevice, ContentFtl, Outcome, PartsRead, Policies, Unhashed,
+    Candidate, CandidateRead, ContentDevice, ContentFtl, Outcome, PartsRead, Policies,
 };
 pub use counters::Counters;
 pub use error::FtlError;
 pub use layout::{Layout, LayoutOptions, Level, Placement, PoolScope, Rotate};
 pub use options::{Collect, FtlOptions, Mode, Streams, Trigger, VictimChoice, Watermarks, Wear};
 pub use plain::PlainFtl;
+pub use policies::Unhashed;
+pub use policies::out_of_line::Scanned;
 pub use trap::TrapFtl;

@@ -11,10 +11,10 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
 use flashlore_ftl::buffer::WriteQueue;
-use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
-use flashlore_ftl::content::history::VersionsOptions;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::history::VersionsOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
 type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;

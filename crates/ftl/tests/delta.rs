@@ -11,11 +11,11 @@ use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::content::delta::DeltaOptions;
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::DeltaOptions;
+use flashlore_ftl::policies::delta::heat::HeatOptions;
+use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 

@@ -10,9 +10,9 @@ use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
-use flashlore_ftl::content::delta::{DeltaCounters, DeltaOptions, NEVER};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::{DeltaCounters, DeltaOptions, NEVER};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;

@@ -9,13 +9,13 @@ use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Geometry, Tag, When};
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::packs::MOST_BYTES;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
-use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::heat::HeatOptions;
+use flashlore_ftl::policies::delta::packs::MOST_BYTES;
+use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
 type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn, Past>;

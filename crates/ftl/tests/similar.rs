@@ -9,10 +9,10 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::content::decision::Write;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
-use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;

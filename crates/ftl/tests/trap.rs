@@ -11,8 +11,8 @@ use flashlore_content::history::HistoryOptions;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::core::Core;
+use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::trap::recover::ReturnError;
 use flashlore_ftl::{
     FtlError, FtlOptions, Mode, Placement, PoolScope, Rotate, Streams, TrapFtl, Trigger,

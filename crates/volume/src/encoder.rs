@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
-use flashlore_ftl::content::delta::packs::MOST_BYTES;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_ftl::policies::delta::packs::MOST_BYTES;
 use parking_lot::Mutex;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};

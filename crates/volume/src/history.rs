@@ -10,7 +10,7 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_content::PageBytes;
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_ftl::FtlError;
-use flashlore_ftl::content::history::instant_before;
+use flashlore_ftl::policies::history::instant_before;
 
 use crate::error::VolumeError;
 use crate::fetch::ReadPlan;

@@ -11,13 +11,13 @@ use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::Held;
 use flashlore_ftl::content::decision::Write;
-use flashlore_ftl::content::delta::DeltaCounters;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::gc::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_ftl::policies::delta::DeltaCounters;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
 use crate::encoder::{Ahead, PackedValue};
@@ -794,10 +794,10 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
     }
 
     fn tidy(&mut self) {
-        self.ftl.tidy_history();
+        self.ftl.on_checkpoint();
     }
 
     fn note_stored(&mut self) {
-        self.ftl.note_history_stored();
+        self.ftl.on_stored();
     }
 }

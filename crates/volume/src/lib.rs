@@ -57,7 +57,7 @@ mod unit;
 
 pub use flashlore_content::dedup::DedupCounters;
 pub use flashlore_ftl::Counters;
-pub use flashlore_ftl::content::delta::DeltaCounters;
+pub use flashlore_ftl::policies::delta::DeltaCounters;
 
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};

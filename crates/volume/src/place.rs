@@ -11,10 +11,10 @@ use std::collections::HashMap;
 
 use flashlore_flash::Ppn;
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_ftl::content::delta::packs::{
+use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_ftl::policies::delta::packs::{
     HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot,
 };
-use flashlore_ftl::mapping::objects::NO_OBJECT;
 
 use crate::best::Best;
 use crate::error::VolumeError;

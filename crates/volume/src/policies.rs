@@ -2,11 +2,11 @@
 
 use flashlore_content::DedupOptions;
 use flashlore_content::history::HistoryOptions;
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
-use flashlore_ftl::content::delta::{DeltaOptions, NEVER};
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::options::{FtlOptions, Mode, Watermarks};
+use flashlore_ftl::policies::delta::heat::HeatOptions;
+use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 
 use crate::format::{Encoding, Identity, Policy};
 

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use flashlore_flash::{BlockId, Flash};
 use flashlore_ftl::blocks::State;
-use flashlore_ftl::content::history::instant_before;
 use flashlore_ftl::gc::erase_stale::Erased;
+use flashlore_ftl::policies::history::instant_before;
 
 use crate::error::VolumeError;
 use crate::format::{Change, NoteKind};

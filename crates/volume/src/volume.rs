@@ -14,9 +14,9 @@ use std::sync::Arc;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Ppn;
-use flashlore_ftl::content::delta::DeltaCounters;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
 use flashlore_ftl::core::OpenBarrier;
+use flashlore_ftl::policies::delta::DeltaCounters;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 

@@ -5,17 +5,18 @@ use flashlore_content::history::History;
 use flashlore_content::{Dedup, Encoder};
 use flashlore_flash::{Cause, Completion, Owner, Ppn, Ready, Tag, Time, When};
 
-use super::delta::Delta;
-use super::delta::packs::{Packs, RestoredPack, Slot};
-use super::history::Versions;
+use super::device::{ContentDevice, Policies};
 use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
-use super::{ContentDevice, Policies};
 use crate::core::Core;
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::options::FtlOptions;
+use crate::policies::delta::Delta;
+use crate::policies::delta::packs::{Packs, RestoredPack, Slot};
+use crate::policies::history::Versions;
+use crate::policies::{Policy, PolicySet};
 use crate::restore::RestoredBlocks;
 
 /// Packed pages that are programmed one after the other, each leading to a collection that begins the next: with so
@@ -152,18 +153,18 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let store = Store {
             referenced: objects.iter().filter(alive).count() as u32,
             objects: restored,
-            dedup: Dedup::new(Self::bounded(dedup, most)),
-            scan: None,
-            prefetch: None,
+            policies: PolicySet {
+                delta: policies
+                    .delta
+                    .map(|options| Delta::new(options, map.len() as u32, 0, most)),
+                versions: policies
+                    .versions
+                    .zip(history)
+                    .map(|(options, history)| Versions::restore(history, options)),
+                ..PolicySet::new(Dedup::new(Self::bounded(dedup, most)))
+            },
             ledger,
             encoder: policies.encoder,
-            delta: policies
-                .delta
-                .map(|options| Delta::new(options, map.len() as u32, 0, most)),
-            versions: policies
-                .versions
-                .zip(history)
-                .map(|(options, history)| Versions::restore(history, options)),
             located: Vec::new(),
         };
         let mut ftl = ContentDevice { core, store };
@@ -173,7 +174,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
                 ftl.store.index(object.handle);
             }
         }
-        ftl.store.dedup.counters = Default::default();
+        ftl.store.policies.dedup.counters = Default::default();
         // Versions given up since the last barrier are there again.
         ftl.store.make_room_of_history(&mut ftl.core);
         ftl.store.note_beyond(&ftl.core);
@@ -187,11 +188,11 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     ) {
         let Store {
             objects,
-            delta: Some(delta),
+            policies,
             encoder,
             ..
-        } = &mut self.store
-        else {
+        } = &mut self.store;
+        let Some(delta) = &mut policies.delta else {
             return;
         };
         delta.most_packs = Self::most_packs(&self.core);
@@ -236,7 +237,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     pub fn program_packs(&mut self) -> Result<(), Failure<T>> {
         for _ in 0..MOST_ROUNDS {
             self.flush_packs(0)?;
-            let Some(delta) = &mut self.store.delta else {
+            let Some(delta) = &mut self.store.policies.delta else {
                 return Ok(());
             };
             if !delta.packs.take_waiting() && delta.packs.in_ram_count() == 0 {
@@ -293,9 +294,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     pub fn begin_read(&mut self, lpn: u32) -> Option<u32> {
         let object = self.store.objects.object_of(lpn)?;
         self.core.counters.host_reads += 1;
-        if let Some(delta) = &mut self.store.delta {
-            delta.heat.read(lpn);
-        }
+        self.store.policies.on_read(lpn);
         Some(object)
     }
 
@@ -311,7 +310,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             NO_OBJECT => None,
             base => Some(Box::new(self.held(base)?)),
         };
-        let packs = self.store.delta.as_ref().map(|delta| &delta.packs);
+        let packs = self.store.policies.delta.as_ref().map(|delta| &delta.packs);
         let found = packs.and_then(|packs| {
             let (slot, _) = packs.slot_of(pack, object)?;
             Some((slot, packs.in_ram(pack, slot).cloned(), packs.at(pack)))

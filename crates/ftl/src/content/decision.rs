@@ -9,16 +9,34 @@
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
 //! least (`Store::cheapest`).
 
+use crate::map_cache::MapCache;
 use flashlore_content::Ledger;
 use flashlore_content::Sketch;
 use flashlore_content::delta::Value;
+use flashlore_flash::{Cause, Time};
 use flashlore_flash::{Completion, Ppn, Ready, Tag, When};
 
-use super::delta::write::{Encoding, Forms};
+use super::candidate::{Candidate, CandidateRead};
+use super::device::ContentDevice;
 use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
-use super::{ContentDevice, Outcome, Unhashed};
 use crate::error::FtlError;
+use crate::policies::decision::Decision;
+use crate::policies::delta::forms::Forms;
+use crate::policies::{How, Policy, Served, Unhashed};
+
+/// How a write was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The address held this value already: nothing changes.
+    Silent,
+    /// The value is stored elsewhere and shared now.
+    Shared,
+    /// The value was programmed, in a page of its own.
+    Programmed,
+    /// The value was encoded and shares a page with others.
+    Packed,
+}
 
 /// What a write brings to its commit.
 #[derive(Debug, Clone)]
@@ -66,20 +84,6 @@ pub struct Committed {
     pub done: Completion,
 }
 
-/// What becomes of a write.
-pub(crate) enum Decision<V> {
-    /// The address refers to this object already.
-    Unchanged(u32),
-    /// The address comes to refer to this object.
-    Share(u32),
-    /// The value is stored as its difference from another one.
-    Delta(Encoding<V>),
-    /// The value is stored compressed by itself.
-    Compressed(Encoding<V>),
-    /// The value is stored as it is.
-    Whole,
-}
-
 impl<T: Parts> Store<T> {
     /// What becomes of a write whose value is that of an object, or that can take one of these forms.
     #[inline(always)]
@@ -111,6 +115,184 @@ impl<T: Parts> Store<T> {
 }
 
 impl<T: Parts> ContentDevice<T> {
+    /// Whether the next write is to be hashed; ask once a write.
+    #[inline(always)]
+    pub fn wants_hash(&mut self) -> bool {
+        self.store.policies.dedup.wants_hash()
+    }
+
+    /// When duplicates are verified: reads the stored page that may hold the content, so that the
+    /// write can be committed when the read is done. `None` if there is nothing to read, or nothing
+    /// but what was `read` already: the write may be committed now.
+    ///
+    /// While a page is read the map goes on changing, so ask again, with what was read, before the
+    /// commit.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn fetch_candidate(
+        &mut self,
+        at: Time,
+        content: T::Content,
+        read: Option<Candidate<T::Content>>,
+        tag: Tag,
+    ) -> Result<Option<CandidateRead<T::Content>>, Failure<T>> {
+        if !self.store.policies.dedup.verify {
+            return Ok(None);
+        }
+        let Some(object) = self.candidate(content) else {
+            return Ok(None);
+        };
+        let candidate = Candidate {
+            object,
+            content: self.store.objects.content(object),
+        };
+        let ppn = self.store.objects.at(object);
+        if read == Some(candidate) || self.core.buffered(ppn).is_some() {
+            return Ok(None);
+        }
+        let done = self.core.read(Ready::At(at), ppn, Cause::Verify, tag)?;
+        Ok(Some((candidate, done)))
+    }
+
+    /// A page is about to be written: whether that is to be encoded unless it is a duplicate. Ask once a
+    /// write.
+    #[inline(always)]
+    pub fn begin_write(&mut self, lpn: u32) -> bool {
+        T::ENCODES && self.store.begin_write(lpn)
+    }
+
+    /// How a write of a page would be encoded if it came now, unless it is a duplicate: the object it would be a
+    /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
+    pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
+        match T::ENCODES {
+            true => self.store.encoding_of(lpn),
+            false => (None, false),
+        }
+    }
+
+    /// Whether a write of a page that is to be encoded has to be sketched first.
+    pub fn needs_sketch(&self, lpn: u32) -> bool {
+        self.store.needs_sketch(lpn)
+    }
+
+    /// The page that a write of `new`, to be encoded, is compared with: reads it, unless it is what was `read`
+    /// already. `None` if nothing is to be read: the write may be committed.
+    ///
+    /// While a page is read the map goes on changing, so ask again, with what was read, before the commit.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    pub fn fetch_base(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        new: T::Content,
+        read: Option<Candidate<T::Content>>,
+        tag: Tag,
+    ) -> Result<Option<CandidateRead<T::Content>>, Failure<T>>
+    where
+        T::Content: Into<PageOf<T>>,
+    {
+        let mut ready = Ready::At(at);
+        let located = self.store.located.contains(&lpn);
+        if T::CACHED && read.is_none() && !located && self.store.base_of(lpn).is_some() {
+            // Its entry says where it lies, and is counted as used once by a write, however often that asks.
+            let entry = self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
+            ready = entry.map_or(ready, |read| Ready::from(read).and(ready));
+            self.store.located.push(lpn);
+        }
+        let new = Value {
+            content: new,
+            page: &new.into(),
+        };
+        let core = &mut self.core;
+        self.store.fetch_base(core, ready, lpn, new, read, tag)
+    }
+
+    /// Accesses the map entry of a page that is changed, unless the read of its base did so and it is
+    /// in RAM still; answers its read, reported under `tag`, if it takes one.
+    #[inline(always)]
+    fn entry_to_change(
+        &mut self,
+        at: Time,
+        lpn: u32,
+        tag: Tag,
+    ) -> Result<Option<Completion>, Failure<T>> {
+        if T::CACHED && T::ENCODES && self.store.take_located(lpn) && self.core.map_cache.holds(lpn)
+        {
+            return Ok(None);
+        }
+        self.core.access_map(&mut self.store, at, lpn, tag)
+    }
+
+    /// Writes a logical page that was hashed, and says of each value that it is what it says it is. When duplicates are
+    /// verified, [`ContentFtl::fetch_candidate`] has just said that there is nothing left to read.
+    ///
+    /// # Errors
+    /// As [`ContentFtl::commit`].
+    pub fn write(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: T::Content,
+        tag: Tag,
+    ) -> Result<(Outcome, Completion), Failure<T>>
+    where
+        T::Content: Into<PageOf<T>>,
+    {
+        self.core.check_range(lpn)?;
+        let write = Write {
+            encode: self.begin_write(lpn),
+            ..Write::new(lpn, content)
+        };
+        let done = self.commit(when, write, Self::is_same, tag)?;
+        Ok((done.outcome, done.done))
+    }
+
+    /// Writes a logical page without hashing it: its object stays unknown to the index, at least until
+    /// it is hashed in idle time.
+    ///
+    /// # Errors
+    /// As [`ContentFtl::commit`].
+    pub fn write_unhashed(
+        &mut self,
+        when: When,
+        lpn: u32,
+        content: T::Content,
+        why: Unhashed,
+        tag: Tag,
+    ) -> Result<Completion, Failure<T>>
+    where
+        T::Content: Into<PageOf<T>>,
+    {
+        self.core.check_range(lpn)?;
+        let write = Write {
+            encode: why != Unhashed::Foreign && self.begin_write(lpn),
+            unhashed: Some(why),
+            ..Write::new(lpn, content)
+        };
+        Ok(self.commit(when, write, Self::is_same, tag)?.done)
+    }
+
+    /// Judges a candidate by its content. Where duplicates are not verified it passes whatever it is.
+    ///
+    /// # Errors
+    /// None.
+    #[inline(always)]
+    pub fn is_same(
+        &mut self,
+        object: u32,
+        write: &Write<T::Content, PageOf<T>>,
+    ) -> Result<bool, Failure<T>> {
+        let same = self.store.objects.content(object) == write.content;
+        if !same && !self.store.policies.dedup.verify {
+            self.store.policies.dedup.counters.corrupted += 1;
+            return Ok(true);
+        }
+        Ok(same)
+    }
+
     /// Commits a write. `judge` says whether the object that may hold its value does; what has to be read for that has
     /// been fetched, or is read by it.
     ///
@@ -154,24 +336,22 @@ impl<T: Parts> ContentDevice<T> {
         }
         match decision {
             Decision::Unchanged(object) => {
-                self.count_hit(when, object)?;
-                self.store.dedup.counters.silent += 1;
-                Ok(self.shared(
-                    lpn,
+                self.found(when, &write, object)?;
+                self.store.policies.dedup.counters.silent += 1;
+                Ok(Committed {
                     object,
-                    Outcome::Silent,
-                    entry.unwrap_or(Completion::instant(when.at)),
-                ))
+                    outcome: Outcome::Silent,
+                    done: entry.unwrap_or(Completion::instant(when.at)),
+                })
             }
             Decision::Share(object) => {
-                self.count_hit(when, object)?;
+                self.found(when, &write, object)?;
                 self.store.refer(&mut self.core, lpn, object);
-                Ok(self.shared(
-                    lpn,
+                Ok(Committed {
                     object,
-                    Outcome::Shared,
-                    entry.unwrap_or(Completion::instant(when.at)),
-                ))
+                    outcome: Outcome::Shared,
+                    done: entry.unwrap_or(Completion::instant(when.at)),
+                })
             }
             Decision::Delta(encoding) | Decision::Compressed(encoding) => {
                 let when = after(when, entry);
@@ -201,31 +381,34 @@ impl<T: Parts> ContentDevice<T> {
         self.store.forms(&mut self.core, write.lpn, new)
     }
 
-    /// A hashed write is found: its entry moves to the head, and entries behind it are restored.
+    /// A hashed write is found: index entries behind it are restored.
     #[inline(always)]
-    fn count_hit(&mut self, when: When, object: u32) -> Result<(), Failure<T>> {
+    fn found(
+        &mut self,
+        when: When,
+        write: &Write<T::Content, PageOf<T>>,
+        object: u32,
+    ) -> Result<(), Failure<T>> {
         self.core.counters.host_writes += 1;
-        let dedup = &mut self.store.dedup;
-        dedup.counters.hits += 1;
-        dedup.hashed(true);
-        dedup.index.touch(&mut self.store.objects, object);
-        match self.store.prefetch {
-            Some(_) => self.prefetch_behind(when.at, object),
+        let home = self.home_of(object);
+        self.tell(write, object, How::Found);
+        match home {
+            Some(home) => self.prefetch_behind(when.at, home),
             None => Ok(()),
         }
     }
 
-    /// An address refers to an object that was stored already.
+    /// Tells the policies how a write is served.
     #[inline(always)]
-    fn shared(&mut self, lpn: u32, object: u32, outcome: Outcome, done: Completion) -> Committed {
-        if let Some(prefetch) = &mut self.store.prefetch {
-            prefetch.shared(&self.store.objects, object, lpn);
-        }
-        Committed {
+    fn tell(&mut self, write: &Write<T::Content, PageOf<T>>, object: u32, how: How) {
+        let served = Served {
+            lpn: write.lpn,
             object,
-            outcome,
-            done,
-        }
+            how,
+        };
+        self.store
+            .policies
+            .on_write(&mut self.store.objects, &served);
     }
 
     /// Stores a write as it is.
@@ -277,8 +460,7 @@ impl<T: Parts> ContentDevice<T> {
         }
     }
 
-    /// New content is stored: a hashed one enters the index, and takes the entry of `taken` over, another object with
-    /// its fingerprint; one that was not hashed may be looked at in idle time.
+    /// New content is stored. `taken` is another object with its fingerprint, if there was one.
     #[inline(always)]
     fn stored(
         &mut self,
@@ -287,52 +469,20 @@ impl<T: Parts> ContentDevice<T> {
         (object, done): (u32, Completion),
         outcome: Outcome,
     ) -> Result<Committed, Failure<T>> {
-        let lpn = write.lpn;
         self.core.counters.host_writes += 1;
-        let counters = &mut self.store.dedup.counters;
-        match write.unhashed {
-            None => {
-                counters.misses += 1;
-                self.store.dedup.hashed(false);
-                self.enter_index(write.content, object, taken);
-            }
-            Some(Unhashed::Off | Unhashed::Foreign) => counters.unhashed += 1,
-            Some(Unhashed::Unsampled) => counters.unsampled += 1,
-        }
-        if let Some(prefetch) = &mut self.store.prefetch {
-            prefetch.stored(object, lpn, write.unhashed.is_none());
-        }
-        self.store.refer(&mut self.core, lpn, object);
-        if let Some(scan) = &mut self.store.scan
-            && matches!(write.unhashed, Some(Unhashed::Off | Unhashed::Unsampled))
-            && !self.store.objects.is_packed(object)
-        {
-            self.store.objects.leave_unhashed(object);
-            scan.push(object, lpn);
-        }
+        let taken = match write.unhashed {
+            // Making room for it may have ended the object with its fingerprint, or entered one.
+            None if T::HOLDS_MORE => self.candidate(write.content),
+            _ => taken,
+        };
+        let unhashed = write.unhashed;
+        self.tell(write, object, How::New { unhashed, taken });
+        self.store.refer(&mut self.core, write.lpn, object);
         Ok(Committed {
             object,
             outcome,
             done,
         })
-    }
-
-    #[inline(always)]
-    fn enter_index(&mut self, content: T::Content, object: u32, taken: Option<u32>) {
-        // Making room for it may have ended the object with its fingerprint, or entered one.
-        let taken = if T::HOLDS_MORE {
-            self.candidate(content)
-        } else {
-            taken
-        };
-        match taken {
-            Some(before) => {
-                self.store.dedup.counters.collisions += 1;
-                let index = &mut self.store.dedup.index;
-                index.take_over(&mut self.store.objects, before, object);
-            }
-            None => self.store.index(object),
-        }
     }
 }
 

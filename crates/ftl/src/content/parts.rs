@@ -68,7 +68,7 @@ pub type Failure<T> = FtlError<<<T as Parts>::Flash as Flash>::Error>;
 
 /// The parts named one by one.
 #[derive(Debug)]
-pub struct Of<C, F, L, K, E, M>(PhantomData<fn() -> (C, F, L, K, E, M)>);
+pub struct Of<C, F, L, K, E, M>(PhantomData<(C, F, L, K, E, M)>);
 
 impl<C, F, L, K, E, M> Parts for Of<C, F, L, K, E, M>
 where

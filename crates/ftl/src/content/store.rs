@@ -6,33 +6,32 @@
 //! Invariants: an object that nothing refers to does not exist; a packed object's base does; a packed
 //! page has a live slot for each packed object in it to which a logical page refers.
 
-use flashlore_content::{Dedup, Encoder, Ledger};
+mod bases;
+mod encode;
+mod history;
+mod merge;
+mod relocate;
+mod room;
+mod tables;
+
+use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::{BlockId, Owned, Owner, Ppn, Time};
 
-use super::delta::Delta;
-use super::delta::packs::Removed;
-use super::history::Versions;
-use super::out_of_line::Scan;
 use super::parts::{CoreOf, EncodedOf, Failure, Parts};
-use super::prefetch::Prefetch;
-use super::tier::Tier;
 use crate::gc::collect::Relocation;
 use crate::map_cache::{Entry, MapCache};
 use crate::mapping::objects::{NO_OBJECT, Objects};
 use crate::mapping::{Mapping, Relocate};
+use crate::policies::delta::packs::Removed;
+use crate::policies::history::Versions;
+use crate::policies::{Policy, PolicySet, dedup};
 
 /// Map, objects and policies.
 pub(crate) struct Store<T: Parts> {
     pub objects: Objects<T::Content>,
-    pub dedup: Dedup,
-    /// Where pages are hashed in idle time.
-    pub scan: Option<Scan<T::Content>>,
-    /// Where index entries are restored.
-    pub prefetch: Option<Prefetch>,
+    pub policies: PolicySet<T::Content, EncodedOf<T>>,
     pub ledger: T::Ledger,
     pub encoder: T::Encoder,
-    pub delta: Option<Delta<EncodedOf<T>>>,
-    pub versions: Option<Versions>,
     /// Objects that logical pages refer to; counted where values may be stored to which none does.
     pub referenced: u32,
     /// Pages being written whose map entry was used to find a base.
@@ -43,19 +42,13 @@ impl<T: Parts> Store<T> {
     /// The object that may hold this content.
     #[inline(always)]
     pub fn candidate(&self, content: T::Content) -> Option<u32> {
-        let objects = &self.objects;
-        let fingerprint = objects.fingerprint(content);
-        let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
-        self.dedup.index.find(fingerprint, has)
+        dedup::candidate(&self.policies.dedup, &self.objects, content)
     }
 
     /// Enters an object into the fingerprint index.
     #[inline(always)]
     pub fn index(&mut self, object: u32) {
-        if let Some(evicted) = self.dedup.index.insert(&mut self.objects, object) {
-            // An index without entries refuses the new one: nothing had to make room.
-            self.dedup.counters.evictions += u64::from(evicted != object);
-        }
+        dedup::enter(&mut self.policies.dedup, &mut self.objects, object);
     }
 
     /// The new reference is added before the old one is removed, so that an object cannot die between.
@@ -94,7 +87,7 @@ impl<T: Parts> Store<T> {
     /// What a map entry says of an object.
     pub fn entry_of(&self, object: Option<u32>) -> Entry {
         let packed = object.and_then(|object| self.objects.packed(object));
-        let (Some((pack, base)), Some(delta)) = (packed, &self.delta) else {
+        let (Some((pack, base)), Some(delta)) = (packed, &self.policies.delta) else {
             return Entry {
                 object,
                 ..Entry::default()
@@ -120,12 +113,15 @@ impl<T: Parts> Store<T> {
     /// Whether old versions are recorded.
     #[inline(always)]
     pub fn records(&self) -> bool {
-        self.versions.as_ref().is_some_and(Versions::is_recording)
+        self.policies
+            .versions
+            .as_ref()
+            .is_some_and(Versions::is_recording)
     }
 
     /// What a logical page referred to becomes an old version.
     fn keep(&mut self, core: &mut CoreOf<T>, lpn: u32, old: u32) {
-        if let Some(versions) = &mut self.versions {
+        if let Some(versions) = &mut self.policies.versions {
             versions.record(lpn, old);
         }
         if old != NO_OBJECT {
@@ -170,18 +166,11 @@ impl<T: Parts> Store<T> {
     #[inline(always)]
     pub fn die(&mut self, core: &mut CoreOf<T>, object: u32) {
         let content = self.objects.content(object);
-        if self.objects.is_indexed(object) {
-            self.dedup.index.remove(&mut self.objects, object);
-        }
+        self.policies.on_death(&mut self.objects, object);
         if T::ENCODES && self.objects.is_packed(object) {
             self.unpack(core, object);
         } else {
             core.invalidate(self.objects.at(object));
-        }
-        if T::ENCODES
-            && let Some(delta) = &mut self.delta
-        {
-            delta.forget_similar(object);
         }
         self.ledger.died(content);
         self.objects.free(object);
@@ -190,7 +179,8 @@ impl<T: Parts> Store<T> {
     /// A packed object leaves its page and its base; no logical page counts as referring to its slot.
     #[inline(never)]
     pub fn unpack(&mut self, core: &mut CoreOf<T>, object: u32) {
-        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &mut self.delta)
+        let (Some((pack, base)), Some(delta)) =
+            (self.objects.packed(object), &mut self.policies.delta)
         else {
             return;
         };
@@ -215,7 +205,7 @@ impl<T: Parts> Store<T> {
         let before = object != NO_OBJECT && self.objects.is_pinned_alone(object);
         let answer = change(&mut self.objects);
         let after = object != NO_OBJECT && self.objects.is_pinned_alone(object);
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.pinned = delta.pinned + u32::from(after) - u32::from(before);
         }
         answer
@@ -229,7 +219,7 @@ impl<T: Parts> Store<T> {
         }
         self.referenced += 1;
         if let Some(pack) = self.objects.pack_of_difference(object)
-            && let Some(delta) = &mut self.delta
+            && let Some(delta) = &mut self.policies.delta
         {
             delta.packs.gain_live(pack);
         }
@@ -243,7 +233,7 @@ impl<T: Parts> Store<T> {
         }
         self.referenced -= 1;
         if let Some(pack) = self.objects.pack_of_difference(object)
-            && let Some(delta) = &mut self.delta
+            && let Some(delta) = &mut self.policies.delta
         {
             delta.packs.lose_live(pack);
         }
@@ -256,7 +246,7 @@ impl<T: Parts> Store<T> {
         if T::ENCODES
             && let Some((pack, base)) = self.objects.packed(object)
         {
-            if let Some(delta) = &self.delta {
+            if let Some(delta) = &self.policies.delta {
                 delta.packs.prefetch(pack);
             }
             if base != NO_OBJECT {
@@ -267,7 +257,7 @@ impl<T: Parts> Store<T> {
         }
         if self.objects.is_indexed(object) {
             let fingerprint = self.objects.fingerprint(self.objects.content(object));
-            self.dedup.index.prefetch_slot(fingerprint);
+            self.policies.dedup.index.prefetch_slot(fingerprint);
         }
     }
 
@@ -276,7 +266,8 @@ impl<T: Parts> Store<T> {
     #[inline(always)]
     pub fn prefetch_neighbours(&self, core: &CoreOf<T>, object: u32) {
         if T::ENCODES
-            && let (Some((pack, _)), Some(delta)) = (self.objects.packed(object), &self.delta)
+            && let (Some((pack, _)), Some(delta)) =
+                (self.objects.packed(object), &self.policies.delta)
         {
             delta.packs.prefetch_slots(pack);
             core.prefetch(delta.packs.at(pack));
@@ -285,17 +276,14 @@ impl<T: Parts> Store<T> {
         }
     }
 
-    /// Recounts references, packed pages and what lies on flash. Answers the objects alive.
+    /// Recounts references, what the policies keep and what lies on flash.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self, core: &CoreOf<T>) -> Result<Vec<u32>, String> {
+    pub fn check(&self, core: &CoreOf<T>) -> Result<(), String> {
         let objects = &self.objects;
-        let kept = self.versions.iter().flat_map(|v| v.history.objects());
-        let alive = objects.check(kept)?;
-        if let Some(versions) = &self.versions {
-            versions.history.check()?;
-        }
+        let versions = self.policies.versions.iter();
+        let alive = objects.check(versions.flat_map(|v| v.history.objects()))?;
         let referenced = alive.iter().filter(|&&o| objects.references(o) > 0).count();
         if T::HOLDS_MORE && referenced != self.referenced as usize {
             return Err(format!(
@@ -303,51 +291,21 @@ impl<T: Parts> Store<T> {
                 self.referenced
             ));
         }
-        let Some(delta) = &self.delta else {
-            let whole = alive.iter().map(|&object| Owner::value(object));
-            core.check(self, whole.chain(self.table_owners()))?;
-            return Ok(alive);
-        };
-        delta
-            .packs
-            .check(|object| object != NO_OBJECT && self.is_live_difference(object))?;
-        if let Some(similar) = &delta.similar {
-            let is_base = |o: u32| objects.is_alive(o) && !objects.is_difference(o);
-            similar.index.check(is_base)?;
-        }
-        let packed = alive.iter().filter(|&&o| objects.is_packed(o));
-        for &object in packed.clone() {
-            let found = objects.packed(object);
-            let slot = found.and_then(|(pack, _)| delta.packs.slot_of(pack, object));
-            if slot.is_none() {
-                return Err(format!("packed object {object} has no slot in {found:?}"));
-            }
-        }
-        let pinned = alive.iter().filter(|&&o| objects.is_pinned_alone(o));
-        let counted = (packed.count(), pinned.count());
-        if counted != (delta.packed as usize, delta.pinned as usize) {
+        self.policies.check(objects, &alive)?;
+        let unhashed = alive.iter().find(|&&o| objects.is_unhashed(o));
+        if let (None, Some(object)) = (&self.policies.scan, unhashed) {
             return Err(format!(
-                "packed objects and bases kept for them alone are {counted:?}, noted {} and {}",
-                delta.packed, delta.pinned
-            ));
-        }
-        let slots = delta.packs.used();
-        let slots = slots.flat_map(|(pack, _)| delta.packs.slots(pack));
-        let named = slots.filter(|slot| slot.object != NO_OBJECT).count();
-        if named != delta.packed as usize {
-            return Err(format!(
-                "{named} slots name an object, {} objects are packed",
-                delta.packed
+                "object {object} is to be hashed, which nobody does"
             ));
         }
         let whole = alive.iter().filter(|&&o| !objects.is_packed(o));
         let whole = whole.map(|&object| Owner::value(object));
-        let packs = delta.packs.used().filter(|&(_, on_flash)| on_flash);
-        let packs = packs.map(|(pack, _)| Owner::pack(pack));
-        core.check(self, whole.chain(packs).chain(self.table_owners()))?;
-        core.check_slack(self)?;
-        self.check_room(core, delta)?;
-        Ok(alive)
+        core.check(self, whole.chain(self.policies.owners()))?;
+        if let Some(delta) = &self.policies.delta {
+            core.check_slack(self)?;
+            self.check_room(core, delta)?;
+        }
+        Ok(())
     }
 
     /// Whether a logical page refers to an object, and that is a difference.
@@ -359,7 +317,7 @@ impl<T: Parts> Store<T> {
     /// is being filled has its unit already.
     pub fn units(&self, core: &CoreOf<T>) -> u64 {
         let live = u64::from(self.objects.live() + self.tables());
-        let Some(delta) = &self.delta else {
+        let Some(delta) = &self.policies.delta else {
             return live;
         };
         let reserved = match core.options().barriers {
@@ -369,28 +327,14 @@ impl<T: Parts> Store<T> {
         live - u64::from(delta.packed) + u64::from(delta.packs.on_flash() + reserved)
     }
 
-    /// The owners of units with entries of the history.
-    fn table_owners(&self) -> impl Iterator<Item = Owner> {
-        let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
-        tier.into_iter().flat_map(Tier::owners)
-    }
-
-    /// Bytes held by map, objects, index and packed pages.
+    /// Bytes held by map, objects and policies.
     pub fn heap_bytes(&self) -> usize {
-        let scan = self.scan.as_ref().map_or(0, Scan::heap_bytes);
-        let scan = scan + self.prefetch.as_ref().map_or(0, Prefetch::heap_bytes);
-        let delta = self.delta.as_ref().map_or(0, |delta| {
-            let similar = delta.similar.as_ref().map_or(0, |s| s.index.heap_bytes());
-            delta.heat.heap_bytes() + delta.packs.heap_bytes() + similar
-        });
-        let versions = self.versions.as_ref();
-        let history = versions.map_or(0, |v| v.history.heap_bytes());
-        self.objects.heap_bytes() + self.dedup.index.heap_bytes() + scan + delta + history
+        self.objects.heap_bytes() + self.policies.heap_bytes()
     }
 }
 
 /// What an encoded value leaves behind on flash.
-pub(super) fn note_removed<T: Parts>(core: &mut CoreOf<T>, removed: Removed<EncodedOf<T>>) {
+fn note_removed<T: Parts>(core: &mut CoreOf<T>, removed: Removed<EncodedOf<T>>) {
     match removed {
         Removed::FromRam(_) => {}
         Removed::Slack { ppn, before, after } => core.blocks.set_dead(ppn, before, after),
@@ -416,23 +360,11 @@ impl<T: Parts> Mapping for Store<T> {
             self.objects.place(owner.number(), to);
             return;
         }
-        match owner.owned() {
-            Owned::Value(object) => {
-                self.objects.place(object, to);
-                self.count_copy(object);
-            }
-            Owned::Pack(pack) => {
-                if let Some(delta) = &mut self.delta {
-                    delta.packs.relocate(pack, to);
-                }
-            }
-            Owned::Table(table) => {
-                if let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut()) {
-                    tier.relocate(table, to);
-                }
-            }
-            Owned::MapPage(_) => unreachable!("the map cache says where its pages lie"),
+        let owned = owner.owned();
+        if let Owned::Value(object) = owned {
+            self.objects.place(object, to);
         }
+        self.policies.on_relocate(&self.objects, owned, to);
     }
 
     #[inline(always)]
@@ -446,14 +378,12 @@ impl<T: Parts> Mapping for Store<T> {
         }
         match owner.owned() {
             Owned::Value(object) => self.objects.location(object),
-            Owned::Pack(pack) => Some(self.delta.as_ref()?.packs.at(pack)),
-            Owned::Table(table) => self.versions.as_ref()?.tier.as_ref()?.location(table),
-            Owned::MapPage(_) => None,
+            owned => self.policies.location(owned),
         }
     }
 
     fn each_value(&self, owner: Owner, name: &mut dyn FnMut(u32)) {
-        if let (Some(delta), Owned::Pack(pack)) = (&self.delta, owner.owned()) {
+        if let (Some(delta), Owned::Pack(pack)) = (&self.policies.delta, owner.owned()) {
             let slots = delta.packs.slots(pack).iter();
             let named = slots.map(|slot| slot.object).filter(|&o| o != NO_OBJECT);
             named.for_each(name);
@@ -461,13 +391,13 @@ impl<T: Parts> Mapping for Store<T> {
     }
 
     fn entry_dropped(&mut self, lpn: u32) {
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.heat.forget(lpn);
         }
     }
 
     fn dead_bytes(&self, owner: Owner) -> u32 {
-        match (&self.delta, owner.owned()) {
+        match (&self.policies.delta, owner.owned()) {
             (Some(delta), Owned::Pack(pack)) if T::ENCODES => delta.packs.dead_bytes(pack),
             _ => 0,
         }
@@ -477,7 +407,7 @@ impl<T: Parts> Mapping for Store<T> {
 impl<T: Parts> Relocate<T::Flash, T::Cache> for Store<T> {
     #[inline(always)]
     fn rewrite(&mut self, core: &mut CoreOf<T>, unit: Relocation) -> Result<bool, Failure<T>> {
-        if !T::ENCODES || self.delta.is_none() {
+        if !T::ENCODES || self.policies.delta.is_none() {
             return Ok(false);
         }
         self.give_other_form(core, unit)
@@ -490,7 +420,7 @@ impl<T: Parts> Relocate<T::Flash, T::Cache> for Store<T> {
         at: Time,
         victim: BlockId,
     ) -> Result<(), Failure<T>> {
-        if !T::ENCODES || self.delta.is_none() || !core.options().barriers {
+        if !T::ENCODES || self.policies.delta.is_none() || !core.options().barriers {
             return Ok(());
         }
         self.program_moved(core, at, victim)

@@ -30,12 +30,12 @@ use flashlore_content::{Content, Encoder};
 use flashlore_flash::{Cause, Flash, Owned, Owner, Ppn, Ready, Tag, Time};
 
 use self::log::ParityLog;
-use crate::content::history::VersionsOptions;
 use crate::content::{Candidate, CandidateRead, PartsRead};
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::mapping::{Mapping, Relocate};
 use crate::options::FtlOptions;
+use crate::policies::history::VersionsOptions;
 
 /// What happened to versions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use flashlore_flash::{Cause, Flash, Ppn, Ready, Tag, When};
 
 use super::TrapFtl;
 use super::log::{Entry, Form, Place};
-use crate::content::history::ReturnCost;
 use crate::error::FtlError;
 use crate::mapping::Mapping;
+use crate::policies::history::ReturnCost;
 
 /// A value with the page that holds it, or nothing.
 type Held<C, P> = Option<(C, P)>;

@@ -11,10 +11,10 @@ use flashlore_flash::{Completion, Flash, Owner, Ppn, Stream, Tag, Time, Unit, Wh
 
 use super::TrapFtl;
 use super::log::{Encoded, New};
-use crate::content::delta::packs::MOST_BYTES;
-use crate::content::history::OnPressure;
 use crate::error::FtlError;
 use crate::mapping::Mapping;
+use crate::policies::delta::packs::MOST_BYTES;
+use crate::policies::history::OnPressure;
 
 /// What is to be recorded of a change.
 type Record<C, F, E> = New<C, <E as Encoder<C, <F as Flash>::Page>>::Encoded, <F as Flash>::Page>;

@@ -1,10 +1,10 @@
 //! Policies as most tests want them; they name what is otherwise.
 
 use flashlore_content::history::HistoryOptions;
-use flashlore_ftl::content::delta::DeltaOptions;
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::policies::delta::DeltaOptions;
+use flashlore_ftl::policies::delta::heat::HeatOptions;
+use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 
 /// Differences as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
 pub const DIFFERENCES: DeltaOptions = DeltaOptions {

@@ -5,11 +5,11 @@ use std::fmt;
 use flashlore_content::DedupOptions;
 use flashlore_content::history::{HistoryOptions, Schedule, Tier};
 use flashlore_ftl::VictimChoice;
-use flashlore_ftl::content::delta::DeltaOptions;
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
-use flashlore_ftl::content::delta::viability::ViabilityOptions;
-use flashlore_ftl::content::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::policies::delta::DeltaOptions;
+use flashlore_ftl::policies::delta::heat::HeatOptions;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use proptest::prelude::*;
 use proptest::strategy::Union;
 

@@ -58,7 +58,7 @@ pub(super) enum Streams {
 
 #[derive(Serialize, Deserialize)]
 #[serde(
-    remote = "flashlore_ftl::content::history::OnPressure",
+    remote = "flashlore_ftl::policies::history::OnPressure",
     rename_all = "kebab-case"
 )]
 pub(super) enum OnPressure {

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use flashlore_delta::Codec;
-use flashlore_ftl::content::history::OnPressure;
+use flashlore_ftl::policies::history::OnPressure;
 use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
 
 use super::array::{ArrayConfig, ArrayKind};

@@ -10,12 +10,12 @@ use flashlore_flash::sim::{self, NandSim};
 use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
-use flashlore_ftl::content::delta::heat::HeatOptions;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
-use flashlore_ftl::content::delta::viability::{self, ViabilityOptions};
-use flashlore_ftl::content::delta::{DeltaOptions, packs};
-use flashlore_ftl::content::history::VersionsOptions;
 use flashlore_ftl::map_cache::{CacheOptions, Kind};
+use flashlore_ftl::policies::delta::heat::HeatOptions;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::delta::viability::{self, ViabilityOptions};
+use flashlore_ftl::policies::delta::{DeltaOptions, packs};
+use flashlore_ftl::policies::history::VersionsOptions;
 use flashlore_trace::PageSource;
 
 use super::driver::CodecTimes;

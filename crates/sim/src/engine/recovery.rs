@@ -11,7 +11,7 @@
 
 use flashlore_content::PageTag;
 use flashlore_flash::Time;
-use flashlore_ftl::content::history::ReturnCost;
+use flashlore_ftl::policies::history::ReturnCost;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

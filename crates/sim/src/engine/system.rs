@@ -13,11 +13,11 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Census, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
-use flashlore_ftl::content::delta::DeltaCounters;
-use flashlore_ftl::content::history::{ReturnCost, VersionCounters};
-use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::MapCache;
+use flashlore_ftl::policies::delta::DeltaCounters;
+use flashlore_ftl::policies::history::{ReturnCost, VersionCounters};
+use flashlore_ftl::policies::prefetch::PrefetchCounters;
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, PartsRead, Unhashed};
 
 pub use self::deduplicating::{Deduplicating, Simulated};

@@ -8,10 +8,10 @@ use std::convert::Infallible;
 use flashlore_content::{Encoder, PageTag};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
-use flashlore_ftl::content::history::{ReturnCost, VersionCounters, VersionsOptions};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::history::{ReturnCost, VersionCounters, VersionsOptions};
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, FtlOptions, PartsRead, TrapFtl, Unhashed};
 
 use super::system::{Distance, HistoryTotals, LogTotals, System};

@@ -22,7 +22,7 @@
 //! for a value that waits in RAM while everything is made durable.
 
 use flashlore_content::{Digest, PAGE_BYTES, VolumeKey};
-use flashlore_ftl::content::delta::packs::SLOT_BYTES;
+use flashlore_ftl::policies::delta::packs::SLOT_BYTES;
 
 use super::cursor::{Reader, Writer};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
 use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_ftl::content::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_medium::{
     Cause, CrashMedium, Faults, FaultyMedium, Medium, Operation, ReadFault, When,
 };

@@ -6,12 +6,12 @@ use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTa
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::content::decision::Write;
-use flashlore_ftl::content::history::ReturnCost;
 use flashlore_ftl::content::parts::{Memory, Of, Parts, Past, Present};
-use flashlore_ftl::content::prefetch::PrefetchCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Resident};
+use flashlore_ftl::policies::history::ReturnCost;
+use flashlore_ftl::policies::prefetch::PrefetchCounters;
 use flashlore_ftl::{
     Candidate, CandidateRead, ContentDevice, ContentFtl, FtlOptions, PartsRead, Policies, Unhashed,
 };

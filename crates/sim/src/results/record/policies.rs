@@ -1,7 +1,7 @@
 //! What the policies of a system did with content: deduplication, differences, compression, old versions. All zeros
 //! where a system has none.
 
-use flashlore_ftl::content::history::ReturnCost;
+use flashlore_ftl::policies::history::ReturnCost;
 use serde::{Deserialize, Serialize};
 
 use super::device::ratio;

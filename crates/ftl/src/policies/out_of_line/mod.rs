@@ -15,14 +15,11 @@
 //! Invariants: every object to be hashed is in the queue or is being read; a handle is in the queue
 //! at most once, with its bit set; what stands in the queue may be dead or hashed by now.
 
-use flashlore_flash::Flash;
 use std::collections::VecDeque;
 
 use flashlore_content::Content;
-use flashlore_flash::{Cause, Completion, PlaneId, Ready, Tag, Time};
 
-use super::ContentDevice;
-use super::parts::{Failure, Parts};
+use super::{How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
 
 /// What became of a page that was hashed in idle time.
@@ -46,12 +43,12 @@ pub struct Scan<C> {
     /// By handle: the logical page of an object that is to be hashed.
     referrers: Vec<u32>,
     /// The object being read and hashed, and what it held.
-    reading: Option<(u32, C)>,
+    pub(crate) reading: Option<(u32, C)>,
 }
 
 impl<C: Content> Scan<C> {
     /// Nothing is to be hashed; handles are smaller than `most`.
-    pub(super) fn new(most: u32) -> Self {
+    pub(crate) fn new(most: u32) -> Self {
         Scan {
             queue: VecDeque::with_capacity(most as usize),
             queued: vec![0; (most as usize).div_ceil(64)],
@@ -66,7 +63,7 @@ impl<C: Content> Scan<C> {
     }
 
     /// An object is to be hashed, to which this logical page refers.
-    pub(super) fn push(&mut self, object: u32, lpn: u32) {
+    fn push(&mut self, object: u32, lpn: u32) {
         self.referrers[object as usize] = lpn;
         let (word, bit) = (object as usize / 64, 1 << (object % 64));
         if self.queued[word] & bit == 0 {
@@ -76,7 +73,7 @@ impl<C: Content> Scan<C> {
     }
 
     /// The next object to be hashed; those before it that need not be any more are dropped.
-    fn next(&mut self, objects: &Objects<C>) -> Option<u32> {
+    pub(crate) fn next(&mut self, objects: &Objects<C>) -> Option<u32> {
         while let Some(&object) = self.queue.front() {
             if objects.is_unhashed(object) {
                 return Some(object);
@@ -86,14 +83,14 @@ impl<C: Content> Scan<C> {
         None
     }
 
-    fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         if let Some(object) = self.queue.pop_front() {
             self.queued[object as usize / 64] &= !(1 << (object % 64));
         }
     }
 
     /// The logical page of an object that is to be hashed still.
-    fn referrer(&self, objects: &Objects<C>, object: u32) -> Option<u32> {
+    pub(crate) fn referrer(&self, objects: &Objects<C>, object: u32) -> Option<u32> {
         let page = self.referrers[object as usize];
         objects.is_unhashed(object).then_some(page)
     }
@@ -101,18 +98,25 @@ impl<C: Content> Scan<C> {
     fn is_queued(&self, object: u32) -> bool {
         self.queued[object as usize / 64] >> (object % 64) & 1 == 1
     }
+}
 
-    /// Bytes held.
-    pub(super) fn heap_bytes(&self) -> usize {
-        (self.queue.capacity() + self.referrers.capacity()) * size_of::<u32>()
-            + self.queued.capacity() * size_of::<u64>()
+impl<C: Content> Policy<C> for Scan<C> {
+    #[inline(always)]
+    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+        let How::New {
+            unhashed: Some(Unhashed::Off | Unhashed::Unsampled),
+            ..
+        } = served.how
+        else {
+            return;
+        };
+        if !objects.is_packed(served.object) {
+            objects.leave_unhashed(served.object);
+            self.push(served.object, served.lpn);
+        }
     }
 
-    /// Recounts the queue and looks for every object to be hashed among those alive.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
-    pub(super) fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
         let bits: u32 = self.queued.iter().map(|word| word.count_ones()).sum();
         if bits as usize != self.queue.len() || !self.queue.iter().all(|&o| self.is_queued(o)) {
             return Err(format!(
@@ -137,83 +141,9 @@ impl<C: Content> Scan<C> {
         }
         Ok(())
     }
-}
 
-impl<T: Parts> ContentDevice<T> {
-    /// The plane of the next page to be hashed in idle time.
-    fn next_to_scan(&mut self) -> Option<(u32, PlaneId)> {
-        let scan = self
-            .store
-            .scan
-            .as_mut()
-            .filter(|scan| scan.reading.is_none())?;
-        let object = scan.next(&self.store.objects)?;
-        let geometry = &self.core.geometry;
-        Some((
-            object,
-            geometry.plane_of_unit(self.store.objects.at(object)),
-        ))
-    }
-
-    /// From when on, the present or later, the next page that was not hashed can be read: whatever
-    /// serves its plane is idle. `None` if there is no such page, if one is being hashed, or as long as
-    /// the device has not decided what it does.
-    pub fn scan_start(&mut self) -> Option<Time> {
-        let (_, plane) = self.next_to_scan()?;
-        let idle = self.core.flash.idle_since(plane)?;
-        Some(idle.max(self.core.present))
-    }
-
-    /// Reads the next page that was not hashed, at the present, unless collection has work for its die:
-    /// that comes first and is started here. `None` if nothing is read.
-    ///
-    /// # Errors
-    /// A failure of the device.
-    pub fn scan(&mut self, at: Time, tag: Tag) -> Result<Option<Completion>, Failure<T>> {
-        self.core.start_background(&mut self.store)?;
-        let Some((object, plane)) = self.next_to_scan() else {
-            return Ok(None);
-        };
-        let idle = self.core.flash.idle_since(plane);
-        if idle.is_none_or(|since| since > at) {
-            return Ok(None);
-        }
-        let ppn = self.store.objects.at(object);
-        let done = self.core.read(Ready::At(at), ppn, Cause::Scan, tag)?;
-        if let Some(scan) = &mut self.store.scan {
-            scan.pop();
-            scan.reading = Some((object, self.store.objects.content(object)));
-        }
-        Ok(Some(done))
-    }
-
-    /// The page that was read last has been hashed: it is looked up.
-    ///
-    /// # Errors
-    /// A failure of the device, or what the map entry of a duplicate meets.
-    pub fn end_scan(&mut self, at: Time) -> Result<Scanned, Failure<T>> {
-        let objects = &self.store.objects;
-        let Some((object, read, lpn)) = self.store.scan.as_mut().and_then(|scan| {
-            let (object, read) = scan.reading.take()?;
-            Some((object, read, scan.referrer(objects, object)))
-        }) else {
-            return Ok(Scanned::Gone);
-        };
-        self.store.dedup.counters.scanned += 1;
-        // The handle may have been used again; then the new object waits for its own turn.
-        let Some(lpn) = lpn.filter(|_| self.store.objects.content(object) == read) else {
-            return Ok(Scanned::Gone);
-        };
-        let Some(found) = self.candidate(read) else {
-            self.store.objects.hashed(object);
-            self.store.index(object);
-            return Ok(Scanned::Indexed);
-        };
-        self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
-        self.store.dedup.counters.scan_duplicates += 1;
-        self.store.dedup.counters.corrupted += u64::from(self.store.objects.content(found) != read);
-        self.store.dedup.index.touch(&mut self.store.objects, found);
-        self.store.redirect(&mut self.core, lpn, found);
-        Ok(Scanned::Duplicate)
+    fn heap_bytes(&self) -> usize {
+        (self.queue.capacity() + self.referrers.capacity()) * size_of::<u32>()
+            + self.queued.capacity() * size_of::<u64>()
     }
 }

@@ -8,12 +8,12 @@ use crate::map_cache::MapCache;
 use flashlore_content::Encoder;
 use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Ready, Stream, Tag, Unit, When};
 
-use super::Why;
-use super::packs::Slot;
+use super::Store;
 use crate::content::parts::{CoreOf, Failure, PageOf, Parts};
-use crate::content::store::Store;
 use crate::error::FtlError;
 use crate::mapping::objects::NO_OBJECT;
+use crate::policies::delta::Why;
+use crate::policies::delta::packs::Slot;
 
 impl<T: Parts> Store<T> {
     /// The flash pages that hold an object: that of its base, if it has one, and its own; without those in
@@ -29,7 +29,7 @@ impl<T: Parts> Store<T> {
 
     /// The flash page that holds an object, unless that is in RAM.
     fn place(&self, object: u32) -> Option<Ppn> {
-        let ppn = match (self.objects.packed(object), &self.delta) {
+        let ppn = match (self.objects.packed(object), &self.policies.delta) {
             (Some((pack, _)), Some(delta)) => delta.packs.at(pack),
             _ => self.objects.at(object),
         };
@@ -38,7 +38,8 @@ impl<T: Parts> Store<T> {
 
     /// What a packed object holds; nothing is counted.
     pub fn decode(&mut self, core: &mut CoreOf<T>, object: u32) -> Result<PageOf<T>, Failure<T>> {
-        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.delta) else {
+        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.policies.delta)
+        else {
             return core.content(self.objects.at(object));
         };
         let Some((slot, _)) = delta.packs.slot_of(pack, object) else {
@@ -118,12 +119,12 @@ impl<T: Parts> Store<T> {
             owner: Owner::value(object),
             page,
         };
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             unreachable!("a packed object is the policy's")
         };
         let busy = std::mem::replace(&mut delta.busy, object);
         let appended = core.append_to_next(self, Stream::Host, when, lpn, unit, Tag::NONE);
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.busy = busy;
         }
         Ok(appended?.0)
@@ -139,14 +140,14 @@ impl<T: Parts> Store<T> {
         let found = self.candidate(content);
         let same = found.is_some_and(|o| self.objects.content(o) == content);
         let found = found.filter(|&o| o != object && !self.objects.is_packed(o));
-        let found = found.filter(|_| same || !self.dedup.verify);
+        let found = found.filter(|_| same || !self.policies.dedup.verify);
         let Some(found) = found.filter(|_| self.objects.get(lpn) == object) else {
             return false;
         };
-        self.dedup.counters.corrupted += u64::from(!same);
-        self.dedup.index.touch(&mut self.objects, found);
+        self.policies.dedup.counters.corrupted += u64::from(!same);
+        self.policies.dedup.index.touch(&mut self.objects, found);
         self.redirect(core, lpn, found);
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.count_merge(why);
             delta.counters.merges_shared += 1;
         }
@@ -156,12 +157,12 @@ impl<T: Parts> Store<T> {
     /// A packed object has been programmed as a whole page.
     pub fn merged(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn, why: Why) {
         core.counters.programs_merge += 1;
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.count_merge(why);
         }
         self.made_whole(core, object, ppn);
         let known = self.candidate(self.objects.content(object)).is_some();
-        if self.dedup.is_on() && !known {
+        if self.policies.dedup.is_on() && !known {
             self.index(object);
         }
     }
@@ -169,7 +170,7 @@ impl<T: Parts> Store<T> {
     /// A packed object lies in a unit of its own from now on.
     pub fn made_whole(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn) {
         let pack = self.objects.pack_of_difference(object);
-        if let Some(delta) = &mut self.delta
+        if let Some(delta) = &mut self.policies.delta
             && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
         {
             delta.packs.lose_live(pack);
@@ -200,7 +201,7 @@ impl<T: Parts> Store<T> {
     /// Notes the pages stored as differences that are not write-hot, and lets all counts begin anew; whether there
     /// were any.
     pub fn note_cold_pages(&mut self) -> bool {
-        let Some(delta) = &self.delta else {
+        let Some(delta) = &self.policies.delta else {
             return false;
         };
         let slots = delta
@@ -213,7 +214,7 @@ impl<T: Parts> Store<T> {
             is_difference && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
         };
         let cold = slots.filter(is_cold).map(|slot| slot.lpn).collect();
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return false;
         };
         delta.cold = cold;
@@ -222,7 +223,7 @@ impl<T: Parts> Store<T> {
 
     /// The next page that the scan found cold and that is stored as a difference still, and its object.
     pub fn next_cold(&mut self) -> Option<(u32, u32)> {
-        let delta = self.delta.as_mut()?;
+        let delta = self.policies.delta.as_mut()?;
         while let Some(&lpn) = delta.cold.front() {
             let object = self.objects.object_of(lpn);
             if let Some(object) = object.filter(|&o| self.objects.is_difference(o))

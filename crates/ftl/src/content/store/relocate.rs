@@ -8,20 +8,21 @@
 //! pool has a block to spare.
 
 use crate::map_cache::MapCache;
+use crate::policies::delta::packs::Packs;
 use flashlore_content::Encoder;
 use flashlore_flash::{
     BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
     Unit, When,
 };
 
-use super::packs::{Filler, Slot};
-use super::{Delta, Why};
-use crate::content::later;
+use super::{Store, note_removed};
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
-use crate::content::store::{Store, note_removed};
+use crate::content::read::later;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
 use crate::mapping::objects::NO_OBJECT;
+use crate::policies::delta::packs::{Filler, Slot};
+use crate::policies::delta::{Delta, Why};
 
 impl<T: Parts> Store<T> {
     /// A unit of a victim: whether it was written anew in another form.
@@ -41,7 +42,8 @@ impl<T: Parts> Store<T> {
         let Some(dependent) = self.objects.sole_dependent(object) else {
             return Ok(false);
         };
-        let (Some((pack, _)), Some(delta)) = (self.objects.packed(dependent), &self.delta) else {
+        let (Some((pack, _)), Some(delta)) = (self.objects.packed(dependent), &self.policies.delta)
+        else {
             return Ok(false);
         };
         let slot = delta.packs.slot_of(pack, dependent);
@@ -65,7 +67,7 @@ impl<T: Parts> Store<T> {
             Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => None,
             content => Some(content?),
         };
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return Ok(());
         };
         let slots = delta.borrow_slots(pack);
@@ -87,7 +89,7 @@ impl<T: Parts> Store<T> {
             };
             self.move_value(core, unit, pack, slot, value)?;
         }
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.scratch = slots;
         }
         Ok(())
@@ -103,15 +105,19 @@ impl<T: Parts> Store<T> {
             let fits = |d: &Delta<EncodedOf<T>>| {
                 d.packs.fits_into(Filler::Gc, pack) || d.packs.live() < store.most_packs(core, d)
             };
-            store.delta.as_ref().is_some_and(fits)
+            store.policies.delta.as_ref().is_some_and(fits)
         };
         let near = |store: &Self, core: &CoreOf<T>| {
             let at_most = |d: &Delta<EncodedOf<T>>| d.packs.live() + 2 >= store.most_packs(core, d);
-            let similar = store.delta.as_ref().filter(|d| d.similar.is_some());
+            let similar = store
+                .policies
+                .delta
+                .as_ref()
+                .filter(|d| d.similar.is_some());
             similar.is_some_and(at_most) && !core.options().barriers
         };
         while near(self, core) {
-            let Some(delta) = &mut self.delta else {
+            let Some(delta) = &mut self.policies.delta else {
                 return Ok(());
             };
             let Some(pack) = delta.packs.emptiest().filter(|_| !delta.evicting) else {
@@ -120,12 +126,12 @@ impl<T: Parts> Store<T> {
             if !has_room(self, core, pack) {
                 return Ok(());
             }
-            let Some(delta) = &mut self.delta else {
+            let Some(delta) = &mut self.policies.delta else {
                 return Ok(());
             };
             delta.evicting = true;
             let packed = self.empty_pack(core, at, pack);
-            if let Some(delta) = &mut self.delta {
+            if let Some(delta) = &mut self.policies.delta {
                 delta.evicting = false;
             }
             packed?;
@@ -135,7 +141,7 @@ impl<T: Parts> Store<T> {
 
     /// Moves the values of a packed page into the page that collection fills.
     fn empty_pack(&mut self, core: &mut CoreOf<T>, at: Time, pack: u32) -> Result<(), Failure<T>> {
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return Ok(());
         };
         let from = delta.packs.at(pack);
@@ -144,11 +150,17 @@ impl<T: Parts> Store<T> {
         let page = core.content(from)?;
         for (i, &slot) in slots.iter().enumerate() {
             let fits = |d: &Delta<EncodedOf<T>>| d.packs.fits(Filler::Gc, slot.length, None);
-            if self.delta.as_ref().is_some_and(|delta| !fits(delta)) {
+            if self
+                .policies
+                .delta
+                .as_ref()
+                .is_some_and(|delta| !fits(delta))
+            {
                 self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;
             }
             // Programming may have collected, and taken values out of the page.
             let stays = self
+                .policies
                 .delta
                 .as_ref()
                 .is_some_and(|d| d.packs.at(pack) == from);
@@ -157,20 +169,20 @@ impl<T: Parts> Store<T> {
                 self.move_packed(core, pack, slot, value);
             }
         }
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.scratch = slots;
         }
         Ok(())
     }
 
     /// Whether a packed value is to be made whole rather than packed anew.
-    pub(super) fn is_to_merge(&self, slot: &Slot) -> bool {
+    pub(crate) fn is_to_merge(&self, slot: &Slot) -> bool {
         let alone = || {
             let base = self.objects.packed(slot.object).map(|(_, base)| base);
             let base = base.filter(|&base| base != NO_OBJECT);
             base.is_some_and(|b| self.objects.sole_dependent(b) == Some(slot.object))
         };
-        let delta = self.delta.as_ref();
+        let delta = self.policies.delta.as_ref();
         delta.is_some_and(|delta| delta.is_to_merge(slot.lpn, alone))
     }
 
@@ -189,8 +201,13 @@ impl<T: Parts> Store<T> {
         slot: Slot,
         value: EncodedOf<T>,
     ) -> Result<(), Failure<T>> {
-        let fits = |packs: &super::Packs<_>| packs.fits(Filler::Gc, slot.length, None);
-        if self.delta.as_ref().is_some_and(|d| !fits(&d.packs)) {
+        let fits = |packs: &Packs<_>| packs.fits(Filler::Gc, slot.length, None);
+        if self
+            .policies
+            .delta
+            .as_ref()
+            .is_some_and(|d| !fits(&d.packs))
+        {
             let own = core.geometry.plane_of_unit(unit.from);
             let when = When {
                 ready: Ready::from(unit.read),
@@ -205,7 +222,7 @@ impl<T: Parts> Store<T> {
     /// Moves one value into the page that collection fills, where it fits.
     fn move_packed(&mut self, core: &mut CoreOf<T>, from: u32, slot: Slot, value: EncodedOf<T>) {
         let live = self.is_live_difference(slot.object);
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return;
         };
         if live {
@@ -242,7 +259,7 @@ impl<T: Parts> Store<T> {
         own: PlaneId,
         when: When,
     ) -> Result<(), Failure<T>> {
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return Ok(());
         };
         let Some((pack, values)) = delta.packs.full(Filler::Gc) else {
@@ -270,7 +287,11 @@ impl<T: Parts> Store<T> {
     ) -> Result<bool, Failure<T>> {
         let own = core.geometry.plane_of_unit(unit.from);
         let target = core.target_stream(Stream::Gc);
-        let busy = self.delta.as_ref().is_some_and(|d| d.busy == object);
+        let busy = self
+            .policies
+            .delta
+            .as_ref()
+            .is_some_and(|d| d.busy == object);
         // An old version stays as it is: nobody reads or writes it.
         let live = self.objects.references(object) > 0;
         // A base that an old version keeps is not freed by the merge.

@@ -5,30 +5,28 @@
 //! * [`heat`] — how often pages were written and read of late
 //! * [`similar`] — bases chosen by similarity, from any page
 //! * [`viability`] — whether encoding pays at all
-//! * [`write`](mod@write) — which form a write takes, and its way into a packed page
-//! * [`room`] — what values may take of the device, and what gives way
-//! * [`merge`] — back to a whole page; reading
-//! * [`relocate`] — collection: packing anew, merging
+//! * [`forms`] — what a write can be encoded as
 //!
 //! Nothing here knows whether an object is shared or old: what keeps a value or a base alive is a
 //! reference to it.
 
+pub mod forms;
 pub mod heat;
-pub mod merge;
 pub mod packs;
-pub mod relocate;
-pub mod room;
 pub mod similar;
 pub mod viability;
-pub mod write;
 
 use std::collections::VecDeque;
+
+use flashlore_content::Content;
+use flashlore_flash::{Owned, Owner, Ppn};
 
 use self::heat::{Heat, HeatOptions};
 use self::packs::{Packs, Slot};
 use self::similar::{Similar, SimilarCounters, SimilarOptions};
 use self::viability::{Viability, ViabilityOptions};
-use crate::mapping::objects::NO_OBJECT;
+use super::Policy;
+use crate::mapping::objects::{NO_OBJECT, Objects};
 
 /// A count of writes or reads that is never reached: counts stop at 15.
 pub const NEVER: u8 = 16;
@@ -131,20 +129,20 @@ pub struct Delta<V> {
     /// Units, and packed pages with live values, that a recovery found beyond what there may be.
     pub found_beyond: (u64, u32),
     /// An object that is being merged: nobody else may.
-    busy: u32,
+    pub(crate) busy: u32,
     /// Whether space is being made.
-    evicting: bool,
+    pub(crate) evicting: bool,
     /// Pages that the last scan found cold.
-    cold: VecDeque<u32>,
+    pub(crate) cold: VecDeque<u32>,
     /// Room for a copy of slots.
-    scratch: Vec<Slot>,
+    pub(crate) scratch: Vec<Slot>,
     /// Who finds bases that resemble a page.
     pub similar: Option<Box<Similar>>,
 }
 
 impl<V: Clone> Delta<V> {
     /// A copy of the slots of a packed page, to be given back.
-    fn borrow_slots(&mut self, pack: u32) -> Vec<Slot> {
+    pub(crate) fn borrow_slots(&mut self, pack: u32) -> Vec<Slot> {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.clear();
         slots.extend_from_slice(self.packs.slots(pack));
@@ -182,7 +180,7 @@ impl<V: Clone> Delta<V> {
     }
 
     /// Whether it will be once it has been written once more.
-    fn is_write_hot_next(&self, lpn: u32) -> bool {
+    pub(crate) fn is_write_hot_next(&self, lpn: u32) -> bool {
         let writes = self.heat.writes(lpn) + 1;
         writes.min(NEVER - 1) >= self.options.hot_writes
     }
@@ -194,19 +192,19 @@ impl<V: Clone> Delta<V> {
     }
 
     /// Whether a page may be stored as a difference, if there is anything to differ from.
-    fn may_differ(&self, lpn: u32) -> bool {
+    pub(crate) fn may_differ(&self, lpn: u32) -> bool {
         self.options.differences && self.most_packs > 0 && !self.is_read_hot(lpn)
     }
 
     /// Whether a difference is to be made whole when collection meets it. `alone` says that it alone keeps its
     /// base: where bases are chosen by similarity, a page that is not written often has a difference all the same,
     /// and making it whole gains nothing unless the base goes with it.
-    fn is_to_merge(&self, lpn: u32, alone: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_to_merge(&self, lpn: u32, alone: impl FnOnce() -> bool) -> bool {
         let is_cold = || !self.is_write_hot(lpn) && (self.similar.is_none() || alone());
         self.is_read_hot(lpn) || is_cold()
     }
 
-    fn count_merge(&mut self, why: Why) {
+    pub(crate) fn count_merge(&mut self, why: Why) {
         let count = match why {
             Why::ReadHot => &mut self.counters.merges_read_hot,
             Why::WriteCold => &mut self.counters.merges_write_cold,
@@ -214,5 +212,91 @@ impl<V: Clone> Delta<V> {
             Why::Room => &mut self.counters.merges_room,
         };
         *count += 1;
+    }
+}
+
+impl<C: Content, V: Clone> Policy<C> for Delta<V> {
+    #[inline(always)]
+    fn on_read(&mut self, lpn: u32) {
+        self.heat.read(lpn);
+    }
+
+    #[inline(always)]
+    fn on_relocate(&mut self, _: &Objects<C>, owned: Owned, to: Ppn) {
+        if let Owned::Pack(pack) = owned {
+            self.packs.relocate(pack, to);
+        }
+    }
+
+    fn on_trim(&mut self, lpn: u32) {
+        self.heat.forget(lpn);
+    }
+
+    #[inline(always)]
+    fn on_death(&mut self, _: &mut Objects<C>, object: u32) {
+        if let Some(similar) = &mut self.similar {
+            similar.index.remove(object);
+        }
+    }
+
+    fn location(&self, owned: Owned) -> Option<Ppn> {
+        match owned {
+            Owned::Pack(pack) => Some(self.packs.at(pack)),
+            _ => None,
+        }
+    }
+
+    fn owners(&self) -> Vec<Owner> {
+        let packs = self.packs.used().filter(|&(_, on_flash)| on_flash);
+        packs.map(|(pack, _)| Owner::pack(pack)).collect()
+    }
+
+    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+        let is_live = |o: u32| objects.references(o) > 0 && objects.is_difference(o);
+        self.packs
+            .check(|object| object != NO_OBJECT && is_live(object))?;
+        if let Some(similar) = &self.similar {
+            let is_base = |o: u32| objects.is_alive(o) && !objects.is_difference(o);
+            similar.index.check(is_base)?;
+        }
+        let packed = alive.iter().filter(|&&o| objects.is_packed(o));
+        for &object in packed.clone() {
+            let found = objects.packed(object);
+            let slot = found.and_then(|(pack, _)| self.packs.slot_of(pack, object));
+            if slot.is_none() {
+                return Err(format!("packed object {object} has no slot in {found:?}"));
+            }
+        }
+        let pinned = alive.iter().filter(|&&o| objects.is_pinned_alone(o));
+        let counted = (packed.count(), pinned.count());
+        if counted != (self.packed as usize, self.pinned as usize) {
+            return Err(format!(
+                "packed objects and bases kept for them alone are {counted:?}, noted {} and {}",
+                self.packed, self.pinned
+            ));
+        }
+        let slots = self.packs.used();
+        let slots = slots.flat_map(|(pack, _)| self.packs.slots(pack));
+        let named = slots.filter(|slot| slot.object != NO_OBJECT).count();
+        match named == self.packed as usize {
+            true => Ok(()),
+            false => Err(format!(
+                "{named} slots name an object, {} objects are packed",
+                self.packed
+            )),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let similar = self.similar.as_ref().map_or(0, |s| s.index.heap_bytes());
+        self.heat.heap_bytes() + self.packs.heap_bytes() + similar
+    }
+
+    fn restart_counters(&mut self) {
+        self.counters = DeltaCounters::default();
+        self.viability.bypassed = 0;
+        if let Some(similar) = &mut self.similar {
+            similar.counters = SimilarCounters::default();
+        }
     }
 }

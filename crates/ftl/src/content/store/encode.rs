@@ -4,7 +4,7 @@
 //! compression. It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times
 //! the bytes that it alone keeps alive (the base, unless something else refers to that). A difference is
 //! always taken from the base, never from another difference, so a read needs two pages at most. A base is
-//! whole or compressed by itself. A page without a base of its own may get one by similarity ([`super::similar`]),
+//! whole or compressed by itself. A page without a base of its own may get one by similarity ([`crate::policies::delta::similar`]),
 //! however seldom it is written.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
@@ -12,50 +12,29 @@
 //! write is stored whole instead.
 
 use crate::map_cache::MapCache;
+use crate::policies::delta::packs::Packs;
 use flashlore_content::Encoder;
 use flashlore_content::Ledger;
-use flashlore_content::Sketch;
 use flashlore_content::delta::{Short, Value};
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Cause, Completion, Flash, Owner, Ready, Stream, Tag, Unit, When};
 
-use super::Delta;
-use super::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
-use super::similar::Base;
-use crate::content::decision::Decision;
+use super::Store;
+use crate::content::candidate::{Candidate, CandidateRead};
 use crate::content::parts::{CoreOf, EncodedOf, Failure, PageOf, Parts};
-use crate::content::store::Store;
-use crate::content::{Candidate, CandidateRead};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 use crate::mapping::objects::NO_OBJECT;
-
-/// The forms that a write can take in fewer bytes than a page.
-pub(crate) struct Forms<V> {
-    /// As a difference: from what, its length, and it.
-    difference: Option<(Base, u16, V)>,
-    /// By itself.
-    alone: Option<(u16, V)>,
-    /// What it resembles others by, if it was sketched.
-    pub sketch: Option<Sketch>,
-}
-
-/// A write in fewer bytes than a page.
-pub(crate) struct Encoding<V> {
-    length: u16,
-    /// What it is a difference from, or [`NO_OBJECT`].
-    base: u32,
-    /// Whether that resembles it, and is not its page's own.
-    similar: bool,
-    /// What it resembles others by, if it was sketched.
-    sketch: Option<Sketch>,
-    value: V,
-}
+use crate::policies::decision::Decision;
+use crate::policies::delta::Delta;
+use crate::policies::delta::forms::{Encoding, Forms};
+use crate::policies::delta::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
+use crate::policies::delta::similar::Base;
 
 impl<T: Parts> Store<T> {
     /// A page is about to be written: counts that and says whether the write is to be encoded.
     pub fn begin_write(&mut self, lpn: u32) -> bool {
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return false;
         };
         delta.heat.write(lpn);
@@ -64,7 +43,7 @@ impl<T: Parts> Store<T> {
         if !compress && !similar && self.base_of(lpn).is_none() {
             return false;
         }
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return false;
         };
         delta.counters.candidates += 1;
@@ -74,7 +53,12 @@ impl<T: Parts> Store<T> {
     /// How a write of the page would be encoded if it came now, unless it is a duplicate: the object it would be a
     /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
     pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
-        let Some(delta) = self.delta.as_ref().filter(|d| !d.viability.is_baseline()) else {
+        let Some(delta) = self
+            .policies
+            .delta
+            .as_ref()
+            .filter(|d| !d.viability.is_baseline())
+        else {
             return (None, false);
         };
         let compress = delta.options.compress && delta.most_packs > 0;
@@ -84,13 +68,13 @@ impl<T: Parts> Store<T> {
 
     /// The object that a write of the page would be a difference from.
     pub fn base_of(&self, lpn: u32) -> Option<u32> {
-        let is_hot = self.delta.as_ref()?.is_write_hot(lpn);
+        let is_hot = self.policies.delta.as_ref()?.is_write_hot(lpn);
         is_hot.then(|| self.base_if_hot(lpn)).flatten()
     }
 
     /// The same of a page that is written often.
     fn base_if_hot(&self, lpn: u32) -> Option<u32> {
-        if !self.delta.as_ref()?.may_differ(lpn) {
+        if !self.policies.delta.as_ref()?.may_differ(lpn) {
             return None;
         }
         let old = self.objects.object_of(lpn)?;
@@ -118,7 +102,11 @@ impl<T: Parts> Store<T> {
             }
             None => None,
         };
-        let compress = self.delta.as_ref().is_some_and(|d| d.options.compress);
+        let compress = self
+            .policies
+            .delta
+            .as_ref()
+            .is_some_and(|d| d.options.compress);
         let alone = match compress {
             true => self.encoder.alone(new, MOST_BYTES as u16),
             false => None,
@@ -127,7 +115,7 @@ impl<T: Parts> Store<T> {
             difference.as_ref().map(|(_, length, _)| *length),
             alone.as_ref().map(|(length, _)| *length),
         ];
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.viability.observe(lengths.into_iter().flatten().min());
         }
         Ok(Forms {
@@ -139,7 +127,7 @@ impl<T: Parts> Store<T> {
 
     /// The form of a write that costs least: bytes programmed, and `lambda` times the bytes that it alone keeps alive.
     pub fn cheapest(&self, lpn: u32, forms: Forms<EncodedOf<T>>) -> Decision<EncodedOf<T>> {
-        let Some(options) = self.delta.as_ref().map(|delta| delta.options) else {
+        let Some(options) = self.policies.delta.as_ref().map(|delta| delta.options) else {
             return Decision::Whole;
         };
         let Forms {
@@ -209,7 +197,7 @@ impl<T: Parts> Store<T> {
         if !self.is_kept_for(lpn, base) {
             return 0;
         }
-        let packed = self.objects.packed(base).zip(self.delta.as_ref());
+        let packed = self.objects.packed(base).zip(self.policies.delta.as_ref());
         let slot = packed.and_then(|((pack, _), delta)| delta.packs.slot_of(pack, base));
         slot.map_or(UNIT_BYTES, |(_, slot)| u32::from(slot.length) + SLOT_BYTES)
     }
@@ -260,7 +248,7 @@ impl<T: Parts> Store<T> {
         let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };
         let programmed = self.make_fit(core, when, lpn, length, asker);
         let fits = programmed.is_ok() && stands(self);
-        let Some(delta) = self.delta.as_mut().filter(|_| fits) else {
+        let Some(delta) = self.policies.delta.as_mut().filter(|_| fits) else {
             if base != NO_OBJECT && self.watching_pins(base, |o| o.unpin(base, object)) {
                 self.die(core, base);
             }
@@ -316,13 +304,18 @@ impl<T: Parts> Store<T> {
             let packs = &delta.packs;
             packs.full(Filler::Host).is_none() || !packs.fits(Filler::Host, length, None)
         };
-        if core.options().barriers && self.delta.as_ref().is_some_and(begins) {
+        if core.options().barriers && self.policies.delta.as_ref().is_some_and(begins) {
             self.make_room(core, when.at)?;
         }
-        let fits = |packs: &super::Packs<_>| {
+        let fits = |packs: &Packs<_>| {
             packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
         };
-        if self.delta.as_ref().is_none_or(|delta| fits(&delta.packs)) {
+        if self
+            .policies
+            .delta
+            .as_ref()
+            .is_none_or(|delta| fits(&delta.packs))
+        {
             return Ok(None);
         }
         self.program_pack(core, Filler::Host, when, lpn, asker)
@@ -338,7 +331,7 @@ impl<T: Parts> Store<T> {
         lpn: u32,
         asker: impl FnOnce(&Self) -> Tag,
     ) -> Result<Option<Completion>, Failure<T>> {
-        let packs = self.delta.as_ref().map(|delta| &delta.packs);
+        let packs = self.policies.delta.as_ref().map(|delta| &delta.packs);
         if packs.is_none_or(|packs| packs.full(filler).is_none()) {
             return Ok(None);
         }
@@ -358,7 +351,7 @@ impl<T: Parts> Store<T> {
             }
         };
         let tag = asker(self);
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return Ok(None);
         };
         let Some((pack, values)) = delta.packs.full(filler) else {

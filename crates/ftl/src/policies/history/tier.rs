@@ -10,16 +10,11 @@
 //! later than its stamp, out of a queue, is counted with its neighbours. What pinned instants keep behind the
 //! window stays in RAM.
 
-use flashlore_content::Encoder;
 use std::collections::VecDeque;
 
 use flashlore_content::history::{History, PAPER_ENTRY_BYTES};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Owner, Ppn, Ready, Stream, Tag, Time, Unit, When};
-
-use super::parts::{CoreOf, Failure, Parts};
-use super::store::Store;
-use crate::error::FtlError;
+use flashlore_flash::{Owner, Ppn};
 
 /// Entries of a table.
 pub const TABLE_ENTRIES: u32 = UNIT_BYTES / PAPER_ENTRY_BYTES as u32;
@@ -71,7 +66,7 @@ impl Tier {
     }
 
     /// The owners of the tables.
-    pub(super) fn owners(&self) -> impl Iterator<Item = Owner> {
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> {
         let first = self.first;
         (0..self.len()).map(move |i| Owner::table((first + i) % RING))
     }
@@ -80,25 +75,46 @@ impl Tier {
         ((table + RING - self.first) % RING) as usize
     }
 
-    pub(super) fn location(&self, table: u32) -> Option<Ppn> {
+    pub(crate) fn location(&self, table: u32) -> Option<Ppn> {
         let table = self.tables.get(self.position(table));
         table.map(|table| table.location)
     }
 
-    pub(super) fn relocate(&mut self, table: u32, to: Ppn) {
+    pub(crate) fn relocate(&mut self, table: u32, to: Ppn) {
         let position = self.position(table);
         self.tables[position].location = to;
     }
 
     /// The stamp of the last entry of the next table, if RAM has no room for all entries.
-    fn next(&self, history: &mut History) -> Option<u64> {
-        let upto = self.upto.max(history.oldest());
+    pub(crate) fn next(&self, history: &mut History) -> Option<u64> {
+        let upto = self.upto(history);
         let beyond = history.entries_after(upto) > self.in_ram;
         beyond.then(|| history.stamp_after(upto, TABLE_ENTRIES))?
     }
 
+    /// Entries after this stamp are in RAM alone.
+    pub(crate) fn upto(&self, history: &History) -> u64 {
+        self.upto.max(history.oldest())
+    }
+
+    /// Entries up to this stamp are on flash.
+    pub(crate) fn reaches(&mut self, upto: u64) {
+        self.upto = upto;
+    }
+
+    /// The owner of the next table.
+    pub(crate) fn next_owner(&self) -> Owner {
+        Owner::table((self.first + self.len()) % RING)
+    }
+
+    /// A table is programmed; its last entry has this stamp.
+    pub(crate) fn push(&mut self, location: Ppn, latest: u64) {
+        self.programs += 1;
+        self.tables.push_back(Table { location, latest });
+    }
+
     /// The first table, if the window has passed it.
-    pub(super) fn pass(&mut self, oldest: u64) -> Option<Ppn> {
+    pub(crate) fn pass(&mut self, oldest: u64) -> Option<Ppn> {
         let table = self.tables.front().filter(|t| t.latest <= oldest)?;
         let location = table.location;
         self.tables.pop_front();
@@ -107,75 +123,8 @@ impl Tier {
     }
 
     /// Tables with entries after an instant.
-    pub(super) fn since(&self, instant: u64) -> impl Iterator<Item = Ppn> {
+    pub(crate) fn since(&self, instant: u64) -> impl Iterator<Item = Ppn> {
         let later = self.tables.iter().filter(move |t| t.latest > instant);
         later.map(|table| table.location)
-    }
-}
-
-impl<T: Parts> Store<T> {
-    /// Writes entries to flash until RAM has room for the others.
-    pub fn limit_entries_in_ram(
-        &mut self,
-        core: &mut CoreOf<T>,
-        at: Time,
-        lpn: u32,
-    ) -> Result<(), Failure<T>> {
-        while let Some(versions) = &mut self.versions
-            && let Some(tier) = &versions.tier
-            && let Some(latest) = tier.next(&mut versions.history)
-        {
-            // Changes of one request have the same stamp and go together: they may be more than a table.
-            let upto = tier.upto.max(versions.history.oldest());
-            let left = versions.history.entries_after(latest);
-            let entries = versions.history.entries_after(upto) - left;
-            for _ in 0..entries.div_ceil(TABLE_ENTRIES) {
-                self.program_table(core, at, lpn, latest)?;
-            }
-            if let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut()) {
-                tier.upto = latest;
-            }
-        }
-        Ok(())
-    }
-
-    fn program_table(
-        &mut self,
-        core: &mut CoreOf<T>,
-        at: Time,
-        lpn: u32,
-        latest: u64,
-    ) -> Result<(), Failure<T>> {
-        self.make_room(core, at)?;
-        let when = When::now(at);
-        let plane = loop {
-            match core.next_frontier(self, Stream::Log, at, lpn) {
-                Err(FtlError::Full { .. }) if self.give_way(core, at)? => {}
-                other => break other?,
-            }
-        };
-        let page = self.encoder.pack(&[]);
-        let Some(tier) = self.versions.as_mut().and_then(|v| v.tier.as_mut()) else {
-            return Ok(());
-        };
-        let owner = Owner::table((tier.first + tier.len()) % RING);
-        let unit = Unit::New { owner, page };
-        let (location, _) = core.append_to_frontier(plane, Stream::Log, when, unit, Tag::NONE)?;
-        core.counters.programs_map += 1;
-        tier.programs += 1;
-        tier.tables.push_back(Table { location, latest });
-        Ok(())
-    }
-
-    /// Reads the tables that a return to an instant needs; answers how many.
-    pub fn read_tables(&mut self, core: &mut CoreOf<T>, instant: u64) -> Result<u64, Failure<T>> {
-        let tier = self.versions.as_ref().and_then(|v| v.tier.as_ref());
-        let tables: Vec<Ppn> = tier.into_iter().flat_map(|t| t.since(instant)).collect();
-        for &table in &tables {
-            if core.buffered(table).is_none() {
-                core.read(Ready::At(core.present), table, Cause::Map, Tag::NONE)?;
-            }
-        }
-        Ok(tables.len() as u64)
     }
 }

@@ -21,13 +21,13 @@
 
 use flashlore_flash::{Time, When};
 
-use super::packs::Slot;
-use super::{Delta, Why};
-use crate::content::history::Versions;
+use super::Store;
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
-use crate::content::store::Store;
 use crate::error::FtlError;
 use crate::mapping::objects::NO_OBJECT;
+use crate::policies::delta::packs::Slot;
+use crate::policies::delta::{Delta, Why};
+use crate::policies::history::Versions;
 
 impl<T: Parts> Store<T> {
     /// Packed pages with live differences that there may be.
@@ -47,7 +47,7 @@ impl<T: Parts> Store<T> {
                 let pinned = d.pinned > d.options.most_pinned;
                 d.packs.live() >= store.most_packs(core, d) || pinned
             };
-            store.delta.as_ref().is_some_and(too_many)
+            store.policies.delta.as_ref().is_some_and(too_many)
         };
         self.pack_densely(core, at)?;
         while beyond(self, core) {
@@ -60,7 +60,7 @@ impl<T: Parts> Store<T> {
 
     /// Makes the live differences of the packed page whole that was filled longest ago; whether there was one.
     fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
-        let Some(delta) = &mut self.delta else {
+        let Some(delta) = &mut self.policies.delta else {
             return Ok(false);
         };
         let Some(pack) = delta.packs.oldest_live() else {
@@ -80,7 +80,7 @@ impl<T: Parts> Store<T> {
                 break;
             }
         }
-        if let Some(delta) = &mut self.delta {
+        if let Some(delta) = &mut self.policies.delta {
             delta.evicting = false;
             delta.scratch = slots;
         }
@@ -90,11 +90,20 @@ impl<T: Parts> Store<T> {
     /// The write frontier of a write has no room, though the device may have: one old version or one packed page gives
     /// way. Whether one did.
     pub fn give_way(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
-        if self.versions.as_mut().is_some_and(Versions::shrink) {
+        if self
+            .policies
+            .versions
+            .as_mut()
+            .is_some_and(Versions::shrink)
+        {
             self.release_dropped(core);
             return Ok(true);
         }
-        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
+        let evicting = self
+            .policies
+            .delta
+            .as_ref()
+            .is_some_and(|delta| delta.evicting);
         if !evicting && self.merge_oldest(core, at)? {
             return Ok(true);
         }
@@ -107,7 +116,7 @@ impl<T: Parts> Store<T> {
     /// The error of a write that finds no room while old versions are left that may not go: those of
     /// snapshots, or of a window that is protected.
     fn protected(&self, core: &CoreOf<T>) -> Option<Failure<T>> {
-        let versions = self.versions.as_ref()?;
+        let versions = self.policies.versions.as_ref()?;
         (!versions.history.is_empty()).then(|| FtlError::Protected {
             units: self.units(core),
             most: core.most_live(),
@@ -118,10 +127,18 @@ impl<T: Parts> Store<T> {
     /// Makes room for one more unit.
     pub fn make_room(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         self.make_room_of_history(core);
-        let evicting = self.delta.as_ref().is_some_and(|delta| delta.evicting);
+        let evicting = self
+            .policies
+            .delta
+            .as_ref()
+            .is_some_and(|delta| delta.evicting);
         let lacking = |store: &Self, core: &CoreOf<T>| {
             let too_many = |d: &Delta<EncodedOf<T>>| d.packs.live() > store.most_packs(core, d);
-            let packs = store.delta.as_ref().filter(|_| core.options().thin);
+            let packs = store
+                .policies
+                .delta
+                .as_ref()
+                .filter(|_| core.options().thin);
             store.units(core) >= core.most_live() || packs.is_some_and(too_many)
         };
         while !evicting && lacking(self, core) {
@@ -140,13 +157,13 @@ impl<T: Parts> Store<T> {
     /// after them, too. The next write makes them whole again first.
     pub fn note_beyond(&mut self, core: &CoreOf<T>) {
         let units = self.units(core).saturating_sub(core.most_live());
-        if let Some(delta) = &self.delta {
+        if let Some(delta) = &self.policies.delta {
             let packs = delta
                 .packs
                 .live()
                 .saturating_sub(self.most_packs(core, delta));
             let found = (units, packs);
-            if let Some(delta) = &mut self.delta {
+            if let Some(delta) = &mut self.policies.delta {
                 delta.found_beyond = found;
             }
         }
@@ -173,8 +190,12 @@ impl<T: Parts> Store<T> {
         // old versions: where these are kept, there may be more until the next packed page is programmed.
         let too_many_packs = packs > most_packs.saturating_add(found_packs.max(usual));
         // What a recovery brings back of a protected window stays.
-        let protects =
-            core.options().thin && self.versions.as_ref().is_some_and(Versions::protects);
+        let protects = core.options().thin
+            && self
+                .policies
+                .versions
+                .as_ref()
+                .is_some_and(Versions::protects);
         if units > most + found_units.max(u64::from(usual)) && !protects
             || too_many_packs && !self.records()
         {

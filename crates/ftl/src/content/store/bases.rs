@@ -1,0 +1,89 @@
+//! Which base a write becomes a difference from.
+
+use flashlore_content::delta::Value;
+use flashlore_content::{Encoder, Sketch};
+
+use super::Store;
+use crate::content::parts::{PageOf, Parts};
+use crate::policies::delta::similar::{Base, Similar};
+
+impl<T: Parts> Store<T> {
+    fn similar(&mut self) -> Option<&mut Similar> {
+        self.policies.delta.as_mut()?.similar.as_deref_mut()
+    }
+
+    /// Whether a write of a page, to be encoded, is sketched: bases are chosen by that, and it has none of its own.
+    pub fn needs_sketch(&self, lpn: u32) -> bool {
+        let similar = self
+            .policies
+            .delta
+            .as_ref()
+            .is_some_and(|d| d.similar.is_some());
+        similar && self.base_of(lpn).is_none()
+    }
+
+    /// The sketch of a write, if it needs one and its bytes are known.
+    pub fn sketch(&mut self, lpn: u32, new: Value<'_, T::Content, PageOf<T>>) -> Option<Sketch> {
+        if !self.needs_sketch(lpn) {
+            return None;
+        }
+        self.encoder.sketch(new)
+    }
+
+    /// What a write may become a difference from. A base chosen before, for the same page, is `kept` if it is
+    /// possible still.
+    pub(crate) fn base_for(
+        &self,
+        lpn: u32,
+        sketch: Option<&Sketch>,
+        kept: Option<u32>,
+    ) -> Option<Base> {
+        if let Some(own) = self.base_of(lpn) {
+            return Some(Base::Own(own));
+        }
+        let delta = self
+            .policies
+            .delta
+            .as_ref()
+            .filter(|delta| delta.may_differ(lpn))?;
+        let similar = delta.similar.as_deref()?;
+        let offered = |object: u32| self.objects.pins(object) < similar.options.sharers;
+        let kept = kept.filter(|&object| similar.index.holds(object) && offered(object));
+        let found = kept.or_else(|| similar.index.find(sketch?, offered));
+        found.map(Base::Similar)
+    }
+
+    /// What a write may become a difference from, chosen for good; a base that was read for it is kept.
+    pub(crate) fn base_at_commit(&mut self, lpn: u32, sketch: Option<&Sketch>) -> Option<Base> {
+        let chosen = self.similar().and_then(|similar| similar.chosen.take());
+        let chosen = chosen.filter(|&(page, _)| page == lpn);
+        let base = self.base_for(lpn, sketch, chosen.map(|(_, object)| object));
+        if let Some(similar) = self.similar()
+            && sketch.is_some()
+            && !matches!(base, Some(Base::Own(_)))
+        {
+            similar.counters.asked += 1;
+            if let Some(base) = base {
+                similar.counters.found += 1;
+                similar.index.touch(base.object());
+            }
+        }
+        base
+    }
+
+    /// A base has been read for a page, or need not be: its write will be asked for next, if not much else.
+    pub(crate) fn remember_base(&mut self, lpn: u32, base: u32) {
+        if let Some(similar) = self.similar() {
+            similar.chosen = Some((lpn, base));
+        }
+    }
+
+    /// An object is stored whole or compressed by itself: others may become differences from it.
+    pub fn enter_similar(&mut self, object: u32, sketch: Option<Sketch>) {
+        if let Some(sketch) = sketch
+            && let Some(similar) = self.similar()
+        {
+            similar.index.insert(object, sketch);
+        }
+    }
+}

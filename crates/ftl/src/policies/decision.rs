@@ -1,0 +1,17 @@
+//! The answer to a write.
+
+use super::delta::forms::Encoding;
+
+/// What becomes of a write. `V` is an encoded value.
+pub(crate) enum Decision<V> {
+    /// The address refers to this object already.
+    Unchanged(u32),
+    /// The address comes to refer to this object.
+    Share(u32),
+    /// The value is stored as its difference from another one.
+    Delta(Encoding<V>),
+    /// The value is stored compressed by itself.
+    Compressed(Encoding<V>),
+    /// The value is stored as it is.
+    Whole,
+}

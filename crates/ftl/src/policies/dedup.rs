@@ -1,0 +1,111 @@
+//! Deduplication: a page for each distinct value (CA-SSD, FAST 2011, sections 4.1-4.3). The index and its controllers are
+//! of `flashlore_content`; here is how they live with objects.
+//!
+//! A write whose fingerprint is indexed shares the object it finds, whose entry moves to the head. A new value that was
+//! hashed is entered at the head; the entry at the tail is discarded to make room. An entry goes with its object.
+//!
+//! Invariants: an object has a place in the index iff the index has an entry that names it, and the entry has the
+//! object's fingerprint.
+
+use flashlore_content::dedup::DedupCounters;
+use flashlore_content::{Content, Dedup};
+
+use super::{How, Policy, Served, Unhashed};
+use crate::mapping::objects::Objects;
+
+/// The object that may hold this content.
+#[inline(always)]
+pub(crate) fn candidate<C: Content>(
+    dedup: &Dedup,
+    objects: &Objects<C>,
+    content: C,
+) -> Option<u32> {
+    let fingerprint = objects.fingerprint(content);
+    let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
+    dedup.index.find(fingerprint, has)
+}
+
+/// Enters an object into the index.
+#[inline(always)]
+pub(crate) fn enter<C: Content>(dedup: &mut Dedup, objects: &mut Objects<C>, object: u32) {
+    if let Some(evicted) = dedup.index.insert(objects, object) {
+        // An index without entries refuses the new one: nothing had to make room.
+        dedup.counters.evictions += u64::from(evicted != object);
+    }
+}
+
+impl<C: Content> Policy<C> for Dedup {
+    #[inline(always)]
+    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+        match served.how {
+            How::Found => {
+                self.counters.hits += 1;
+                self.hashed(true);
+                self.index.touch(objects, served.object);
+            }
+            How::New {
+                unhashed: None,
+                taken,
+            } => {
+                self.counters.misses += 1;
+                self.hashed(false);
+                match taken {
+                    Some(before) => {
+                        self.counters.collisions += 1;
+                        self.index.take_over(objects, before, served.object);
+                    }
+                    None => enter(self, objects, served.object),
+                }
+            }
+            How::New {
+                unhashed: Some(Unhashed::Off | Unhashed::Foreign),
+                ..
+            } => self.counters.unhashed += 1,
+            How::New {
+                unhashed: Some(Unhashed::Unsampled),
+                ..
+            } => self.counters.unsampled += 1,
+        }
+    }
+
+    #[inline(always)]
+    fn on_death(&mut self, objects: &mut Objects<C>, object: u32) {
+        if objects.is_indexed(object) {
+            self.index.remove(objects, object);
+        }
+    }
+
+    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+        self.index.check(objects)?;
+        let mut named = 0;
+        for object in self.index.objects(objects) {
+            named += 1;
+            if objects.location(object).is_none() || !objects.is_indexed(object) {
+                return Err(format!(
+                    "the index names object {object}, which is dead or unmarked"
+                ));
+            }
+            let found = candidate(self, objects, objects.content(object));
+            if found != Some(object) {
+                return Err(format!(
+                    "object {object} is indexed but looked up as {found:?}"
+                ));
+            }
+        }
+        let marked = alive.iter().filter(|&&o| objects.is_indexed(o)).count();
+        match marked == named {
+            true => Ok(()),
+            false => Err(format!(
+                "{marked} objects are marked as indexed, {named} entries name one"
+            )),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.index.heap_bytes()
+    }
+
+    fn restart_counters(&mut self) {
+        self.counters = DedupCounters::default();
+    }
+}

@@ -1,0 +1,94 @@
+//! Bases chosen by similarity: a write whose page has no base of its own becomes a difference from a page that
+//! resembles it, wherever that is (I-CASH, HPCA 2011, inside the SSD).
+//!
+//! A write that is to be encoded and has no base of its own is sketched and asks the signature index, which
+//! names objects that are whole or compressed by themselves, so that a base needs none. What was sketched and is
+//! stored in either form enters the index, and leaves it when it dies. An object with as many differences as
+//! `sharers` is not offered any more.
+//!
+//! What was chosen for a write is read before its commit, and the index goes on changing meanwhile: a choice
+//! that is still possible at the commit is kept.
+
+use flashlore_content::SimilarIndex;
+
+use super::Delta;
+
+/// How bases are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SimilarOptions {
+    /// The most entries of the signature index.
+    pub entries: u32,
+    /// Differences from one base from which on it is not offered.
+    pub sharers: u32,
+}
+
+/// What happened to writes that asked for a base.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SimilarCounters {
+    /// Writes to be encoded that had no base of their own, and a sketch.
+    pub asked: u64,
+    /// Those of them for which a base was found.
+    pub found: u64,
+    /// Those stored as the difference from it.
+    pub taken: u64,
+    /// Their bytes, without directory entries.
+    pub taken_bytes: u64,
+}
+
+/// The state of the choice.
+#[derive(Debug, Clone)]
+pub struct Similar {
+    /// Objects by sketch.
+    pub index: SimilarIndex,
+    pub(crate) options: SimilarOptions,
+    /// The page for which a base was chosen last, and that.
+    pub(crate) chosen: Option<(u32, u32)>,
+    /// Counts since the start or the end of warm-up.
+    pub counters: SimilarCounters,
+}
+
+impl Similar {
+    /// Nothing is known; there are at most so many objects.
+    pub fn new(options: SimilarOptions, most_objects: u32) -> Self {
+        Similar {
+            index: SimilarIndex::new(options.entries.min(most_objects)),
+            options,
+            chosen: None,
+            counters: SimilarCounters::default(),
+        }
+    }
+}
+
+/// Where a write may take its difference from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// From what its page holds, or is a difference from.
+    Own(u32),
+    /// From what resembles it.
+    Similar(u32),
+}
+
+impl Base {
+    pub fn object(self) -> u32 {
+        match self {
+            Base::Own(object) | Base::Similar(object) => object,
+        }
+    }
+}
+
+impl<V> Delta<V> {
+    /// Bases are looked for from now on, where there are differences; nothing is known yet.
+    pub(crate) fn find_similar_bases(&mut self, options: SimilarOptions, most_objects: u32) {
+        if self.options.differences {
+            self.similar = Some(Box::new(Similar::new(options, most_objects)));
+        }
+    }
+
+    /// A write is stored as the difference, so long, from a base that resembles it.
+    pub(crate) fn count_similar(&mut self, length: u16) {
+        if let Some(similar) = &mut self.similar {
+            similar.counters.taken += 1;
+            similar.counters.taken_bytes += u64::from(length);
+        }
+    }
+}

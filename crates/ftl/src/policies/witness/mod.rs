@@ -1,0 +1,204 @@
+//! A policy that is compiled into the crate's own tests alone: a witness of what the host wrote, who never looks at the
+//! map but to compare. It shows what one more policy takes: this folder, and a line in the list.
+//!
+//! Invariants: a page holds what was written to it last, and nothing once it was trimmed; an object that a write named
+//! has not died while a page holds it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flashlore_content::Content;
+use flashlore_flash::{Owned, Ppn};
+
+use super::{How, Policy, Served};
+use crate::mapping::objects::Objects;
+
+/// What the host did, and what was done about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Witness<C> {
+    pages: BTreeMap<u32, C>,
+    found: u64,
+    reads: BTreeMap<u32, u64>,
+    /// Where collection moved objects last.
+    moved: BTreeMap<u32, Ppn>,
+    dead: BTreeSet<u32>,
+    checkpoints: u64,
+}
+
+impl<C> Default for Witness<C> {
+    fn default() -> Self {
+        Witness {
+            pages: BTreeMap::new(),
+            found: 0,
+            reads: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            dead: BTreeSet::new(),
+            checkpoints: 0,
+        }
+    }
+}
+
+impl<C: Content> Policy<C> for Witness<C> {
+    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+        self.pages
+            .insert(served.lpn, objects.content(served.object));
+        self.found += u64::from(served.how == How::Found);
+        self.dead.remove(&served.object);
+    }
+
+    fn on_read(&mut self, lpn: u32) {
+        *self.reads.entry(lpn).or_default() += 1;
+    }
+
+    fn on_relocate(&mut self, _: &Objects<C>, owned: Owned, to: Ppn) {
+        if let Owned::Value(object) = owned {
+            self.moved.insert(object, to);
+        }
+    }
+
+    fn on_trim(&mut self, lpn: u32) {
+        self.pages.remove(&lpn);
+    }
+
+    fn on_death(&mut self, _: &mut Objects<C>, object: u32) {
+        self.moved.remove(&object);
+        self.dead.insert(object);
+    }
+
+    fn on_checkpoint(&mut self) {
+        self.checkpoints += 1;
+    }
+
+    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+        for lpn in 0..objects.len() {
+            let held = objects.object_of(lpn).map(|object| objects.content(object));
+            if held != self.pages.get(&lpn).copied() {
+                return Err(format!("the witness saw something else at page {lpn}"));
+            }
+        }
+        match alive.iter().find(|object| self.dead.contains(object)) {
+            None => Ok(()),
+            Some(object) => Err(format!("object {object} died and is alive")),
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.pages.len() * size_of::<(u32, C)>()
+    }
+
+    fn restart_counters(&mut self) {
+        self.found = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flashlore_content::history::HistoryOptions;
+    use flashlore_content::{DedupOptions, NoCensus, NoEncoder, PageTag};
+    use flashlore_flash::memory::MemoryFlash;
+    use flashlore_flash::rules::Checked;
+    use flashlore_flash::{Cause, Geometry, Tag, When};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::content::parts::Past;
+    use crate::map_cache::Resident;
+    use crate::options::FtlOptions;
+    use crate::policies::history::{OnPressure, VersionsOptions};
+    use crate::{ContentFtl, Policies};
+
+    const PAGES: u32 = 60;
+
+    /// Deduplication and old versions, without an encoder.
+    type Ftl =
+        ContentFtl<PageTag, Checked<MemoryFlash<PageTag>>, NoCensus, Resident, NoEncoder, Past>;
+
+    fn device() -> Ftl {
+        let medium = Checked::new(MemoryFlash::new(
+            Geometry::single_plane(10, 16, 4096).unwrap(),
+        ));
+        let policies = Policies {
+            dedup: DedupOptions {
+                index_entries: Some(10),
+                fingerprint_bits: 64,
+                verify: false,
+                bypass: None,
+                out_of_line: false,
+            },
+            delta: None,
+            versions: Some(VersionsOptions {
+                history: HistoryOptions {
+                    max_entries: Some(300),
+                    schedule: None,
+                },
+                least_window: 0,
+                on_pressure: OnPressure::Shrink,
+                reserve: 0,
+                entries_in_ram: None,
+            }),
+            encoder: NoEncoder,
+        };
+        let options = FtlOptions::new(PAGES);
+        let mut ftl = Ftl::with_policies(medium, options, policies, NoCensus, Resident).unwrap();
+        ftl.begin_history();
+        ftl.store.policies.witness = Some(Witness::default());
+        ftl
+    }
+
+    fn write(ftl: &mut Ftl, now: u64, lpn: u32, value: u32) {
+        ftl.set_instant(now);
+        ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE)
+            .unwrap();
+    }
+
+    proptest! {
+        /// Writes, trims, reads and checkpoints on a device that is collected, whose old versions give way.
+        #[test]
+        fn a_witness_of_every_question_agrees(
+            steps in prop::collection::vec((0..8u8, 0..PAGES, 1..40u32), 600),
+        ) {
+            let mut ftl = device();
+            let (mut reads, mut checkpoints) = (0, 0);
+            for (now, &(step, lpn, value)) in (1..).zip(&steps) {
+                match step {
+                    0 => ftl.trim(lpn).unwrap(),
+                    1 => {
+                        ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                        reads += 1;
+                    }
+                    2 => {
+                        ftl.on_checkpoint();
+                        ftl.on_stored();
+                        checkpoints += 1;
+                    }
+                    _ => write(&mut ftl, now, lpn, value),
+                }
+            }
+            ftl.check().map_err(TestCaseError::fail)?;
+            let objects = ftl.objects();
+            let witness = ftl.store.policies.witness.as_ref().unwrap();
+            prop_assert_eq!(witness.found, ftl.dedup_counters().hits);
+            prop_assert_eq!(witness.reads.values().sum::<u64>(), reads);
+            prop_assert_eq!(witness.checkpoints, checkpoints);
+            prop_assert!(!witness.moved.is_empty(), "nothing was collected");
+            for (&object, &to) in &witness.moved {
+                prop_assert_eq!(objects.location(object), Some(to));
+            }
+        }
+    }
+
+    /// A return changes pages without a write: the witness is not asked, and says so.
+    #[test]
+    fn a_witness_that_was_not_asked_says_so() {
+        let mut ftl = device();
+        write(&mut ftl, 1, 0, 1);
+        write(&mut ftl, 2, 0, 2);
+        assert_eq!(ftl.check(), Ok(()));
+        ftl.set_instant(3);
+        assert_eq!(ftl.return_to(1), Ok(1));
+        let says = ftl.check().unwrap_err();
+        assert!(
+            says.contains("the witness saw something else at page 0"),
+            "{says}"
+        );
+    }
+}
