@@ -87,10 +87,19 @@ pub struct PackRow {
     pub slots: u16,
 }
 
+impl PackRow {
+    /// No packed page.
+    pub const NONE: PackRow = PackRow {
+        unit: Ppn::NONE,
+        bytes: 0,
+        slots: 0,
+    };
+}
+
 /// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
 pub(crate) const UNSHAREABLE: Digest = Digest(0);
 
-/// A translation layer over a medium.
+/// A translation layer over a medium. What only policies answer has the answer of a layer without any.
 pub(crate) trait Layer: Send {
     fn core(&self) -> &Core<Nand>;
     fn core_mut(&mut self) -> &mut Core<Nand>;
@@ -98,7 +107,9 @@ pub(crate) trait Layer: Send {
     /// address gives a page up.
     fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
     /// How a write of a page with this digest would be encoded.
-    fn plan_encoding(&mut self, lpn: u32, digest: Digest) -> Result<PlannedEncoding, LayerError>;
+    fn plan_encoding(&mut self, _lpn: u32, _digest: Digest) -> Result<PlannedEncoding, LayerError> {
+        Ok(PlannedEncoding::default())
+    }
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
     /// Where the host is to read a page, and what proves it; `None` if nothing was written there.
@@ -114,11 +125,15 @@ pub(crate) trait Layer: Send {
     /// Pages stored.
     fn stored(&self) -> u64;
     /// What deduplication counted.
-    fn dedup_counters(&self) -> Option<DedupCounters>;
+    fn dedup_counters(&self) -> Option<DedupCounters> {
+        None
+    }
     /// What encoding counted.
-    fn encoding_counters(&self) -> Option<DeltaCounters>;
+    fn encoding_counters(&self) -> Option<DeltaCounters> {
+        None
+    }
     /// Bases are chosen by similarity from now on.
-    fn find_similar_bases(&mut self, options: SimilarOptions);
+    fn find_similar_bases(&mut self, _options: SimilarOptions) {}
     /// What is stored, and what for: adds at most `most` values, from the `from`-th place on, to a survey; where to go
     /// on, if any is left.
     fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32>;
@@ -135,17 +150,27 @@ pub(crate) trait Layer: Send {
     /// A row of the map table.
     fn map_row(&self, lpn: u32) -> u32;
     /// A row of the object table.
-    fn object_row(&self, handle: u32) -> ObjectRow;
+    fn object_row(&self, _handle: u32) -> ObjectRow {
+        ObjectRow::NONE
+    }
     /// A row of the table of packed pages.
-    fn pack_row(&self, pack: u32) -> PackRow;
+    fn pack_row(&self, _pack: u32) -> PackRow {
+        PackRow::NONE
+    }
     /// Programs what waits to be packed, and what a recovery found waiting.
-    fn flush_packs(&mut self) -> Result<(), LayerError>;
+    fn flush_packs(&mut self) -> Result<(), LayerError> {
+        Ok(())
+    }
     /// The units that an address needs.
     fn places(&self, lpn: u32) -> [Option<Ppn>; 2];
     /// Old versions, if they are kept.
-    fn history(&self) -> Option<&History>;
+    fn history(&self) -> Option<&History> {
+        None
+    }
     /// Changes the history, which exists: what it gives up is released.
-    fn versioned(&mut self) -> Option<&mut dyn Versioned>;
+    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
+        None
+    }
     /// Recounts every invariant.
     fn check(&self) -> Result<(), String>;
 }
@@ -226,10 +251,6 @@ impl Layer for Plain {
         Ok(Written::Stored)
     }
 
-    fn plan_encoding(&mut self, _: u32, _: Digest) -> Result<PlannedEncoding, LayerError> {
-        Ok(PlannedEncoding::default())
-    }
-
     fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
         Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
     }
@@ -268,16 +289,6 @@ impl Layer for Plain {
         self.stored
     }
 
-    fn dedup_counters(&self) -> Option<DedupCounters> {
-        None
-    }
-
-    fn encoding_counters(&self) -> Option<DeltaCounters> {
-        None
-    }
-
-    fn find_similar_bases(&mut self, _options: SimilarOptions) {}
-
     fn survey_step(&self, _from: u32, _most: u32, survey: &mut Survey) -> Option<u32> {
         // All of it is known.
         survey.pages = self.stored;
@@ -312,28 +323,8 @@ impl Layer for Plain {
         self.ftl.map().get(lpn).0
     }
 
-    fn object_row(&self, _handle: u32) -> ObjectRow {
-        unreachable!("a plain volume has no objects")
-    }
-
-    fn pack_row(&self, _pack: u32) -> PackRow {
-        unreachable!("a plain volume has no packed pages")
-    }
-
-    fn flush_packs(&mut self) -> Result<(), LayerError> {
-        Ok(())
-    }
-
     fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
         [self.location(lpn), None]
-    }
-
-    fn history(&self) -> Option<&History> {
-        None
-    }
-
-    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
-        None
     }
 
     fn check(&self) -> Result<(), String> {
@@ -686,14 +677,9 @@ impl<T: OnMedium> Layer for WithObjects<T> {
 
     fn pack_row(&self, pack: u32) -> PackRow {
         let packs = self.ftl.delta().map(|delta| &delta.packs);
-        let none = PackRow {
-            unit: Ppn::NONE,
-            bytes: 0,
-            slots: 0,
-        };
         packs
             .filter(|packs| pack < packs.numbers())
-            .map_or(none, |packs| PackRow {
+            .map_or(PackRow::NONE, |packs| PackRow {
                 unit: packs.at(pack),
                 bytes: packs.written_bytes(pack),
                 slots: packs.slots(pack).len() as u16,
