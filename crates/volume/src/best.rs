@@ -1,25 +1,25 @@
-//! The best unit of every birth, among all that a recovery found.
+//! The best unit of every write, among all that a recovery found.
 
 use std::collections::HashMap;
 
 use crate::scan::FoundUnit;
 
-/// Which unit of a birth counts: a number a birth, as there may be millions.
+/// Which unit of a write counts: a number a write, as there may be millions.
 pub(crate) struct Best<'a> {
     found: &'a [FoundUnit],
-    /// By birth, the place among those found.
+    /// By write sequence number, the place among those found.
     places: HashMap<u64, u32>,
 }
 
 impl<'a> Best<'a> {
-    /// Judges units by their rank, the first among equals. Those without a birth are of no use here.
+    /// Judges units by their rank, the first among equals. Those without a write sequence number are of no use here.
     pub fn of(found: &'a [FoundUnit]) -> Self {
         let mut places = HashMap::new();
         for (place, unit) in (0..).zip(found) {
-            if unit.record.birth == 0 {
+            if unit.record.write_seq == 0 {
                 continue;
             }
-            let at: &mut u32 = places.entry(unit.record.birth).or_insert(place);
+            let at: &mut u32 = places.entry(unit.record.write_seq).or_insert(place);
             if found[*at as usize].rank() < unit.rank() {
                 *at = place;
             }
@@ -27,13 +27,13 @@ impl<'a> Best<'a> {
         Best { found, places }
     }
 
-    /// The best unit of a birth.
-    pub fn get(&self, birth: u64) -> Option<&'a FoundUnit> {
-        let place = self.places.get(&birth)?;
+    /// The best unit of a write.
+    pub fn get(&self, write_seq: u64) -> Option<&'a FoundUnit> {
+        let place = self.places.get(&write_seq)?;
         Some(&self.found[*place as usize])
     }
 
-    /// The best unit of each birth, in no order.
+    /// The best unit of each write, in no order.
     pub fn units(&self) -> impl Iterator<Item = &'a FoundUnit> + '_ {
         let found = self.found;
         self.places

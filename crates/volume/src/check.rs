@@ -129,8 +129,8 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Owned> {
                     "unit {unit} is owned by object {owner:?} and another, {first:?}"
                 ));
             }
-            let birth = |owner: u32| image.state.placed.objects[owner as usize].birth;
-            let proof = owner.map_or(Proof::Packed, |owner| Proof::Birth(birth(owner)));
+            let write_seq = |owner: u32| image.state.placed.objects[owner as usize].write_seq;
+            let proof = owner.map_or(Proof::Packed, |owner| Proof::WriteSeq(write_seq(owner)));
             let owned = owners.entry(unit).or_insert_with(|| Owned::new(proof));
             owned.addresses.extend(lpn);
         }

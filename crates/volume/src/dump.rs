@@ -134,7 +134,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// A sequence number, birth or opening as epoch and number within it.
+/// A sequence number, write sequence number or opening as epoch and number within it.
 struct Event(u64);
 
 impl std::fmt::Display for Event {
@@ -200,14 +200,14 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
         if object.location != Ppn::NONE {
             writeln!(
                 out,
-                "object {handle}: {} {} birth {} digest {:x}",
+                "object {handle}: {} {} write sequence number {} digest {:x}",
                 if object.packed.is_some() {
                     "packed page"
                 } else {
                     "unit"
                 },
                 object.location.0,
-                Event(object.birth),
+                Event(object.write_seq),
                 object.digest.0,
             )?;
         }
@@ -295,8 +295,12 @@ fn journal(
                 } => {
                     write!(out, "  event {} stamp {stamp}: ", Event(sequence))?;
                     match change {
-                        Change::Share { lpn, birth } => {
-                            writeln!(out, "page {lpn} shares birth {}", Event(birth))?;
+                        Change::Share { lpn, write_seq } => {
+                            writeln!(
+                                out,
+                                "page {lpn} shares write sequence number {}",
+                                Event(write_seq)
+                            )?;
                         }
                         Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
                         Change::Return { instant } => writeln!(out, "return to {instant}")?,
@@ -330,10 +334,14 @@ fn journal(
                     "  block {block} opened for {stream:?}: opening {} erases {erases}",
                     Event(opening)
                 )?,
-                Entry::Dead { lpn, birth, stamp } => writeln!(
+                Entry::Dead {
+                    lpn,
+                    write_seq,
+                    stamp,
+                } => writeln!(
                     out,
-                    "  birth {} of page {lpn} stamp {stamp} may be erased",
-                    Event(birth)
+                    "  write sequence number {} of page {lpn} stamp {stamp} may be erased",
+                    Event(write_seq)
                 )?,
                 Entry::Window { oldest } => writeln!(out, "  the window begins at {oldest}")?,
                 Entry::Part {
@@ -354,10 +362,10 @@ fn journal(
 fn value(head: &Head, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "  {} of page {} birth {} base {} stamp {} bytes {} digest {:032x}",
+        "  {} of page {} write sequence number {} base {} stamp {} bytes {} digest {:032x}",
         if head.lost { "lost value" } else { "value" },
         head.lpn,
-        Event(head.birth),
+        Event(head.write_seq),
         Event(head.base),
         head.stamp,
         head.length,
@@ -395,21 +403,21 @@ fn records(
                         placed.record.digest.0,
                     )?;
                     let data = &bytes[slot as usize * PAGE_BYTES..][..PAGE_BYTES];
-                    match packed::heads(&id.key, data, placed.record.birth) {
+                    match packed::heads(&id.key, data, placed.record.write_seq) {
                         Some(heads) => heads.iter().try_for_each(|head| value(head, out))?,
                         None => writeln!(out, "  the heads of its values do not hold")?,
                     }
                 }
                 Slot::Record(placed) => writeln!(
                     out,
-                    "unit {}: {} page {} birth {} block {} opening {} epoch {} stamp {} digest {:032x}",
+                    "unit {}: {} page {} write sequence number {} block {} opening {} epoch {} stamp {} digest {:032x}",
                     ppn.0,
                     match placed.record.kind {
                         Kind::Data | Kind::Packed => "data of",
                         Kind::Lost => "lost data of",
                     },
                     placed.record.lpn,
-                    Event(placed.record.birth),
+                    Event(placed.record.write_seq),
                     block.0,
                     Event(placed.opening),
                     placed.epoch,

@@ -40,7 +40,7 @@ pub(crate) enum What {
         /// As many as the head says.
         bytes: Box<[u8]>,
     },
-    /// In place of one that cannot be read: the births are known to others.
+    /// In place of one that cannot be read: the write sequence numbers are known to others.
     Lost { object: u32, lpn: u32, length: u16 },
 }
 
@@ -74,8 +74,8 @@ impl PackedValue {
         self.state.load(Ordering::Relaxed) == WAITS
     }
 
-    /// Head and bytes; `births` are those of objects.
-    pub(crate) fn parts<'a>(&'a self, births: &[u64], zeros: &'a [u8]) -> (Head, &'a [u8]) {
+    /// Head and bytes; `write_seqs` are those of objects.
+    pub(crate) fn parts<'a>(&'a self, write_seqs: &[u64], zeros: &'a [u8]) -> (Head, &'a [u8]) {
         match &self.what {
             What::Stored { head, bytes } => (*head, bytes),
             What::Lost {
@@ -88,7 +88,7 @@ impl PackedValue {
                     lpn: *lpn,
                     length,
                     lost: true,
-                    birth: births.get(*object as usize).copied().unwrap_or(0),
+                    write_seq: write_seqs.get(*object as usize).copied().unwrap_or(0),
                     base: 0,
                     stamp: 0,
                     digest: Default::default(),
@@ -101,7 +101,7 @@ impl PackedValue {
     fn young(&self) -> Option<Young> {
         match &self.what {
             What::Stored { head, .. } => Some(Young {
-                birth: head.birth,
+                write_seq: head.write_seq,
                 lpn: head.lpn,
                 stamp: head.stamp,
             }),
@@ -163,7 +163,7 @@ impl Waiting {
     /// Everything up to an event is to become durable; what belongs to a later one stays.
     pub fn due(&mut self, sequence: u64) -> Due {
         self.sweep();
-        let later = |value: &PackedValue| value.young().is_some_and(|y| y.birth > sequence);
+        let later = |value: &PackedValue| value.young().is_some_and(|y| y.write_seq > sequence);
         let values = self.held.iter().filter(|value| !later(value)).cloned();
         Due {
             values: values.collect(),
@@ -190,7 +190,7 @@ pub(crate) struct Ahead {
 pub(crate) struct Difference {
     pub base: u32,
     /// Of what it held.
-    pub birth: u64,
+    pub write_seq: u64,
     pub bytes: Option<Box<[u8]>>,
 }
 
@@ -219,7 +219,7 @@ fn head_of(record: &Record, base: u64, bytes: &[u8]) -> Head {
         lpn: record.lpn,
         length: bytes.len() as u16,
         lost: false,
-        birth: record.birth,
+        write_seq: record.write_seq,
         base,
         stamp: record.stamp,
         digest: record.digest,
@@ -249,7 +249,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
         let (old, page) = (&base.page.bytes, &new.page.bytes);
         let bytes = self.codec.delta(Codec::default(), old, page, limit);
-        encoded(&new.page.record, base.page.record.birth, bytes)
+        encoded(&new.page.record, base.page.record.write_seq, bytes)
     }
 
     fn difference_ahead(
@@ -259,7 +259,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     ) -> Option<Short<Arc<PackedValue>>> {
         let found = new.page.ahead.as_ref()?.difference.as_ref()?;
         let record = &new.page.record;
-        (found.base == base).then(|| encoded(record, found.birth, found.bytes.as_deref()))
+        (found.base == base).then(|| encoded(record, found.write_seq, found.bytes.as_deref()))
     }
 
     fn alone(
@@ -348,7 +348,7 @@ pub(crate) fn decode(
     let What::Stored { head, bytes } = &value.what else {
         return StoredUnit::lost(0, 0);
     };
-    let lost = || StoredUnit::lost(head.birth, head.lpn);
+    let lost = || StoredUnit::lost(head.write_seq, head.lpn);
     if head.lost || base.is_some_and(|base| base.record.kind != Kind::Data) {
         return lost();
     }
@@ -363,7 +363,7 @@ pub(crate) fn decode(
     let record = Record {
         kind: Kind::Data,
         lpn: head.lpn,
-        birth: head.birth,
+        write_seq: head.write_seq,
         stamp: head.stamp,
         digest: head.digest,
     };
@@ -396,14 +396,14 @@ mod tests {
 
     const KEY: VolumeKey = VolumeKey([9; 32]);
 
-    fn whole(birth: u64, fill: u8) -> StoredUnit {
+    fn whole(write_seq: u64, fill: u8) -> StoredUnit {
         let mut bytes = [fill; PAGE_BYTES];
-        bytes[..8].copy_from_slice(&birth.to_le_bytes());
+        bytes[..8].copy_from_slice(&write_seq.to_le_bytes());
         let record = Record {
             kind: Kind::Data,
             lpn: 3,
-            birth,
-            stamp: 100 + birth,
+            write_seq,
+            stamp: 100 + write_seq,
             digest: KEY.digest(&bytes),
         };
         StoredUnit::new(record, Arc::new(bytes))
@@ -432,9 +432,12 @@ mod tests {
         assert_eq!((decoded.record, &decoded.bytes), (new.record, &new.bytes));
         let lost = decode(&mut bytes, Some(&whole(1, 8)), &difference);
         let Record {
-            kind, birth, lpn, ..
+            kind,
+            write_seq,
+            lpn,
+            ..
         } = lost.record;
-        assert_eq!((kind, birth, lpn), (Kind::Lost, 2, 3));
+        assert_eq!((kind, write_seq, lpn), (Kind::Lost, 2, 3));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) enum Proof {
     /// The address it was written to: a plain volume knows no more.
     Lpn(u32),
     /// The number of the write.
-    Birth(u64),
+    WriteSeq(u64),
     /// That it holds packed values: it has no identity of its own, its values have.
     Packed,
 }
@@ -41,9 +41,9 @@ impl Proof {
             (Proof::Packed, kind) => kind != Kind::Data,
             (_, Kind::Packed) => false,
             (Proof::Lpn(lpn), _) => record.lpn == lpn,
-            // One that was lost with its record has lost its birth too.
-            (Proof::Birth(_), Kind::Lost) if record.birth == 0 => true,
-            (Proof::Birth(birth), _) => record.birth == birth,
+            // One that was lost with its record has lost its write sequence number too.
+            (Proof::WriteSeq(_), Kind::Lost) if record.write_seq == 0 => true,
+            (Proof::WriteSeq(write_seq), _) => record.write_seq == write_seq,
         }
     }
 }
@@ -195,16 +195,16 @@ impl Reader {
     /// Encodes a page as planned. What it was to differ from may lie elsewhere by now, or be replaced: then the
     /// volume does what is missing.
     pub fn encode(&self, codec: &mut Codec, plan: &EncodingPlan, page: &mut Prepared) {
-        let differs_from = |(object, birth, source): &(u32, u64, Source)| {
+        let differs_from = |(object, write_seq, source): &(u32, u64, Source)| {
             let base = self.read(source).ok()?;
-            let holds = base.record.kind == Kind::Data && base.record.birth == *birth;
-            holds.then_some((*object, *birth, base.bytes))
+            let holds = base.record.kind == Kind::Data && base.record.write_seq == *write_seq;
+            holds.then_some((*object, *write_seq, base.bytes))
         };
         let base = plan.base.as_ref().and_then(differs_from);
         page.ahead = Some(Arc::new(Ahead {
-            difference: base.map(|(base, birth, old)| Difference {
+            difference: base.map(|(base, write_seq, old)| Difference {
                 base,
-                birth,
+                write_seq,
                 bytes: codec.difference(&old, &page.bytes),
             }),
             alone: plan.alone.then(|| codec.alone(&page.bytes)),
@@ -257,7 +257,7 @@ pub struct EncodingPlan {
 
 impl EncodingPlan {
     pub(crate) fn new(planned: PlannedEncoding, place: impl Fn(Ppn) -> Place) -> Self {
-        let source = |(object, birth, held)| (object, birth, Source::new(held, &place));
+        let source = |(object, write_seq, held)| (object, write_seq, Source::new(held, &place));
         EncodingPlan {
             base: planned.base.map(source),
             alone: planned.alone,

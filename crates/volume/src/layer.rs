@@ -37,8 +37,8 @@ pub(crate) enum Written {
     Stored,
     /// The address refers to an object that was stored already.
     Shared {
-        /// The object's birth.
-        birth: u64,
+        /// The object's write sequence number.
+        write_seq: u64,
     },
 }
 
@@ -47,8 +47,8 @@ pub(crate) enum Written {
 pub struct ObjectRow {
     /// Where the object lies.
     pub location: Ppn,
-    /// Its birth.
-    pub birth: u64,
+    /// Its write sequence number.
+    pub write_seq: u64,
     /// Its digest, or as much of it as the policy keeps.
     pub digest: Digest,
     /// If it is packed; its location is the number of its packed page then.
@@ -59,7 +59,7 @@ impl ObjectRow {
     /// No object.
     pub const NONE: ObjectRow = ObjectRow {
         location: Ppn::NONE,
-        birth: 0,
+        write_seq: 0,
         digest: Digest(0),
         packed: None,
     };
@@ -175,8 +175,8 @@ pub(crate) trait Layer: Send {
     fn check(&self) -> Result<(), String>;
 }
 
-/// How a write would be encoded: the object it would be a difference from, its birth and where it is to be read;
-/// and whether it would be compressed by itself.
+/// How a write would be encoded: the object it would be a difference from, its write sequence number and where it is to
+/// be read; and whether it would be compressed by itself.
 #[derive(Default)]
 pub(crate) struct PlannedEncoding {
     pub base: Option<(u32, u64, HeldPage)>,
@@ -400,16 +400,16 @@ pub(crate) struct WithObjects<T: OnMedium> {
 }
 
 impl<T: OnMedium> WithObjects<T> {
-    fn birth(&self, object: u32) -> u64 {
-        let births = &self.ftl.core().flash().births;
-        births.get(object as usize).copied().unwrap_or(0)
+    fn write_seq(&self, object: u32) -> u64 {
+        let write_seqs = &self.ftl.core().flash().write_seqs;
+        write_seqs.get(object as usize).copied().unwrap_or(0)
     }
 
     /// Whether what was encoded before the write began is a difference from what the object holds still.
     fn still_holds(&self, ahead: &Ahead) -> bool {
         ahead.difference.as_ref().is_none_or(|difference| {
             self.ftl.objects().is_alive(difference.base)
-                && self.birth(difference.base) == difference.birth
+                && self.write_seq(difference.base) == difference.write_seq
         })
     }
 
@@ -456,21 +456,21 @@ fn is_same<T: OnMedium>(
     }
 }
 
-/// Writes the content of an object anew under its old birth, for all who share it, if its record says that it is what
-/// a write brings.
+/// Writes the content of an object anew under its old write sequence number, for all who share it, if its record says
+/// that it is what a write brings.
 fn restore<T: OnMedium>(
     ftl: &mut ContentDevice<T>,
     object: u32,
     write: &Write<T::Content, StoredUnit>,
 ) -> Result<(), LayerError> {
     let nand = ftl.core().flash();
-    let birth = nand.births.get(object as usize).copied().unwrap_or(0);
+    let write_seq = nand.write_seqs.get(object as usize).copied().unwrap_or(0);
     let record = match nand.read_record(ftl.objects().at(object)) {
         Ok(Slot::Record(placed)) => placed.record,
         _ => return Ok(()),
     };
     let same = record.digest == write.page.record.digest
-        && record.birth == birth
+        && record.write_seq == write_seq
         && record.kind == Kind::Data;
     if same {
         let anew = StoredUnit::new(record, Arc::clone(&write.page.bytes));
@@ -491,7 +491,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
     fn write(&mut self, lpn: u32, mut unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         // Nothing is moved or stored between this and the choice of its form.
         unit.ahead = unit.ahead.filter(|ahead| self.still_holds(ahead));
-        let birth = unit.record.birth;
+        let write_seq = unit.record.write_seq;
         let write = Write {
             lpn,
             content: T::Content::of(unit.record.digest),
@@ -505,16 +505,16 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         match done.outcome {
             Outcome::Silent => return Ok(Written::Nothing),
             Outcome::Shared => {
-                let birth = self.birth(object);
-                return Ok(Written::Shared { birth });
+                let write_seq = self.write_seq(object);
+                return Ok(Written::Shared { write_seq });
             }
             Outcome::Programmed | Outcome::Packed => {}
         }
-        let births = &mut self.core_mut().flash_mut().births;
-        if births.len() <= object as usize {
-            births.resize(object as usize + 1, 0);
+        let write_seqs = &mut self.core_mut().flash_mut().write_seqs;
+        if write_seqs.len() <= object as usize {
+            write_seqs.resize(object as usize + 1, 0);
         }
-        births[object as usize] = birth;
+        write_seqs[object as usize] = write_seq;
         Ok(Written::Stored)
     }
 
@@ -527,7 +527,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         let base = match base {
             Some(object) => {
                 let (held, _) = self.plan_object(object)?;
-                Some((object, self.birth(object), held))
+                Some((object, self.write_seq(object), held))
             }
             None => None,
         };
@@ -667,7 +667,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         ObjectRow {
             packed,
             location: objects.at(handle),
-            birth: self.birth(handle),
+            write_seq: self.write_seq(handle),
             digest: match shareable {
                 true => objects.content(handle).digest(),
                 false => UNSHAREABLE,
@@ -764,7 +764,7 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
 
     fn plan_object(&mut self, object: u32) -> Result<(HeldPage, Proof), LayerError> {
         let held = self.ftl.held(object)?.map(&InRam::into_value);
-        Ok((held, Proof::Birth(self.birth(object))))
+        Ok((held, Proof::WriteSeq(self.write_seq(object))))
     }
 
     fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {

@@ -475,7 +475,7 @@ fn object_row(id: &Identity, row: Option<Reader<'_>>) -> ObjectRow {
     let Some(mut row) = row else {
         return ObjectRow::NONE;
     };
-    let (location, tag, birth) = (Ppn(row.u32()), row.u32(), row.u64());
+    let (location, tag, write_seq) = (Ppn(row.u32()), row.u32(), row.u64());
     let digest = match id.trusts_digests() {
         true => Digest(row.u128()),
         false => Digest(u128::from(tag)),
@@ -487,7 +487,7 @@ fn object_row(id: &Identity, row: Option<Reader<'_>>) -> ObjectRow {
     });
     ObjectRow {
         location,
-        birth,
+        write_seq,
         digest,
         packed: packed.filter(|packed| packed.length > 0),
     }

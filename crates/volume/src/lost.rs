@@ -28,16 +28,20 @@ pub(crate) struct Lost {
     /// The object, of a plain volume the address.
     pub owner: u32,
     /// Number of the write; 0 for one of a plain volume that the checkpoint knows.
-    pub birth: u64,
+    pub write_seq: u64,
     /// The unit that stands for it.
     pub unit: Ppn,
 }
 
 impl Lost {
     /// No unit stands for it yet.
-    pub fn new(owner: u32, birth: u64) -> Self {
+    pub fn new(owner: u32, write_seq: u64) -> Self {
         let unit = Ppn::NONE;
-        Lost { owner, birth, unit }
+        Lost {
+            owner,
+            write_seq,
+            unit,
+        }
     }
 }
 
@@ -69,10 +73,12 @@ pub(crate) fn stand_in(
     let mut nameless = Vec::new();
     let mut waiting = Vec::new();
     for at in 0..replayed.lost.len() {
-        let Lost { owner, birth, .. } = replayed.lost[at];
+        let Lost {
+            owner, write_seq, ..
+        } = replayed.lost[at];
         let proves = |record: &Record| match plain {
             true => record.lpn == owner,
-            false => record.birth == birth,
+            false => record.write_seq == write_seq,
         };
         let unit = loop {
             let Some((ppn, opening)) = free.next() else {

@@ -25,10 +25,10 @@ const WORKING: u64 = 24 << 20;
 const COPIES: u64 = 4;
 /// Bytes of an entry of map or owners.
 const NUMBER: u64 = 4;
-/// Bytes of an object, of its birth, of an entry of the index with its place in the order of use, and of an entry of
-/// the history.
+/// Bytes of an object, of its write sequence number, of an entry of the index with its place in the order of use, and
+/// of an entry of the history.
 const OBJECT: u64 = 16;
-const BIRTH: u64 = 8;
+const WRITE_SEQ: u64 = 8;
 const INDEX: u64 = 24;
 const VERSION: u64 = 21;
 /// Bytes of a packed page in memory; and what the system's allocator adds to the slots of one.
@@ -176,7 +176,7 @@ impl Sizes {
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
         if self.objects > 0 {
             bytes_held += self.values * (OBJECT - 4 + self.content)
-                + self.objects * BIRTH
+                + self.objects * WRITE_SEQ
                 + self.index * INDEX
                 + self.history();
         }

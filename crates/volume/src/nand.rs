@@ -62,11 +62,11 @@ impl StoredUnit {
     }
 
     /// In place of one that cannot be read any more.
-    pub(crate) fn lost(birth: u64, lpn: u32) -> Self {
+    pub(crate) fn lost(write_seq: u64, lpn: u32) -> Self {
         let record = Record {
             kind: Kind::Lost,
             lpn,
-            birth,
+            write_seq,
             stamp: 0,
             digest: Default::default(),
         };
@@ -116,7 +116,7 @@ const MOST_DISCARDS: usize = 8;
 /// A write since the checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Young {
-    pub birth: u64,
+    pub write_seq: u64,
     pub lpn: u32,
     pub stamp: u64,
 }
@@ -176,14 +176,14 @@ pub struct Nand {
     barriers: u64,
     /// Erased and not given back.
     kept: Vec<BlockId>,
-    /// Births newer than the checkpoint, by block.
+    /// Writes newer than the checkpoint, by block.
     young: HashMap<u32, Vec<Young>>,
     young_count: u64,
     dead: HashSet<u64>,
     /// Pages read for copying; they hold until their block is erased.
     copying: HashMap<u32, CopySource>,
-    /// Births of objects; empty while addresses own units.
-    pub(crate) births: Vec<u64>,
+    /// Write sequence numbers of objects; empty while addresses own units.
+    pub(crate) write_seqs: Vec<u64>,
     /// Table rows whose location changed.
     pub(crate) located: DirtyPages,
     /// Rows of packed pages that changed.
@@ -240,7 +240,7 @@ pub(crate) struct Found {
     pub since: u64,
     pub position: Position,
     pub lives: Vec<BlockLife>,
-    pub births: Vec<u64>,
+    pub write_seqs: Vec<u64>,
     pub young: HashMap<u32, Vec<Young>>,
     /// The oldest instant that can be returned to, and the same as far as it is durable.
     pub window: u64,
@@ -279,7 +279,7 @@ impl Nand {
             young_count,
             dead: HashSet::new(),
             copying: HashMap::new(),
-            births: found.births,
+            write_seqs: found.write_seqs,
             located: found.located,
             packed: found.packed,
             waiting: found.waiting,
@@ -562,12 +562,12 @@ impl Nand {
         };
         self.since = open.sequence;
         self.durable = self.durable.max(open.sequence);
-        self.young.retain(|_, births| {
-            births.retain(|young| young.birth > open.sequence);
-            !births.is_empty()
+        self.young.retain(|_, write_seqs| {
+            write_seqs.retain(|young| young.write_seq > open.sequence);
+            !write_seqs.is_empty()
         });
         self.young_count -= open.young_count;
-        self.dead.retain(|&birth| birth > open.sequence);
+        self.dead.retain(|&write_seq| write_seq > open.sequence);
         self.window_noted = open.window;
         self.journal.restart(checkpoint);
         self.write_journal()
@@ -640,23 +640,27 @@ impl Nand {
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
                 let whole = record.kind == Kind::Packed;
                 for head in heads.into_iter().filter(|_| whole) {
-                    self.note_young(ppn, head.birth, head.lpn, head.stamp, is_new);
+                    self.note_young(ppn, head.write_seq, head.lpn, head.stamp, is_new);
                 }
             }
             _ => {
                 self.located.mark(owner.number());
-                self.note_young(ppn, record.birth, record.lpn, record.stamp, is_new);
+                self.note_young(ppn, record.write_seq, record.lpn, record.stamp, is_new);
             }
         }
         Ok(())
     }
 
-    /// A unit holds a birth, which is noted if the checkpoint does not know it.
-    fn note_young(&mut self, ppn: Ppn, birth: u64, lpn: u32, stamp: u64, is_new: bool) {
-        if birth > self.since {
+    /// A unit holds a write, which is noted if the checkpoint does not know it.
+    fn note_young(&mut self, ppn: Ppn, write_seq: u64, lpn: u32, stamp: u64, is_new: bool) {
+        if write_seq > self.since {
             let block = self.geometry.block_of(ppn);
             let young = self.young.entry(block.0).or_default();
-            young.push(Young { birth, lpn, stamp });
+            young.push(Young {
+                write_seq,
+                lpn,
+                stamp,
+            });
             self.young_count += u64::from(is_new);
         }
     }
@@ -672,10 +676,10 @@ impl Nand {
         match &page.values {
             Some(values) => {
                 let zeros = [0; PAGE_BYTES];
-                let parts = values.iter().map(|v| v.parts(&self.births, &zeros));
+                let parts = values.iter().map(|v| v.parts(&self.write_seqs, &zeros));
                 let parts = parts.map(|(head, bytes)| (with_write(&self.young, head), bytes));
                 let space = &mut self.buffer[data];
-                record.birth = packed::encode(&self.id.key, parts, space);
+                record.write_seq = packed::encode(&self.id.key, parts, space);
                 if let Some(space) = space.first_chunk() {
                     record.digest = self.id.key.digest(space);
                 }
@@ -683,12 +687,12 @@ impl Nand {
             }
             None if record.kind == Kind::Lost => {
                 self.lost.push(owner.number());
-                record.birth = self
-                    .births
+                record.write_seq = self
+                    .write_seqs
                     .get(owner.number() as usize)
                     .copied()
                     .unwrap_or(0);
-                if let Some(write) = write_of(&self.young, record.birth) {
+                if let Some(write) = write_of(&self.young, record.write_seq) {
                     (record.lpn, record.stamp) = (write.lpn, write.stamp);
                 }
             }
@@ -705,14 +709,23 @@ impl Nand {
         let due = waiting.due(self.sequence);
         let zeros = [0; PAGE_BYTES];
         for value in due.values {
-            let (head, bytes) = value.parts(&self.births, &zeros);
+            let (head, bytes) = value.parts(&self.write_seqs, &zeros);
             let head = with_write(&self.young, head);
             self.journal.push_value(head, bytes);
             value.note_safe();
         }
-        for Young { birth, lpn, stamp } in due.forgotten {
-            if birth > self.since && birth <= self.sequence && self.dead.insert(birth) {
-                self.journal.push(Entry::Dead { lpn, birth, stamp });
+        for Young {
+            write_seq,
+            lpn,
+            stamp,
+        } in due.forgotten
+        {
+            if write_seq > self.since && write_seq <= self.sequence && self.dead.insert(write_seq) {
+                self.journal.push(Entry::Dead {
+                    lpn,
+                    write_seq,
+                    stamp,
+                });
             }
         }
         for object in waiting.take_touched() {
@@ -810,10 +823,10 @@ impl Nand {
         }
         match self.id.has_objects() {
             true => self
-                .births
+                .write_seqs
                 .get(owner.number() as usize)
                 .copied()
-                .map(Proof::Birth),
+                .map(Proof::WriteSeq),
             false => Some(Proof::Lpn(owner.number())),
         }
     }
@@ -822,17 +835,17 @@ impl Nand {
     fn lost_record(&self, owner: Owner, from: Ppn) -> Record {
         let block = self.geometry.block_of(from);
         let young = self.young.get(&block.0).map_or(&[][..], Vec::as_slice);
-        let (birth, lpn) = match self.births.get(owner.number() as usize) {
-            Some(&birth) => (birth, 0),
+        let (write_seq, lpn) = match self.write_seqs.get(owner.number() as usize) {
+            Some(&write_seq) => (write_seq, 0),
             None => {
                 let last = young.iter().rev().find(|y| y.lpn == owner.number());
-                (last.map_or(0, |y| y.birth), owner.number())
+                (last.map_or(0, |y| y.write_seq), owner.number())
             }
         };
-        let born = young.iter().find(|y| y.birth == birth);
+        let born = young.iter().find(|y| y.write_seq == write_seq);
         Record {
             lpn: born.map_or(lpn, |y| y.lpn),
-            birth,
+            write_seq,
             stamp: born.map_or(0, |y| y.stamp),
             kind: Kind::Lost,
             digest: Default::default(),
@@ -1016,9 +1029,18 @@ impl Flash for Nand {
         _tag: Tag,
     ) -> Result<Completion, NandError> {
         self.writable()?;
-        for Young { birth, lpn, stamp } in self.young.remove(&block.0).unwrap_or_default() {
-            if self.dead.insert(birth) {
-                self.note(Entry::Dead { lpn, birth, stamp })?;
+        for Young {
+            write_seq,
+            lpn,
+            stamp,
+        } in self.young.remove(&block.0).unwrap_or_default()
+        {
+            if self.dead.insert(write_seq) {
+                self.note(Entry::Dead {
+                    lpn,
+                    write_seq,
+                    stamp,
+                })?;
             }
         }
         self.forget_copies(block);
@@ -1049,15 +1071,15 @@ impl Flash for Nand {
     }
 }
 
-/// The write of a birth that the checkpoint does not know.
-fn write_of(young: &HashMap<u32, Vec<Young>>, birth: u64) -> Option<Young> {
+/// A write that the checkpoint does not know.
+fn write_of(young: &HashMap<u32, Vec<Young>>, write_seq: u64) -> Option<Young> {
     let mut all = young.values().flatten();
-    all.find(|young| young.birth == birth).copied()
+    all.find(|young| young.write_seq == write_seq).copied()
 }
 
 /// The head of a value that was lost says which write it was: a recovery may have nothing else to tell it.
 fn with_write(young: &HashMap<u32, Vec<Young>>, head: Head) -> Head {
-    let write = head.lost.then(|| write_of(young, head.birth)).flatten();
+    let write = head.lost.then(|| write_of(young, head.write_seq)).flatten();
     match write {
         Some(Young { lpn, stamp, .. }) => Head { lpn, stamp, ..head },
         None => head,

@@ -202,7 +202,9 @@ fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<Image, Volum
         closed: !superblock.in_use
             && root.epoch == superblock.epoch
             && state.events == 0
-            && found.iter().all(|unit| unit.record.birth <= root.sequence),
+            && found
+                .iter()
+                .all(|unit| unit.record.write_seq <= root.sequence),
         instant: state.stamp,
     };
     Ok(Image {

@@ -202,7 +202,7 @@ fn with_kept(blocks: u64) -> u64 {
     blocks + kept(blocks + kept(blocks))
 }
 
-/// A quarter of a segment holds the dead births of a checkpoint interval.
+/// A quarter of a segment holds the dead writes of a checkpoint interval.
 fn journal_bytes(stored: u32) -> u64 {
     (u64::from(stored) * 128)
         .clamp(1 << 20, 32 << 20)

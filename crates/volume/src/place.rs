@@ -1,8 +1,8 @@
 //! Where everything lies that something refers to after a replay: rows of objects, and packed pages.
 //!
-//! An object of the checkpoint lies where its row says, unless a copy of its birth was found since, or the block was
-//! opened again since: then something else lies there, and without a copy the object is lost. A birth since the
-//! checkpoint lies in the best copy found. What a packed value needs as base is needed too.
+//! An object of the checkpoint lies where its row says, unless a copy of its write was found since, or the block
+//! was opened again since: then something else lies there, and without a copy the object is lost. A write since
+//! the checkpoint lies in the best copy found. What a packed value needs as base is needed too.
 //!
 //! Invariants: every object named has a row; the base of a packed one has, and needs none itself; the slots of a
 //! packed page are those on the medium, in their order.
@@ -25,9 +25,9 @@ use crate::scan::{FoundSlot, FoundUnit, Quality};
 /// What is known of copies.
 pub(crate) struct Copies<'a> {
     pub tables: &'a Tables,
-    /// Objects of the checkpoint by birth.
+    /// Objects of the checkpoint by write sequence number.
     pub handles: &'a HashMap<u64, u32>,
-    /// The best copy of every birth.
+    /// The best copy of every write.
     pub best: &'a Best<'a>,
     /// Everything found, the values of a packed unit together.
     pub found: &'a [FoundUnit],
@@ -55,7 +55,7 @@ pub(crate) struct Placed {
     pub changed_packs: Vec<u32>,
     /// Handles of values that stand in the journal alone, and which value it is.
     pub in_journal: HashMap<u32, u32>,
-    /// Handles of births since the checkpoint.
+    /// Handles of writes since the checkpoint.
     pub made: HashMap<u64, u32>,
     /// Handles of values that are nowhere any more; they have no location yet.
     pub lost: Vec<u32>,
@@ -66,7 +66,7 @@ pub(crate) struct Placed {
 pub(crate) enum Name {
     /// An object of the checkpoint.
     Old(u32),
-    /// A birth since.
+    /// A write since.
     New(u64),
 }
 
@@ -116,11 +116,11 @@ pub(crate) fn place(
 }
 
 impl Copies<'_> {
-    fn by_birth(&self, birth: u64) -> Option<Name> {
-        if birth > self.since {
-            return Some(Name::New(birth));
+    fn by_write_seq(&self, write_seq: u64) -> Option<Name> {
+        if write_seq > self.since {
+            return Some(Name::New(write_seq));
         }
-        self.handles.get(&birth).copied().map(Name::Old)
+        self.handles.get(&write_seq).copied().map(Name::Old)
     }
 
     /// Where a value is. A copy that holds counts instead of the row of the checkpoint. Where the row leads to a block
@@ -128,7 +128,9 @@ impl Copies<'_> {
     fn find(&self, name: Name) -> Located {
         match name {
             Name::Old(handle) => {
-                let copy = self.best.get(self.tables.objects[handle as usize].birth);
+                let copy = self
+                    .best
+                    .get(self.tables.objects[handle as usize].write_seq);
                 match copy {
                     Some(copy) if copy.quality > Quality::Broken => Located::Copy(*copy),
                     _ if !self.is_gone(handle) => Located::Row,
@@ -136,7 +138,7 @@ impl Copies<'_> {
                     None => Located::Nowhere,
                 }
             }
-            Name::New(birth) => match self.best.get(birth) {
+            Name::New(write_seq) => match self.best.get(write_seq) {
                 Some(copy) => Located::Copy(*copy),
                 None => Located::Nowhere,
             },
@@ -158,12 +160,12 @@ impl Copies<'_> {
         match (self.find(name), name) {
             (Located::Copy(copy), _) => {
                 let base = copy.slot.map_or(0, |slot| slot.base);
-                match (base, self.by_birth(base)) {
+                match (base, self.by_write_seq(base)) {
                     (0, _) => Ok(None),
                     (_, Some(base)) => Ok(Some(base)),
                     (_, None) => damaged(format!(
-                        "birth {} is a difference from birth {base}, which does not exist",
-                        copy.record.birth
+                        "write sequence number {} is a difference from write sequence number {base}, which does not exist",
+                        copy.record.write_seq
                     )),
                 }
             }
@@ -215,7 +217,7 @@ fn with_bases(
 }
 
 impl Placed {
-    /// Gives births rows; answers the copies that count.
+    /// Gives writes rows; answers the copies that count.
     fn assign(&mut self, copies: &Copies<'_>, needed: &Needed) -> Result<Vec<Chosen>, VolumeError> {
         let mut used = vec![false; self.objects.len()];
         for name in &needed.names {
@@ -228,7 +230,7 @@ impl Placed {
         for &name in &needed.names {
             let handle = match name {
                 Name::Old(handle) => handle,
-                Name::New(birth) => {
+                Name::New(write_seq) => {
                     let handle = match free.next() {
                         Some(handle) => handle,
                         None if self.objects.len() < copies.most as usize => {
@@ -237,7 +239,7 @@ impl Placed {
                         }
                         None => return damaged("more objects than the table holds".to_string()),
                     };
-                    self.made.insert(birth, handle);
+                    self.made.insert(write_seq, handle);
                     handle
                 }
             };
@@ -262,9 +264,9 @@ impl Placed {
         self.objects[handle as usize] = ObjectRow {
             location: Ppn::NONE,
             packed: None,
-            birth: match name {
-                Name::Old(_) => before.birth,
-                Name::New(birth) => birth,
+            write_seq: match name {
+                Name::Old(_) => before.write_seq,
+                Name::New(write_seq) => write_seq,
             },
             digest: match name {
                 Name::Old(_) if !copies.trusted => before.digest,
@@ -278,7 +280,7 @@ impl Placed {
     fn handle_of(&self, name: Name) -> u32 {
         match name {
             Name::Old(handle) => handle,
-            Name::New(birth) => self.made.get(&birth).copied().unwrap_or(NO_OBJECT),
+            Name::New(write_seq) => self.made.get(&write_seq).copied().unwrap_or(NO_OBJECT),
         }
     }
 
@@ -289,7 +291,7 @@ impl Placed {
             let digest = match copy.quality {
                 Quality::Lost | Quality::Broken if copies.trusted => UNSHAREABLE,
                 Quality::Good => copy.record.digest,
-                _ if before.birth == copy.record.birth => before.digest,
+                _ if before.write_seq == copy.record.write_seq => before.digest,
                 _ => copy.record.digest,
             };
             let packed = copy.slot.map(|slot| PackedRow {
@@ -303,7 +305,7 @@ impl Placed {
                 } else {
                     copy.ppn
                 },
-                birth: copy.record.birth,
+                write_seq: copy.record.write_seq,
                 digest,
                 packed,
             };

@@ -4,9 +4,9 @@
 //! Within an epoch numbers follow one another; an epoch ends where the superblock says the next one
 //! goes on after it, so that what an earlier life left beyond its cut never counts.
 //!
-//! Invariants: the state is that after event `sequence`; an event that was durable once is never
-//! missing without an error; every address maps to content with that birth, in the best copy found, or is lost;
-//! nothing that the checkpoint placed is looked for in a block that was opened again since.
+//! Invariants: the state is that after event `sequence`; an event that was durable once is never missing without an
+//! error; every address maps to content with that write sequence number, in the best copy found, or is lost; nothing
+//! that the checkpoint placed is looked for in a block that was opened again since.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -46,7 +46,7 @@ pub(crate) struct Replayed {
     pub notes: Notes,
     /// The start of the window as far as it is durable.
     pub window: u64,
-    /// Births newer than the checkpoint, by block.
+    /// Writes newer than the checkpoint, by block.
     pub young: HashMap<u32, Vec<Young>>,
     /// Events applied.
     pub events: u64,
@@ -72,9 +72,9 @@ struct Evidence<'a> {
     events: HashMap<u64, Event>,
     /// Payloads of events.
     payloads: HashMap<u64, Payload>,
-    /// The best unit of every birth.
+    /// The best unit of every write.
     best: Best<'a>,
-    /// Lost pages of a plain volume whose birth was lost too: it is not newer than the checkpoint.
+    /// Lost pages of a plain volume whose write sequence number was lost too: it is not newer than the checkpoint.
     nameless: Vec<FoundUnit>,
     durable: u64,
     /// Old versions that ended at this instant or before are given up.
@@ -121,10 +121,10 @@ pub(crate) fn replay(
             state.apply(event, &evidence)?;
         }
         state.advance(&evidence);
-        let Some(birth) = state.without_content(&evidence) else {
+        let Some(write_seq) = state.without_content(&evidence) else {
             break state;
         };
-        order.truncate(order.partition_point(|&event| event < birth));
+        order.truncate(order.partition_point(|&event| event < write_seq));
     };
     let sequence = order.last().copied().unwrap_or(root.sequence);
     if superblock.epochs.iter().any(|e| e.after > sequence) {
@@ -140,15 +140,15 @@ pub(crate) fn replay(
     for lost in replayed
         .lost
         .iter()
-        .filter(|lost| lost.birth > root.sequence)
+        .filter(|lost| lost.write_seq > root.sequence)
     {
         // Its event is known: it may not be forgotten with the unit that stands for it.
-        let Event { stamp, what } = evidence.events[&lost.birth];
+        let Event { stamp, what } = evidence.events[&lost.write_seq];
         if let What::Page { lpn } = what {
             let block = geometry.block_of(lost.unit);
             let young = replayed.young.entry(block.0).or_default();
             young.push(Young {
-                birth: lost.birth,
+                write_seq: lost.write_seq,
                 lpn,
                 stamp,
             });
@@ -161,7 +161,7 @@ pub(crate) fn replay(
 impl<'a> Evidence<'a> {
     fn gather(root: &Root, tail: &JournalTail, found: &'a [FoundUnit]) -> Self {
         let best = Best::of(found);
-        let nameless = found.iter().filter(|unit| unit.record.birth == 0);
+        let nameless = found.iter().filter(|unit| unit.record.write_seq == 0);
         let nameless: Vec<FoundUnit> = nameless.copied().collect();
         let mut events = HashMap::new();
         let mut payloads: HashMap<u64, Payload> = HashMap::new();
@@ -176,9 +176,13 @@ impl<'a> Evidence<'a> {
                     let what = What::Change(change);
                     events.insert(sequence, Event { stamp, what });
                 }
-                Entry::Dead { lpn, birth, stamp } => {
+                Entry::Dead {
+                    lpn,
+                    write_seq,
+                    stamp,
+                } => {
                     let what = What::Page { lpn };
-                    events.insert(birth, Event { stamp, what });
+                    events.insert(write_seq, Event { stamp, what });
                 }
                 Entry::Window { oldest } => window = window.max(oldest),
                 Entry::Part {
@@ -196,13 +200,13 @@ impl<'a> Evidence<'a> {
             }
         }
         for unit in best.units() {
-            let birth = unit.record.birth;
+            let write_seq = unit.record.write_seq;
             // A page with broken data counts only if it was whole once: then it has rotted.
-            let whole = unit.quality > Quality::Broken || birth <= tail.durable;
-            if birth > root.sequence && whole {
+            let whole = unit.quality > Quality::Broken || write_seq <= tail.durable;
+            if write_seq > root.sequence && whole {
                 let (lpn, stamp) = (unit.record.lpn, unit.record.stamp);
                 let what = What::Page { lpn };
-                events.insert(birth, Event { stamp, what });
+                events.insert(write_seq, Event { stamp, what });
             }
         }
         Evidence {
@@ -255,9 +259,9 @@ fn order(
 }
 
 /// The state while events are applied. Addresses hold a value: content the checkpoint knows, or a
-/// birth since.
+/// write sequence number since.
 ///
-/// The history names values by numbers: a row of the checkpoint's objects, or beyond those a birth since in
+/// The history names values by numbers: a row of the checkpoint's objects, or beyond those a write since in
 /// the order in which it came to be named. The window advances after all events: what it gives up, no event
 /// needed.
 struct State<'a> {
@@ -265,14 +269,14 @@ struct State<'a> {
     plain: bool,
     /// By address: a row of the checkpoint (plain: the unit; otherwise the object), or `NOWHERE`.
     old: Vec<u32>,
-    /// By address: the birth it holds, if that is newer than the checkpoint.
+    /// By address: the write sequence number it holds, if that is newer than the checkpoint.
     new: HashMap<u32, u64>,
     changed: Vec<u32>,
-    /// Objects of the checkpoint by birth, as far as something names them.
+    /// Objects of the checkpoint by write sequence number, as far as something names them.
     handles: HashMap<u64, u32>,
     history: Option<History>,
     notes: Notes,
-    /// Births since the checkpoint that the history has named, and their numbers.
+    /// Writes since the checkpoint that the history has named, and their numbers.
     born: Vec<u64>,
     numbers: HashMap<u64, u32>,
     since: u64,
@@ -292,7 +296,7 @@ impl<'a> State<'a> {
             new: HashMap::new(),
             changed: Vec::new(),
             handles: alive(tables)
-                .map(|handle| (tables.objects[handle as usize].birth, handle))
+                .map(|handle| (tables.objects[handle as usize].write_seq, handle))
                 .collect(),
             history,
             notes: Notes::restore(id, &tables.notes),
@@ -326,9 +330,9 @@ impl<'a> State<'a> {
                 self.record(lpn, stamp);
                 self.set(lpn, sequence);
             }
-            What::Change(Change::Share { lpn, birth }) => {
+            What::Change(Change::Share { lpn, write_seq }) => {
                 self.record(lpn, stamp);
-                self.share(sequence, lpn, birth)?;
+                self.share(sequence, lpn, write_seq)?;
             }
             What::Change(Change::Trim { lpn }) => {
                 self.record(lpn, stamp);
@@ -342,15 +346,15 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    fn share(&mut self, sequence: u64, lpn: u32, birth: u64) -> Result<(), VolumeError> {
-        if birth > self.since {
-            self.set(lpn, birth);
+    fn share(&mut self, sequence: u64, lpn: u32, write_seq: u64) -> Result<(), VolumeError> {
+        if write_seq > self.since {
+            self.set(lpn, write_seq);
             return Ok(());
         }
-        let handle = self.handles.get(&birth).copied();
+        let handle = self.handles.get(&write_seq).copied();
         let handle = handle.filter(|_| !self.plain).ok_or_else(|| {
             VolumeError::Damaged(format!(
-                "event {sequence} shares the object of birth {birth}, which does not exist"
+                "event {sequence} shares the object of write sequence number {write_seq}, which does not exist"
             ))
         })?;
         self.clear(lpn);
@@ -409,13 +413,13 @@ impl<'a> State<'a> {
 
     /// What an address holds, as the history names it.
     fn number(&mut self, lpn: u32) -> u32 {
-        let Some(&birth) = self.new.get(&lpn) else {
+        let Some(&write_seq) = self.new.get(&lpn) else {
             return self.old[lpn as usize];
         };
         let next = (self.tables.objects.len() + self.born.len()) as u32;
-        let number = *self.numbers.entry(birth).or_insert(next);
+        let number = *self.numbers.entry(write_seq).or_insert(next);
         if number == next {
-            self.born.push(birth);
+            self.born.push(write_seq);
         }
         number
     }
@@ -424,7 +428,7 @@ impl<'a> State<'a> {
         let rows = self.tables.objects.len();
         self.clear(lpn);
         match self.born.get((number as usize).wrapping_sub(rows)) {
-            Some(&birth) => self.set(lpn, birth),
+            Some(&write_seq) => self.set(lpn, write_seq),
             None => self.old[lpn as usize] = number,
         }
     }
@@ -440,8 +444,8 @@ impl<'a> State<'a> {
         }
     }
 
-    fn set(&mut self, lpn: u32, birth: u64) {
-        self.new.insert(lpn, birth);
+    fn set(&mut self, lpn: u32, write_seq: u64) {
+        self.new.insert(lpn, write_seq);
         self.old[lpn as usize] = NOWHERE;
     }
 
@@ -465,8 +469,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Births since the checkpoint that something refers to.
-    fn births(&self) -> impl Iterator<Item = u64> + '_ {
+    /// Writes since the checkpoint that something refers to.
+    fn write_seqs(&self) -> impl Iterator<Item = u64> + '_ {
         let rows = self.tables.objects.len();
         let kept = self.history.iter().flat_map(History::objects);
         let kept = kept.filter_map(move |number| {
@@ -476,12 +480,12 @@ impl<'a> State<'a> {
         self.new.values().copied().chain(kept)
     }
 
-    /// The first birth that is referenced, was not durable for certain, and is known from its death
+    /// The first write that is referenced, was not durable for certain, and is known from its death
     /// alone: the journal reached the medium, the page did not, nor did what followed it. Such an
     /// event did not happen yet.
     fn without_content(&self, evidence: &Evidence<'_>) -> Option<u64> {
-        let is_there = |birth: &u64| {
-            let unit = evidence.best.get(*birth);
+        let is_there = |write_seq: &u64| {
+            let unit = evidence.best.get(*write_seq);
             unit.filter(|unit| unit.quality > Quality::Broken)
         };
         // A base is no difference: if it was made whole before this was encoded, and that copy is not there, what
@@ -495,12 +499,12 @@ impl<'a> State<'a> {
             }
             (None, None) => false,
         };
-        let whole = |birth: &u64| {
+        let whole = |write_seq: &u64| {
             let slot = |unit: &FoundUnit| unit.slot.is_none_or(|slot| has_base(slot.base));
-            is_there(birth).is_some_and(slot)
+            is_there(write_seq).is_some_and(slot)
         };
-        self.births()
-            .filter(|birth| *birth > evidence.durable && !whole(birth))
+        self.write_seqs()
+            .filter(|write_seq| *write_seq > evidence.durable && !whole(write_seq))
             .min()
     }
 
@@ -549,27 +553,30 @@ impl<'a> State<'a> {
                 lost.insert(lpn);
             }
         }
-        // A copy of an older birth is a copy of what the checkpoint holds there.
+        // A copy of an older write is a copy of what the checkpoint holds there.
         for unit in evidence.best.units().chain(&evidence.nameless) {
-            let (lpn, birth) = (unit.record.lpn, unit.record.birth);
+            let (lpn, write_seq) = (unit.record.lpn, unit.record.write_seq);
             let Some(row) = out.map.get_mut(lpn as usize) else {
                 continue;
             };
-            if birth <= self.since && *row != NOWHERE && unit.quality > Quality::Broken {
+            if write_seq <= self.since && *row != NOWHERE && unit.quality > Quality::Broken {
                 *row = unit.ppn.0;
                 lost.remove(&lpn);
                 out.changed_pages.push(lpn);
             }
         }
-        for (&lpn, &birth) in &self.new {
-            match evidence.best.get(birth) {
+        for (&lpn, &write_seq) in &self.new {
+            match evidence.best.get(write_seq) {
                 Some(unit) => out.map[lpn as usize] = unit.ppn.0,
                 None => _ = lost.insert(lpn),
             }
         }
         out.changed_pages.extend(&lost);
-        let birth = |lpn: &u32| self.new.get(lpn).copied().unwrap_or(0);
-        out.lost = lost.iter().map(|lpn| Lost::new(*lpn, birth(lpn))).collect();
+        let write_seq = |lpn: &u32| self.new.get(lpn).copied().unwrap_or(0);
+        out.lost = lost
+            .iter()
+            .map(|lpn| Lost::new(*lpn, write_seq(lpn)))
+            .collect();
     }
 
     fn place_objects(
@@ -584,13 +591,13 @@ impl<'a> State<'a> {
         let rows = self.tables.objects.len();
         let born = &self.born;
         let name = |number: u32| match born.get((number as usize).wrapping_sub(rows)) {
-            Some(&birth) => Name::New(birth),
+            Some(&write_seq) => Name::New(write_seq),
             None => Name::Old(number),
         };
         let kept = out.history.iter().flat_map(History::objects).map(name);
         let old = out.map.iter().filter(|&&handle| handle != NOWHERE);
         let named = old.map(|&handle| Name::Old(handle));
-        let named = named.chain(self.new.values().map(|&birth| Name::New(birth)));
+        let named = named.chain(self.new.values().map(|&write_seq| Name::New(write_seq)));
         let copies = Copies {
             tables: self.tables,
             handles: &self.handles,
@@ -609,20 +616,20 @@ impl<'a> State<'a> {
             false => pages.map(|(lpn, &handle)| (handle, lpn)).collect(),
         };
         let placed = place(&copies, named.chain(kept), &page_of)?;
-        for (lpn, birth) in self.new {
-            out.map[lpn as usize] = placed.made[&birth];
+        for (lpn, write_seq) in self.new {
+            out.map[lpn as usize] = placed.made[&write_seq];
         }
         if let Some(history) = &mut out.history {
             history.rename(|number| match name(number) {
-                Name::New(birth) => placed.made[&birth],
+                Name::New(write_seq) => placed.made[&write_seq],
                 Name::Old(handle) => handle,
             });
         }
-        let birth = |handle: u32| placed.objects[handle as usize].birth;
+        let write_seq = |handle: u32| placed.objects[handle as usize].write_seq;
         out.lost = placed
             .lost
             .iter()
-            .map(|&h| Lost::new(h, birth(h)))
+            .map(|&h| Lost::new(h, write_seq(h)))
             .collect();
         out.placed = placed;
         Ok(())
@@ -643,7 +650,7 @@ fn alive(tables: &Tables) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// Births since the checkpoint that count, in the blocks they lie in.
+/// Writes since the checkpoint that count, in the blocks they lie in.
 fn young(
     root: &Root,
     geometry: &Geometry,
@@ -652,12 +659,12 @@ fn young(
 ) -> HashMap<u32, Vec<Young>> {
     let mut young: HashMap<u32, Vec<Young>> = HashMap::new();
     for unit in found {
-        let birth = unit.record.birth;
+        let write_seq = unit.record.write_seq;
         let in_journal = unit.slot.is_some_and(|slot| slot.in_journal);
-        if birth > root.sequence && !in_journal && order.binary_search(&birth).is_ok() {
+        if write_seq > root.sequence && !in_journal && order.binary_search(&write_seq).is_ok() {
             let block = geometry.block_of(unit.ppn);
             young.entry(block.0).or_default().push(Young {
-                birth,
+                write_seq,
                 lpn: unit.record.lpn,
                 stamp: unit.record.stamp,
             });

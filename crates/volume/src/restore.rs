@@ -60,7 +60,13 @@ pub(crate) fn layer(
     for &pack in &image.state.placed.changed_packs {
         packed.mark(pack);
     }
-    let births = image.state.placed.objects.iter().map(|o| o.birth).collect();
+    let write_seqs = image
+        .state
+        .placed
+        .objects
+        .iter()
+        .map(|o| o.write_seq)
+        .collect();
     let waiting = SharedWaiting::default();
     let found = Found {
         epoch,
@@ -68,7 +74,7 @@ pub(crate) fn layer(
         since: image.root.sequence,
         position: image.tail.position,
         lives: lives(&image),
-        births,
+        write_seqs,
         young: image.state.young,
         window: image.state.history.as_ref().map_or(0, History::oldest),
         window_noted: image.state.window,
@@ -195,7 +201,7 @@ where
     });
     let packed = packed.collect();
     // The index keeps the youngest.
-    objects.sort_by_key(|o| rows[o.handle as usize].birth);
+    objects.sort_by_key(|o| rows[o.handle as usize].write_seq);
     let policies = Policies {
         dedup: dedup_options(id),
         delta: delta_options(id),

@@ -49,14 +49,14 @@ pub(crate) struct FoundSlot {
     pub index: u32,
     /// Bytes of its slot, as the translation layer counts them.
     pub length: u16,
-    /// Birth of its base, 0 for none.
+    /// Write sequence number of its base, 0 for none.
     pub base: u64,
     /// Whether it stands in the journal; then it has no unit.
     pub in_journal: bool,
 }
 
 impl FoundUnit {
-    /// Which of two copies of a birth counts: the better one; a whole one, which needs no base and so was made
+    /// Which of two copies of a write counts: the better one; a whole one, which needs no base and so was made
     /// last; one in a unit; then the one that was made later. So blocks that had been collected stay empty. A block
     /// that collection fills may have been opened long before its victim; among such blocks copies are made in the
     /// order in which the blocks were opened, as a victim is full and only one of them is filled at a time.
@@ -103,7 +103,7 @@ fn record_of(head: &Head) -> Record {
     Record {
         kind: if head.lost { Kind::Lost } else { Kind::Data },
         lpn: head.lpn,
-        birth: head.birth,
+        write_seq: head.write_seq,
         stamp: head.stamp,
         digest: head.digest,
     }
@@ -234,7 +234,7 @@ fn scan_page(
         }
         // Whoever wrote values that hold wrote their heads.
         let data = &data[..PAGE_BYTES];
-        let heads = packed::heads(&id.key, data, placed.record.birth);
+        let heads = packed::heads(&id.key, data, placed.record.write_seq);
         for (index, head) in heads.unwrap_or_default().iter().enumerate() {
             let lost = if head.lost {
                 Quality::Lost

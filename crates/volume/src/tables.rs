@@ -378,9 +378,9 @@ fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: u32, rows: &mut [u
                 let object = layer.object_row(row);
                 out.u32(object.location.0);
                 if id.trusts_digests() {
-                    out.u32(0).u64(object.birth).u128(object.digest.0);
+                    out.u32(0).u64(object.write_seq).u128(object.digest.0);
                 } else {
-                    out.u32(object.digest.0 as u32).u64(object.birth);
+                    out.u32(object.digest.0 as u32).u64(object.write_seq);
                 }
                 if id.encoding.is_on() {
                     let packed = object.packed.unwrap_or_default();

@@ -263,7 +263,7 @@ impl Volume {
         let record = Record {
             kind: Kind::Data,
             lpn,
-            birth: self.layer.core().flash().next_sequence(),
+            write_seq: self.layer.core().flash().next_sequence(),
             stamp: self.stamp,
             digest: page.digest,
         };
@@ -277,7 +277,7 @@ impl Volume {
         let change = match written {
             Written::Nothing => return Ok(()),
             Written::Stored => None,
-            Written::Shared { birth } => Some(Change::Share { lpn, birth }),
+            Written::Shared { write_seq } => Some(Change::Share { lpn, write_seq }),
         };
         self.tables.mapped.mark(lpn);
         self.take_event(change)

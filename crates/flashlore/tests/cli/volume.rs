@@ -266,7 +266,7 @@ fn a_dump_shows_every_part() {
         "object 0: unit",
         "block 0: ",
         "batch 0: segment",
-        "data of page 1 birth",
+        "data of page 1 write sequence number",
     ] {
         assert!(dump.contains(words), "{words:?} is missing in: {dump}");
     }

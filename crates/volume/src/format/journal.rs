@@ -29,10 +29,10 @@
 //!
 //! | kind | what | a | b | c |
 //! |---:|---|---|---|---|
-//! | 1 | event, share | LPN | sequence | birth of the object |
+//! | 1 | event, share | LPN | sequence | write sequence number of the object |
 //! | 2 | event, trim | LPN | sequence | 0 |
 //! | 3 | open | block | opening | erases |
-//! | 4 | dead | LPN | birth | 0 |
+//! | 4 | dead | LPN | write sequence number | 0 |
 //! | 5 | event, return to an instant | 0 | sequence | instant |
 //! | 6 | event, snapshot | bytes of its name | sequence | instant |
 //! | 7 | event, end of a snapshot | 0 | sequence | instant |
@@ -64,8 +64,8 @@ pub enum Change {
     Share {
         /// The address.
         lpn: u32,
-        /// Birth of the object.
-        birth: u64,
+        /// Write sequence number of the object.
+        write_seq: u64,
     },
     /// An address forgets its content.
     Trim {
@@ -140,8 +140,8 @@ pub enum Entry {
     Dead {
         /// The address it was written to.
         lpn: u32,
-        /// Its birth.
-        birth: u64,
+        /// Its write sequence number.
+        write_seq: u64,
         /// When it was written.
         stamp: u64,
     },
@@ -164,7 +164,7 @@ pub enum Entry {
 impl Change {
     fn fields(self) -> (u8, u32, u64) {
         match self {
-            Change::Share { lpn, birth } => (1, lpn, birth),
+            Change::Share { lpn, write_seq } => (1, lpn, write_seq),
             Change::Trim { lpn } => (2, lpn, 0),
             Change::Return { instant } => (5, 0, instant),
             Change::Snapshot { instant, name } => (6, u32::from(name), instant),
@@ -185,7 +185,10 @@ impl Change {
 
     fn of(kind: u8, a: u32, c: u64) -> Option<Change> {
         Some(match kind {
-            1 => Change::Share { lpn: a, birth: c },
+            1 => Change::Share {
+                lpn: a,
+                write_seq: c,
+            },
             2 => Change::Trim { lpn: a },
             5 => Change::Return { instant: c },
             6 => Change::Snapshot {
@@ -242,7 +245,11 @@ impl Entry {
                 opening,
                 erases,
             } => (3, stream as u8, block, opening, u64::from(erases), 0),
-            Entry::Dead { lpn, birth, stamp } => (4, 0, lpn, birth, 0, stamp),
+            Entry::Dead {
+                lpn,
+                write_seq,
+                stamp,
+            } => (4, 0, lpn, write_seq, 0, stamp),
             Entry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
             Entry::Part {
                 sequence,
@@ -273,7 +280,7 @@ impl Entry {
             },
             4 => Entry::Dead {
                 lpn: a,
-                birth: b,
+                write_seq: b,
                 stamp,
             },
             9 => Entry::Window { oldest: b },

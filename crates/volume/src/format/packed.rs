@@ -12,14 +12,14 @@
 //! | 0 | 4 | LPN: the address the content was first written to |
 //! | 4 | 2 | bytes of the value |
 //! | 6 | 2 | 1: the value was lost before it was copied here |
-//! | 8 | 8 | birth |
-//! | 16 | 8 | birth of the base, 0 for none |
+//! | 8 | 8 | write sequence number |
+//! | 16 | 8 | write sequence number of the base, 0 for none |
 //! | 24 | 8 | stamp |
 //! | 32 | 16 | digest of the page that it decodes to |
 //!
-//! The unit's record has kind 3 and the digest of the data as any other; in place of a birth it has the checksum
-//! of the heads, so that they can be trusted when the values cannot. The same head and bytes stand in the journal
-//! for a value that waits in RAM while everything is made durable.
+//! The unit's record has kind 3 and the digest of the data as any other; in place of a write sequence number it has the
+//! checksum of the heads, so that they can be trusted when the values cannot. The same head and bytes stand in the
+//! journal for a value that waits in RAM while everything is made durable.
 
 use flashlore_content::{Digest, PAGE_BYTES, VolumeKey};
 use flashlore_ftl::policies::delta::packs::SLOT_BYTES;
@@ -43,8 +43,8 @@ pub struct Head {
     /// Whether the value is not there any more.
     pub lost: bool,
     /// Sequence number of the write.
-    pub birth: u64,
-    /// Birth of what it is a difference from; 0 if it is none.
+    pub write_seq: u64,
+    /// Write sequence number of what it is a difference from; 0 if it is none.
     pub base: u64,
     /// When the write was acknowledged.
     pub stamp: u64,
@@ -58,7 +58,7 @@ impl Head {
         out.u32(self.lpn)
             .u16(self.length)
             .u16(u16::from(self.lost))
-            .u64(self.birth)
+            .u64(self.write_seq)
             .u64(self.base)
             .u64(self.stamp)
             .u128(self.digest.0);
@@ -79,7 +79,7 @@ impl Head {
             lpn,
             length,
             lost,
-            birth: fields.u64(),
+            write_seq: fields.u64(),
             base: fields.u64(),
             stamp: fields.u64(),
             digest: Digest(fields.u128()),

@@ -4,8 +4,8 @@
 //! |---:|---:|---|
 //! | 0 | 1 | kind: 0 padding (all other fields zero), 1 data, 2 lost, 3 packed |
 //! | 1 | 3 | zero |
-//! | 4 | 4 | birth LPN: the address the content was first written to |
-//! | 8 | 8 | birth: sequence number of the write; a copy keeps it. Packed: checksum of the heads |
+//! | 4 | 4 | LPN of the write: the address the content was first written to |
+//! | 8 | 8 | write sequence number: sequence number of the write; a copy keeps it. Packed: checksum of the heads |
 //! | 16 | 8 | opening: which opening of the block the page belongs to |
 //! | 24 | 8 | acknowledgement time, nanoseconds since 1970 |
 //! | 32 | 4 | epoch the page was programmed in |
@@ -40,7 +40,7 @@ pub struct Record {
     /// The address the content was first written to.
     pub lpn: u32,
     /// Sequence number of that write.
-    pub birth: u64,
+    pub write_seq: u64,
     /// When it was acknowledged, in nanoseconds since 1970.
     pub stamp: u64,
     /// Digest of the data.
@@ -82,7 +82,7 @@ impl PlacedRecord {
             .u8(kind)
             .put(&[0; 3])
             .u32(self.record.lpn)
-            .u64(self.record.birth)
+            .u64(self.record.write_seq)
             .u64(self.opening)
             .u64(self.record.stamp)
             .u32(self.epoch)
@@ -108,7 +108,7 @@ impl Slot {
             _ => return Slot::Broken,
         };
         fields.take::<3>();
-        let (lpn, birth, opening) = (fields.u32(), fields.u64(), fields.u64());
+        let (lpn, write_seq, opening) = (fields.u32(), fields.u64(), fields.u64());
         let (stamp, epoch) = (fields.u64(), fields.u32());
         fields.u32();
         let digest = Digest(fields.u128());
@@ -119,7 +119,7 @@ impl Slot {
             record: Record {
                 kind,
                 lpn,
-                birth,
+                write_seq,
                 stamp,
                 digest,
             },

@@ -87,8 +87,8 @@ pub struct HistoryIdentity {
     pub protected: bool,
 }
 
-/// What a volume is. Only growth and an upgrade change it: exported pages, blocks, and the entries of index and history may become
-/// more, and the journal longer.
+/// What a volume is. Only growth and an upgrade change it: exported pages, blocks, and the entries of index and history
+/// may become more, and the journal longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The format of its bytes.

@@ -72,7 +72,10 @@ fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
 fn entry() -> impl Strategy<Value = Entry> {
     let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
     let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 8 {
-        0 => Change::Share { lpn, birth: number },
+        0 => Change::Share {
+            lpn,
+            write_seq: number,
+        },
         1 => Change::Trim { lpn },
         2 => Change::Return { instant: number },
         3 => Change::Snapshot {
@@ -94,7 +97,11 @@ fn entry() -> impl Strategy<Value = Entry> {
             stamp,
             change,
         }),
-        any::<(u32, u64, u64)>().prop_map(|(lpn, birth, stamp)| Entry::Dead { lpn, birth, stamp }),
+        any::<(u32, u64, u64)>().prop_map(|(lpn, write_seq, stamp)| Entry::Dead {
+            lpn,
+            write_seq,
+            stamp
+        }),
         any::<u64>().prop_map(|oldest| Entry::Window { oldest }),
         any::<(u64, u8, [u8; 16])>().prop_map(|(sequence, number, bytes)| Entry::Part {
             sequence,
@@ -137,15 +144,17 @@ fn note() -> impl Strategy<Value = Note> {
 
 fn head() -> impl Strategy<Value = Head> {
     let numbers = any::<(u32, bool, u64, u64, u64, u128)>();
-    (numbers, 0..900u16).prop_map(|((lpn, lost, birth, base, stamp, digest), length)| Head {
-        lpn,
-        length,
-        lost,
-        birth,
-        base,
-        stamp,
-        digest: Digest(digest),
-    })
+    (numbers, 0..900u16).prop_map(
+        |((lpn, lost, write_seq, base, stamp, digest), length)| Head {
+            lpn,
+            length,
+            lost,
+            write_seq,
+            base,
+            stamp,
+            digest: Digest(digest),
+        },
+    )
 }
 
 fn value() -> impl Strategy<Value = JournalValue> {
@@ -179,19 +188,19 @@ fn batch() -> impl Strategy<Value = Batch> {
 fn placed() -> impl Strategy<Value = PlacedRecord> {
     let kind = prop_oneof![Just(Kind::Data), Just(Kind::Lost)];
     let numbers = any::<(u32, u64, u64, u128, u64, u32)>();
-    (kind, numbers).prop_map(
-        |(kind, (lpn, birth, stamp, digest, opening, epoch))| PlacedRecord {
+    (kind, numbers).prop_map(|(kind, (lpn, write_seq, stamp, digest, opening, epoch))| {
+        PlacedRecord {
             record: Record {
                 kind,
                 lpn,
-                birth,
+                write_seq,
                 stamp,
                 digest: Digest(digest),
             },
             opening,
             epoch,
-        },
-    )
+        }
+    })
 }
 
 fn flip(bytes: &mut [u8], bit: usize) {

@@ -84,8 +84,8 @@ fn records(setup: &Setup) -> impl Iterator<Item = usize> {
     (0..pages).map(move |page| areas.records(PageId(page)) as usize)
 }
 
-/// Sectors with records of what was moved since the last checkpoint and lies nowhere else: the block that the checkpoint
-/// knows it in was opened again.
+/// Sectors with records of what was moved since the last checkpoint and lies nowhere else: the block that the
+/// checkpoint knows it in was opened again.
 pub fn moved(image: &[u8]) -> Vec<usize> {
     let Ok(loaded) = Loaded::of(&MemoryMedium::from_bytes(image.to_vec())) else {
         return Vec::new();
@@ -110,12 +110,12 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
         let Slot::Record(placed) = Slot::decode(record, &id.key, Ppn(unit)) else {
             return false;
         };
-        let Record { birth, lpn, .. } = placed.record;
+        let Record { write_seq, lpn, .. } = placed.record;
         let name = match id.has_objects() {
-            true => birth,
+            true => write_seq,
             false => u64::from(lpn),
         };
-        placed.opening == opening && birth <= loaded.root.sequence && gone.contains(&name)
+        placed.opening == opening && write_seq <= loaded.root.sequence && gone.contains(&name)
     };
     units
         .map(|(unit, opening)| {
@@ -128,7 +128,7 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// What the checkpoint knows, by birth or, of a plain volume, by address, and the unit it lies on.
+/// What the checkpoint knows, by write sequence number or, of a plain volume, by address, and the unit it lies on.
 fn known(loaded: &Loaded) -> Box<dyn Iterator<Item = (u64, u32)> + '_> {
     let Loaded { tables, .. } = loaded;
     if !loaded.superblock.identity.has_objects() {
@@ -138,7 +138,7 @@ fn known(loaded: &Loaded) -> Box<dyn Iterator<Item = (u64, u32)> + '_> {
         let pack = row
             .packed
             .and_then(|_| tables.packs.get(row.location.index()));
-        (row.birth, pack.map_or(row.location, |pack| pack.unit).0)
+        (row.write_seq, pack.map_or(row.location, |pack| pack.unit).0)
     }))
 }
 

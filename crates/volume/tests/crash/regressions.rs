@@ -501,8 +501,8 @@ fn a_value_that_waits_moves_up_after_its_row_was_written() {
     Scenario { setup, generations }.play().unwrap();
 }
 
-/// The root of a checkpoint was damaged that no flush had followed: the volume goes by the root before it, which does not
-/// know that old versions were given up in between. What was flushed it knows.
+/// The root of a checkpoint was damaged that no flush had followed: the volume goes by the root before it, which does
+/// not know that old versions were given up in between. What was flushed it knows.
 #[test]
 fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
     use {Op::*, Policy::*, Strike::*, Style::*, Trouble::*};
@@ -750,8 +750,8 @@ fn a_window_that_was_given_up_stays_so_wherever_the_journal_is_damaged() {
     }
 }
 
-/// A page that had rotted was written anew under its old birth, and others shared it. The power went: what they shared
-/// was known, the page was not there yet, and they had lost what they held before.
+/// A page that had rotted was written anew under its old write sequence number, and others shared it. The power went:
+/// what they shared was known, the page was not there yet, and they had lost what they held before.
 #[test]
 fn nobody_shares_a_page_that_was_just_written_anew() {
     use {Op::*, Policy::*, Strike::*, Style::*, Trouble::*};
