@@ -1,5 +1,5 @@
 //! The policies of a device that looks at content. Each is a room of its own: it keeps what it needs, and answers the
-//! same few questions ([`Policy`]). It never acts on the device: the core asks, decides and acts (`content`).
+//! same few questions (`Policy`). It never acts on the device: the core asks, decides and acts (`content`).
 //!
 //! | folder | policy |
 //! |---|---|

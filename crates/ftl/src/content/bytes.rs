@@ -338,7 +338,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     /// Writes the content of an object anew, because the stored page has rotted.
     ///
     /// # Errors
-    /// As [`ContentFtl::write`].
+    /// As [`ContentDevice::write`].
     pub fn rewrite(
         &mut self,
         when: When,

@@ -1,9 +1,9 @@
 //! How a write is served: decided in one place, carried out in one place, for simulation and for volumes.
 //!
-//! A write has three phases. The caller *plans*: whether it is to be encoded ([`ContentFtl::begin_write`]), which
-//! stored value may be equal ([`ContentFtl::candidate`]) and from which it would differ. It *fetches* what that takes,
-//! in simulated time ([`ContentFtl::fetch_candidate`], [`ContentFtl::fetch_base`]) or without the volume's lock. Then
-//! it *commits* ([`ContentFtl::commit`]): the commit looks at the map again, as that went on meanwhile, decides, and
+//! A write has three phases. The caller *plans*: whether it is to be encoded ([`ContentDevice::begin_write`]), which
+//! stored value may be equal ([`ContentDevice::candidate`]) and from which it would differ. It *fetches* what that takes,
+//! in simulated time ([`ContentDevice::fetch_candidate`], [`ContentDevice::fetch_base`]) or without the volume's lock. Then
+//! it *commits* ([`ContentDevice::commit`]): the commit looks at the map again, as that went on meanwhile, decides, and
 //! carries the decision out.
 //!
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
@@ -47,7 +47,7 @@ pub struct Write<C, P> {
     pub content: C,
     /// What is stored of it.
     pub page: P,
-    /// Whether it is to be encoded unless it is a duplicate: what [`ContentFtl::begin_write`] said.
+    /// Whether it is to be encoded unless it is a duplicate: what [`ContentDevice::begin_write`] said.
     pub encode: bool,
     /// Why it was not hashed, if it was not: then no duplicate is looked for.
     pub unhashed: Option<Unhashed>,
@@ -227,10 +227,10 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// Writes a logical page that was hashed, and says of each value that it is what it says it is. When duplicates are
-    /// verified, [`ContentFtl::fetch_candidate`] has just said that there is nothing left to read.
+    /// verified, [`ContentDevice::fetch_candidate`] has just said that there is nothing left to read.
     ///
     /// # Errors
-    /// As [`ContentFtl::commit`].
+    /// As [`ContentDevice::commit`].
     pub fn write(
         &mut self,
         when: When,
@@ -254,7 +254,7 @@ impl<T: Parts> ContentDevice<T> {
     /// it is hashed in idle time.
     ///
     /// # Errors
-    /// As [`ContentFtl::commit`].
+    /// As [`ContentDevice::commit`].
     pub fn write_unhashed(
         &mut self,
         when: When,

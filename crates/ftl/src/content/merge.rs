@@ -40,7 +40,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// The periodic scan: notes the pages stored as differences that are not written often any more, and
-    /// lets all counts begin anew. They are merged one by one by [`ContentFtl::merge_cold`]. Whether anything had been
+    /// lets all counts begin anew. They are merged one by one by [`ContentDevice::merge_cold`]. Whether anything had been
     /// counted: if not, and as long as nothing happens, another scan notes the same.
     pub fn begin_cold_scan(&mut self) -> bool {
         self.store.note_cold_pages()

@@ -2,8 +2,8 @@
 //! written are hashed in idle time.
 //!
 //! The phases are the caller's, who knows when the die and the hash unit are idle: ask when the next
-//! page could be read ([`ContentFtl::scan_start`]), read it ([`ContentFtl::scan`]), hash it, end the scan
-//! ([`ContentFtl::end_scan`]). One page at a time. A duplicate's logical page refers to the indexed object
+//! page could be read (`ContentDevice::scan_start`), read it (`ContentDevice::scan`), hash it, end the scan
+//! (`ContentDevice::end_scan`). One page at a time. A duplicate's logical page refers to the indexed object
 //! from then on, and its own object dies; any other page is entered into the index. Nothing is
 //! programmed, but a map that is partly in RAM may write back translation pages.
 //!
