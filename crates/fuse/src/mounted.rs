@@ -1,5 +1,5 @@
-//! Mounting, unmounting, the end of a mount. Whoever mounted may use the files, and nobody else: for a loop device, mount
-//! as root.
+//! Mounting, unmounting, the end of a mount. Whoever mounted may use the files, and nobody else: for a loop device,
+//! mount as root.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

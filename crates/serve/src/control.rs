@@ -249,8 +249,8 @@ impl Reach {
         }
     }
 
-    /// What whoever reached it should know, as a sentence: that it was opened here and had not been closed. A server has
-    /// told whoever started it.
+    /// What whoever reached it should know, as a sentence: that it was opened here and had not been closed. A server
+    /// has told whoever started it.
     pub fn recovered(&self) -> Option<String> {
         match self {
             Reach::Remote(_) => None,
@@ -288,8 +288,8 @@ impl Reach {
     }
 }
 
-/// Has one request carried out, by whoever serves the volume or here; `tell` hears what should be known of a volume that
-/// is opened here.
+/// Has one request carried out, by whoever serves the volume or here; `tell` hears what should be known of a volume
+/// that is opened here.
 ///
 /// # Errors
 /// Why it was not done.

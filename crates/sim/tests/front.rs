@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::Log;
 use flashlore_content::{DedupOptions, NoCensus};
-use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Cause, Tag};
+use flashlore_flash::{Cause, Geometry, Tag};
 use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
@@ -19,6 +17,8 @@ use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_sim::results::{BufferTraffic, QueueTraffic};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use proptest::prelude::*;
+
+use crate::common::Log;
 
 /// A read of a page with its transfer, and a program with its.
 const READ: u64 = 25 + 40;

@@ -256,8 +256,8 @@ pub fn write_whole(
         .complete()
 }
 
-/// A directory that is there, with those above it that it needs. Those that were made for it are gone when it is dropped
-/// before it is kept, unless something lies in them.
+/// A directory that is there, with those above it that it needs. Those that were made for it are gone when it is
+/// dropped before it is kept, unless something lies in them.
 struct OutputDirectory {
     /// What was made, the innermost first.
     made: Vec<PathBuf>,

@@ -6,9 +6,8 @@
 //!
 //! Invariant: what is shown of an instant is what was there, or an error. What a purge took is [`VolumeError::Purged`].
 
-use flashlore_content::PAGE_BYTES;
-use flashlore_content::PageBytes;
 use flashlore_content::history::{History, TooOld, Version};
+use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::policies::history::instant_before;
 

@@ -21,7 +21,8 @@
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer` hides which policy is on.
+//! Inside: `journal` and `tables` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer` hides which
+//! policy is on.
 
 pub mod check;
 pub mod disk;

@@ -113,8 +113,8 @@ fn run(program: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The directory above a mount point is renamed, and another volume is mounted at the old path: the end of the first one
-/// leaves that alone.
+/// The directory above a mount point is renamed, and another volume is mounted at the old path: the end of the first
+/// one leaves that alone.
 #[test]
 fn a_mount_that_was_moved_ends_where_it_is_and_leaves_another_at_its_path() {
     let place = Place::new();

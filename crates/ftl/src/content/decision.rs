@@ -1,26 +1,24 @@
 //! How a write is served: decided in one place, carried out in one place, for simulation and for volumes.
 //!
 //! A write has three phases. The caller *plans*: whether it is to be encoded ([`ContentDevice::begin_write`]), which
-//! stored value may be equal ([`ContentDevice::candidate`]) and from which it would differ. It *fetches* what that takes,
-//! in simulated time ([`ContentDevice::fetch_candidate`], [`ContentDevice::fetch_base`]) or without the volume's lock. Then
-//! it *commits* ([`ContentDevice::commit`]): the commit looks at the map again, as that went on meanwhile, decides, and
-//! carries the decision out.
+//! stored value may be equal ([`ContentDevice::candidate`]) and from which it would differ. It *fetches* what that
+//! takes, in simulated time ([`ContentDevice::fetch_candidate`], [`ContentDevice::fetch_base`]) or without the volume's
+//! lock. Then it *commits* ([`ContentDevice::commit`]): the commit looks at the map again, as that went on meanwhile,
+//! decides, and carries the decision out.
 //!
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
 //! least (`Store::cheapest`).
 
-use crate::map_cache::MapCache;
-use flashlore_content::Ledger;
-use flashlore_content::Sketch;
 use flashlore_content::delta::Value;
-use flashlore_flash::{Cause, Time};
-use flashlore_flash::{Completion, Ppn, Ready, Tag, When};
+use flashlore_content::{Ledger, Sketch};
+use flashlore_flash::{Cause, Completion, Ppn, Ready, Tag, Time, When};
 
 use super::candidate::{Candidate, CandidateRead};
 use super::device::ContentDevice;
 use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
 use crate::error::FtlError;
+use crate::map_cache::MapCache;
 use crate::policies::decision::Decision;
 use crate::policies::delta::forms::Forms;
 use crate::policies::{How, Policy, Served, Unhashed};

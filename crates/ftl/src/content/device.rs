@@ -36,9 +36,9 @@ pub struct ContentDevice<T: Parts> {
     pub(crate) store: Store<T>,
 }
 
-/// The device by its parts one by one: `L` names programs (unique, duplicate, reborn) or nobody does, `K` caches the map
-/// from logical to physical pages, `E` encodes values in fewer bytes than a page, `M` says whether old versions may be
-/// kept.
+/// The device by its parts one by one: `L` names programs (unique, duplicate, reborn) or nobody does, `K` caches the
+/// map from logical to physical pages, `E` encodes values in fewer bytes than a page, `M` says whether old versions may
+/// be kept.
 pub type ContentFtl<C, F, L, K = Resident, E = NoEncoder, M = Present> =
     ContentDevice<Of<C, F, L, K, E, M>>;
 

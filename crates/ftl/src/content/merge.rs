@@ -1,8 +1,7 @@
 //! Pages that are stored as differences become whole again: because they are read often, written seldom, or because
 //! somebody asks. And what waits to be packed is programmed.
 
-use flashlore_flash::Flash;
-use flashlore_flash::{Cause, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Flash, Ready, Tag, Time, When};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, Parts};
@@ -39,8 +38,8 @@ impl<T: Parts> ContentDevice<T> {
         self.store.objects.is_difference(object).then_some(object)
     }
 
-    /// The periodic scan: notes the pages stored as differences that are not written often any more, and
-    /// lets all counts begin anew. They are merged one by one by [`ContentDevice::merge_cold`]. Whether anything had been
+    /// The periodic scan: notes the pages stored as differences that are not written often any more, and lets all
+    /// counts begin anew. They are merged one by one by [`ContentDevice::merge_cold`]. Whether anything had been
     /// counted: if not, and as long as nothing happens, another scan notes the same.
     pub fn begin_cold_scan(&mut self) -> bool {
         self.store.note_cold_pages()

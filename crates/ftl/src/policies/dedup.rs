@@ -1,5 +1,5 @@
-//! Deduplication: a page for each distinct value (CA-SSD, FAST 2011, sections 4.1-4.3). The index and its controllers are
-//! of `flashlore_content`; here is how they live with objects.
+//! Deduplication: a page for each distinct value (CA-SSD, FAST 2011, sections 4.1-4.3). The index and its controllers
+//! are of `flashlore_content`; here is how they live with objects.
 //!
 //! A write whose fingerprint is indexed shares the object it finds, whose entry moves to the head. A new value that was
 //! hashed is entered at the head; the entry at the tail is discarded to make room. An entry goes with its object.

@@ -2,11 +2,10 @@
 //!
 //! The meaning of each key, for users, stands in `template/system.toml`; here is its type.
 
-use serde::{Deserialize, Serialize};
-
 use flashlore_delta::Codec;
 use flashlore_ftl::policies::history::OnPressure;
 use flashlore_units::{Bytes, Count, Entries, Nanos, Share};
+use serde::{Deserialize, Serialize};
 
 use super::array::{ArrayConfig, ArrayKind};
 use super::names;

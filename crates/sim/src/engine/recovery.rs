@@ -1,9 +1,9 @@
 //! Whether a device with history shows at an instant what the host had written by then.
 //!
-//! The truth is written down beside the run: what every page held when it began, and every change with the
-//! instant at which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
-//! window and from those that outlive it. At each, every page of the truth is looked up without changing anything; then the device is
-//! returned to the instant, compared, and returned to the present.
+//! The truth is written down beside the run: what every page held when it began, and every change with the instant at
+//! which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
+//! window and from those that outlive it. At each, every page of the truth is looked up without changing anything; then
+//! the device is returned to the instant, compared, and returned to the present.
 //!
 //! A return is a change like any other, and where it takes space it may push the start of the window on.
 //! Instants that have left the window by then are not returned to, and when the present of the run has left it,

@@ -1,5 +1,5 @@
-//! What tells of a flush: what it wrote, and from the next flush on the mark that lies elsewhere. So damage of one place
-//! never hides a flush that another one followed.
+//! What tells of a flush: what it wrote, and from the next flush on the mark that lies elsewhere. So damage of one
+//! place never hides a flush that another one followed.
 
 use std::ops::Range;
 use std::sync::Arc;

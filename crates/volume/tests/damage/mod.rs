@@ -1,5 +1,6 @@
-//! Damage to a volume that was killed: bits flip, sectors and pages are zeroed, or replaced by older or by foreign ones,
-//! reads fail while it is opened or while it is in use. Whatever is read then is the last durable version or an error.
+//! Damage to a volume that was killed: bits flip, sectors and pages are zeroed, or replaced by older or by foreign
+//! ones, reads fail while it is opened or while it is in use. Whatever is read then is the last durable version or an
+//! error.
 //!
 //! | file | what it is |
 //! |---|---|

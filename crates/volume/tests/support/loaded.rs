@@ -65,8 +65,8 @@ impl Loaded {
         all.fold(self.root.sequence, u64::max)
     }
 
-    /// Where pages of the checkpoint's tables lie in `image`, whose tables these are, that hold the same part of the same
-    /// table in `before`, of an earlier checkpoint: each of those holds by itself.
+    /// Where pages of the checkpoint's tables lie in `image`, whose tables these are, that hold the same part of the
+    /// same table in `before`, of an earlier checkpoint: each of those holds by itself.
     pub fn older_tables(&self, image: &[u8], before: &[u8]) -> Vec<usize> {
         let key = &self.superblock.identity.key;
         let pages = (0..).zip(self.tables.slots.iter().copied());

@@ -16,7 +16,8 @@ use super::VolumeArgs;
                         flashlore serve disk --listen 0.0.0.0:10809 --tls-certificate cert.pem --tls-key key.pem\n\n\
                         Runs until SIGTERM or SIGINT, then answers what was asked, takes a checkpoint and ends.\n\
                         Exports: the volume by its directory's name ('_' for each '@' in it) or no name, and\n\
-                        NAME@INSTANT read-only, such as \"disk@10min ago\", disk@2026-01-01T12:00:00Z or disk@SNAPSHOT.\n\
+                        NAME@INSTANT read-only, such as \"disk@10min ago\", disk@2026-01-01T12:00:00Z\n\
+                        or disk@SNAPSHOT.\n\
                         Of an array: its machines, NAME, NAME.1, NAME.2, ...")]
 pub struct ServeArgs {
     /// How it is served

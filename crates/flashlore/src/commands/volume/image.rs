@@ -273,8 +273,8 @@ impl<'a> Source<'a> {
         bytes.ok_or_else(|| unexpected(self.args))
     }
 
-    /// Tells what of these bytes was purged and reads as zeros; unless that is allowed, refuses to go on before anything
-    /// is read.
+    /// Tells what of these bytes was purged and reads as zeros; unless that is allowed, refuses to go on before
+    /// anything is read.
     fn look_for_missing(&mut self, bytes: Range<u64>) -> Result<(), CliError> {
         let Some(at) = self.at.clone() else {
             return Ok(());

@@ -1,21 +1,17 @@
 //! Which form a write takes, and its way into a packed page.
 //!
-//! A write is a *candidate* for a difference when its page is write-hot and not read-hot, and always for
-//! compression. It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times
-//! the bytes that it alone keeps alive (the base, unless something else refers to that). A difference is
-//! always taken from the base, never from another difference, so a read needs two pages at most. A base is
-//! whole or compressed by itself. A page without a base of its own may get one by similarity ([`crate::policies::delta::similar`]),
-//! however seldom it is written.
+//! A write is a *candidate* for a difference when its page is write-hot and not read-hot, and always for compression.
+//! It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times the bytes that it alone
+//! keeps alive (the base, unless something else refers to that). A difference is always taken from the base, never from
+//! another difference, so a read needs two pages at most. A base is whole or compressed by itself. A page without a
+//! base of its own may get one by similarity ([`crate::policies::delta::similar`]), however seldom it is written.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
 //! write is stored whole instead.
 
-use crate::map_cache::MapCache;
-use crate::policies::delta::packs::Packs;
-use flashlore_content::Encoder;
-use flashlore_content::Ledger;
 use flashlore_content::delta::{Short, Value};
+use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Cause, Completion, Flash, Owner, Ready, Stream, Tag, Unit, When};
 
@@ -23,12 +19,13 @@ use super::Store;
 use crate::content::candidate::{Candidate, CandidateRead};
 use crate::content::parts::{CoreOf, EncodedOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
+use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
 use crate::mapping::objects::NO_OBJECT;
 use crate::policies::decision::Decision;
 use crate::policies::delta::Delta;
 use crate::policies::delta::forms::{Encoding, Forms};
-use crate::policies::delta::packs::{Filler, MOST_BYTES, SLOT_BYTES, Slot};
+use crate::policies::delta::packs::{Filler, MOST_BYTES, Packs, SLOT_BYTES, Slot};
 use crate::policies::delta::similar::Base;
 
 impl<T: Parts> Store<T> {

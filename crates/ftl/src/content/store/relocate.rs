@@ -7,8 +7,6 @@
 //! A merge of a packed value costs a page and frees its base elsewhere, so collection merges only while its
 //! pool has a block to spare.
 
-use crate::map_cache::MapCache;
-use crate::policies::delta::packs::Packs;
 use flashlore_content::Encoder;
 use flashlore_flash::{
     BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
@@ -20,8 +18,9 @@ use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::content::read::later;
 use crate::error::FtlError;
 use crate::gc::collect::Relocation;
+use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
-use crate::policies::delta::packs::{Filler, Slot};
+use crate::policies::delta::packs::{Filler, Packs, Slot};
 use crate::policies::delta::{Delta, Why};
 
 impl<T: Parts> Store<T> {
