@@ -410,15 +410,18 @@ impl Tables {
     fn refuse_older_pages(&self, id: &Identity, root: &Root) -> Result<(), VolumeError> {
         let kept: usize = self.pins.iter().map(|pin| pin.kept.len()).sum();
         let (slots, directories) = (&self.slots, &root.directories);
-        let found = sum(
-            id,
-            &root.history,
-            kept as u32,
-            slots,
-            directories,
-            &self.checks,
-        );
-        match root.sum == 0 || root.sum == found {
+        let found = |history: &HistoryRoot| {
+            let kept = kept as u32;
+            sum(id, history, kept, slots, directories, &self.checks)
+        };
+        // Roots of older programs leave the notes out.
+        let without_notes = HistoryRoot {
+            notes: 0,
+            ..root.history
+        };
+        let is_known = root.sum != 0;
+        let holds = root.sum == found(&root.history) || root.sum == found(&without_notes);
+        match !is_known || holds {
             true => Ok(()),
             false => Err(VolumeError::Damaged(format!(
                 "the tables are not those of checkpoint {}: a page of them was replaced by an earlier one",

@@ -232,5 +232,6 @@ fn pages_in_use(id: &Identity, history: &HistoryRoot, kept: u32) -> BTreeSet<u32
     add(Table::Versions, history.first, history.entries);
     add(Table::Pins, 0, history.pins);
     add(Table::Kept, 0, kept);
+    add(Table::Notes, 0, history.notes);
     pages
 }

@@ -18,11 +18,21 @@ fn checkpoints(system: &str) -> Vec<Vec<u8>> {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
     create(&*medium, &id).unwrap();
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    let mut snapshot = None;
     let after = |n: u32| {
         for lpn in 0..20 {
             let value = n * 100 + lpn % 7;
             let now = u64::from(value);
             volume.write(now, lpn, &page(value)).unwrap();
+        }
+        if id.history.is_some() {
+            // The notes change too, and stay as many: one snapshot after the other has a name.
+            let now = u64::from(n) * 100 + 50;
+            if let Some(before) = snapshot {
+                volume.delete_snapshot(now, before).unwrap();
+            }
+            let name = format!("s{n}");
+            snapshot = Some(volume.snapshot_as(now, None, &name).unwrap());
         }
         volume.checkpoint().unwrap();
         let mut bytes = vec![0; medium.len() as usize];
