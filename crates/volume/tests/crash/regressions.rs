@@ -830,3 +830,39 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
     };
     scenario.play().unwrap();
 }
+
+/// The power went while an opening wrote the superblocks, and of the older copy what it held before was back: the epoch
+/// before, which had written nothing, was opened again.
+#[test]
+fn an_epoch_that_wrote_nothing_may_be_opened_again_after_damage() {
+    let setup = Setup {
+        encoding: Encoding {
+            differences: false,
+            compression: true,
+        },
+        ..setup(Policy::Plain, 3, 4)
+    };
+    let scenario = Scenario {
+        setup,
+        generations: vec![
+            Generation {
+                ops: Arc::new([Op::Kill]),
+                trouble: Trouble::Cut(10),
+                style: Style::OneTorn,
+                seed: 4105261266,
+                damage: Some(Strike::Put {
+                    at: 4096,
+                    len: 4096,
+                }),
+            },
+            Generation {
+                ops: Arc::new([]),
+                trouble: Trouble::Never,
+                style: Style::All,
+                seed: 0,
+                damage: None,
+            },
+        ],
+    };
+    scenario.play().unwrap();
+}

@@ -18,6 +18,7 @@ use flashlore_volume::{
 use crate::crash::history::Op;
 use crate::crash::oracle::{Mark, Oracle, Told};
 use crate::crash::pages::{PURGED, UNREADABLE, Value, agrees, is_unsure, page, value_of};
+use crate::support::loaded::newest_epoch;
 use crate::support::verdict::{judge_findings, judge_refusal};
 
 /// Instants of a history that are compared each time, besides the ends and the snapshots.
@@ -237,8 +238,7 @@ impl Session {
         let (mut volume, recovery) = self.done(opened)?;
         self.alive()?;
         if recovery.epoch <= self.epoch {
-            let (found, before) = (recovery.epoch, self.epoch);
-            return broken(format!("epoch {found} was opened after epoch {before}"));
+            self.may_be_opened_again(recovery.epoch)?;
         }
         self.epoch = recovery.epoch;
         self.checkpoint_at_open = volume.status().checkpoint;
@@ -265,6 +265,21 @@ impl Session {
         }
         self.volume = Some(volume);
         Ok(())
+    }
+
+    /// An epoch is opened twice only if the superblocks that knew it are damaged, and nothing on the medium was written
+    /// in it: no number is given twice.
+    fn may_be_opened_again(&self, epoch: u32) -> Result<(), Stop> {
+        let before = self.epoch;
+        let newest = newest_epoch(&*self.medium).map_err(|error| {
+            Stop::Broken(format!("epoch {epoch} was opened after {before}: {error}"))
+        })?;
+        match self.oracle.is_damaged() && newest < epoch {
+            true => Ok(()),
+            false => broken(format!(
+                "epoch {epoch} was opened after epoch {before}, and epoch {newest} wrote to the medium"
+            )),
+        }
     }
 
     /// Opens the volume, once reads fail as they are to.

@@ -6,7 +6,7 @@ use flashlore_medium::{Medium, SECTOR};
 use flashlore_volume::format::mark::{MARK_BYTES, Mark};
 use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES, decode_page};
 use flashlore_volume::format::{Areas, Batch, Root, Superblock};
-use flashlore_volume::{VolumeError, load};
+use flashlore_volume::{DumpParts, VolumeError, dump, load};
 
 /// Everything of a volume but its pages.
 pub struct Loaded {
@@ -84,4 +84,29 @@ impl Loaded {
             .map(|(.., at)| at)
             .collect()
     }
+}
+
+/// The newest epoch in which something on the medium says that it was written, the superblocks apart: wherever it
+/// lies, whether it counts or not.
+///
+/// # Errors
+/// There is no volume.
+pub fn newest_epoch(medium: &dyn Medium) -> Result<u32, VolumeError> {
+    let parts = DumpParts {
+        heads: true,
+        tables: false,
+        journal: true,
+        records: true,
+    };
+    let mut shown = Vec::new();
+    dump(medium, parts, &mut shown).expect("memory takes it, and there is a volume");
+    let shown = String::from_utf8(shown).expect("a dump is text");
+    let lines = shown.lines().filter(|line| !line.starts_with("superblock"));
+    let epochs = lines.filter_map(|line| {
+        let (_, after) = line.split_once(" epoch ")?;
+        let digits = after.split(' ').next()?;
+        Some(digits.parse().expect("an epoch is a number"))
+    });
+    let mark = Loaded::of(medium)?.mark.map(|mark| mark.epoch);
+    Ok(epochs.chain(mark).max().unwrap_or(0))
 }
