@@ -7,31 +7,24 @@
 //! | [`blocks`] | block records, valid units, victims in buckets |
 //! | [`alloc`] | free blocks, open blocks, page buffers |
 //! | [`buffer`] | a write buffer and a sorting write queue in front of the map |
-//! | [`gc`] | victim policies and the collection itself, foreground and background |
-//! | [`wear`] | static wear levelling |
+//! | [`gc`] | victim policies, one a file |
 //! | [`erase_tally`] | how unevenly erases fell, for those who watch |
-//! | [`endurance`] | blocks that reach the end of their life |
 //! | [`map_cache`] | the forward map in RAM, or partly on flash |
 //! | [`mapping`] | logical page to location: directly, or through objects |
-//! | [`core`] | the parts above in one place: append, invalidate, pass time |
+//! | [`core`] | the parts above in one place, and what is done with them: append, read, collect, pass time |
 //! | [`plain`] | a page-mapped device |
 //! | [`policies`] | what a device that looks at content may do with a write, a room for each |
 //! | [`content`] | a device that looks at content: a page per distinct value, differences |
 //! | [`trap`] | a device that keeps old versions as differences from newer ones: BVSSD's rival |
-//! | `list` | places in an order, linked |
-//! | [`restore`] | the core as a recovery found it |
-//! | [`check`] | recounts every invariant from scratch |
 //! | [`counters`] | what is counted |
 //! | [`error`] | what can go wrong |
 
 pub mod alloc;
 pub mod blocks;
 pub mod buffer;
-pub mod check;
 pub mod content;
 pub mod core;
 pub mod counters;
-pub mod endurance;
 pub mod erase_tally;
 pub mod error;
 pub mod gc;
@@ -41,10 +34,8 @@ pub mod mapping;
 pub mod options;
 pub mod plain;
 pub mod policies;
-pub mod restore;
 mod segmented;
 pub mod trap;
-pub mod wear;
 
 pub use content::{
     Candidate, CandidateRead, ContentDevice, ContentFtl, Outcome, PartsRead, Policies,

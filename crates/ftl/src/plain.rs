@@ -5,13 +5,17 @@
 
 use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Tag, Time, When};
 
+use crate::core::relocate::Relocate;
+use crate::core::restore::RestoredBlocks;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::{MapCache, Resident};
 use crate::mapping::Mapping;
 use crate::mapping::direct::Direct;
 use crate::options::FtlOptions;
-use crate::restore::RestoredBlocks;
+
+// Every unit moves as it is.
+impl<F: Flash, K> Relocate<F, K> for Direct {}
 
 /// The plain device; `K` keeps its map.
 pub struct PlainFtl<F: Flash, K = Resident> {

@@ -7,8 +7,8 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{
     Cause, Flash, Geometry, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When,
 };
+use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::mapping::direct::Direct;
-use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, Watermarks};
 
 const BLOCKS: u32 = 8;

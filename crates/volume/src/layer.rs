@@ -13,7 +13,7 @@ use flashlore_ftl::content::bytes::Held;
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
-use flashlore_ftl::gc::erase_stale::Erased;
+use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::policies::delta::DeltaCounters;

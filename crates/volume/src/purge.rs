@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use flashlore_flash::{BlockId, Flash};
 use flashlore_ftl::blocks::State;
-use flashlore_ftl::gc::erase_stale::Erased;
+use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::policies::history::instant_before;
 
 use crate::error::VolumeError;

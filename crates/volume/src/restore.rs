@@ -10,11 +10,11 @@ use flashlore_flash::{BlockId, Ppn};
 use flashlore_ftl::content::Policies;
 use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
 use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
+use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::policies::delta::packs::Slot;
-use flashlore_ftl::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
 

@@ -9,6 +9,7 @@ use super::device::{ContentDevice, Policies};
 use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
 use crate::core::Core;
+use crate::core::restore::RestoredBlocks;
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
 use crate::mapping::objects::{NO_OBJECT, Objects};
@@ -17,7 +18,6 @@ use crate::policies::delta::Delta;
 use crate::policies::delta::packs::{Packs, RestoredPack, Slot};
 use crate::policies::history::Versions;
 use crate::policies::{Policy, PolicySet};
-use crate::restore::RestoredBlocks;
 
 /// Packed pages that are programmed one after the other, each leading to a collection that begins the next: with so
 /// many in a row there is no end.

@@ -7,7 +7,7 @@ use flashlore_flash::Time;
 
 use super::device::ContentDevice;
 use super::parts::{Failure, PageOf, Parts};
-use crate::gc::erase_stale::Erased;
+use crate::core::erase_stale::Erased;
 use crate::policies::Policy;
 use crate::policies::history::{ReturnCost, Versions};
 

@@ -18,10 +18,10 @@ use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::{BlockId, Owned, Owner, Ppn, Time};
 
 use super::parts::{CoreOf, EncodedOf, Failure, Parts};
-use crate::gc::collect::Relocation;
+use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{Entry, MapCache};
+use crate::mapping::Mapping;
 use crate::mapping::objects::{NO_OBJECT, Objects};
-use crate::mapping::{Mapping, Relocate};
 use crate::policies::delta::packs::Removed;
 use crate::policies::history::Versions;
 use crate::policies::{Policy, PolicySet, dedup};

@@ -1,19 +1,13 @@
-//! Garbage collection: which block, and how it is emptied.
+//! Which block is collected next; how it is emptied, [`crate::core`] says.
 //!
 //! * [`VictimPolicy`] — the choice; one policy a file: [`greedy`], [`fifo`], [`windowed_greedy`],
 //!   [`cost_benefit`], [`d_choices`]
-//! * [`collect`] — moving the valid units of a victim, in the host's way
-//! * [`background`] — the same in idle gaps, one page at a time
 //! * `aside` — blocks that cannot be read now are left alone
 //! * `sealed` — blocks sealed before the window of old versions are preferred
-//! * [`erase_stale`] — all blocks that hold anything without referrer, at once
 
 pub(crate) mod aside;
-pub mod background;
-pub mod collect;
 pub mod cost_benefit;
 pub mod d_choices;
-pub mod erase_stale;
 pub mod fifo;
 pub mod greedy;
 pub(crate) mod sealed;

@@ -7,7 +7,8 @@
 //! * [`entries`] — the cached entries, as a segmented LRU list
 //! * [`journal`] — what makes changes durable before their translation pages are
 //! * [`referrers`] — the logical pages that share an object
-//! * [`traffic`] — the reads and programs that follow
+//!
+//! The reads and programs that follow stand with the core.
 //!
 //! It is a model of cost over the exact map, which is in the simulator's memory all the same: the
 //! cache decides only which translation pages are read and written, and when.
@@ -16,7 +17,6 @@ pub mod cached;
 pub mod entries;
 pub mod journal;
 pub mod referrers;
-pub mod traffic;
 
 use flashlore_flash::Ppn;
 

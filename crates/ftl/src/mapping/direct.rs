@@ -1,9 +1,9 @@
 //! Logical page number to physical unit: four bytes a page, no object table.
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{Flash, Owner, Ppn};
+use flashlore_flash::{Owner, Ppn};
 
-use super::{Mapping, Relocate};
+use super::Mapping;
 
 /// The map of a device without a content policy.
 #[derive(Debug, Clone)]
@@ -75,5 +75,3 @@ impl Mapping for Direct {
             .filter(|p| p.is_some())
     }
 }
-
-impl<F: Flash, K> Relocate<F, K> for Direct {}

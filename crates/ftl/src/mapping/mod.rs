@@ -4,17 +4,13 @@
 //! * [`objects`] — an object is one stored value; what keeps it alive is a reference to it
 //! * `counts` — the references of an object in one word
 //!
-//! [`Mapping`] is what the core asks of either, [`Relocate`] what collection asks in addition.
+//! [`Mapping`] is what the core asks of either.
 
 mod counts;
 pub mod direct;
 pub mod objects;
 
-use flashlore_flash::{BlockId, Flash, Owner, Ppn, Time};
-
-use crate::core::Core;
-use crate::error::FtlError;
-use crate::gc::collect::Relocation;
+use flashlore_flash::{Owner, Ppn};
 
 /// What the core needs of a mapping when it reads a logical page or moves a unit.
 pub trait Mapping {
@@ -34,37 +30,4 @@ pub trait Mapping {
     fn each_value(&self, _owner: Owner, _name: &mut dyn FnMut(u32)) {}
     /// The map entry of a logical page is not in RAM any more.
     fn entry_dropped(&mut self, _lpn: u32) {}
-}
-
-/// Who may give a unit another form when its block is collected. Without a method of its own every unit
-/// moves as it is.
-pub trait Relocate<F: Flash, K>: Mapping {
-    /// A unit of a victim has been read: writes what is needed of it anew, in whatever form, so that
-    /// nothing lies in it any more. False, and nothing done, if it is to be moved as it is.
-    ///
-    /// # Errors
-    /// What writing meets.
-    #[inline(always)]
-    fn rewrite(
-        &mut self,
-        _core: &mut Core<F, K>,
-        _unit: Relocation,
-    ) -> Result<bool, FtlError<F::Error>> {
-        Ok(false)
-    }
-
-    /// A victim is empty and about to be erased: programs what left it in another form and waits in RAM. Otherwise a
-    /// power loss, which takes the RAM away, would find it in the victim alone and bring that back.
-    ///
-    /// # Errors
-    /// A failure of the device.
-    #[inline(always)]
-    fn settle_victim(
-        &mut self,
-        _core: &mut Core<F, K>,
-        _at: Time,
-        _victim: BlockId,
-    ) -> Result<(), FtlError<F::Error>> {
-        Ok(())
-    }
 }

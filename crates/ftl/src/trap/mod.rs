@@ -31,9 +31,10 @@ use flashlore_flash::{Cause, Flash, Owned, Owner, Ppn, Ready, Tag, Time};
 
 use self::log::ParityLog;
 use crate::content::{Candidate, CandidateRead, PartsRead};
+use crate::core::relocate::Relocate;
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
-use crate::mapping::{Mapping, Relocate};
+use crate::mapping::Mapping;
 use crate::options::FtlOptions;
 use crate::policies::history::VersionsOptions;
 

@@ -16,8 +16,8 @@ use flashlore_flash::{
 use super::{Store, note_removed};
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::content::read::later;
+use crate::core::relocate::Relocation;
 use crate::error::FtlError;
-use crate::gc::collect::Relocation;
 use crate::map_cache::MapCache;
 use crate::mapping::objects::NO_OBJECT;
 use crate::policies::delta::packs::{Filler, Packs, Slot};

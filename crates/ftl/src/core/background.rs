@@ -16,11 +16,11 @@
 
 use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Stream, Time};
 
-use super::collect::{Erase, Moving, Victim};
 use crate::core::Core;
+use crate::core::collect::{Erase, Moving, Victim};
+use crate::core::relocate::Relocate;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::mapping::Relocate;
 use crate::options::Mode;
 
 /// Flash pages that one write moves for collection at most.

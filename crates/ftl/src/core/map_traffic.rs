@@ -15,10 +15,10 @@ use flashlore_flash::{
     When,
 };
 
-use super::{Access, MapCache};
 use crate::core::Core;
+use crate::core::relocate::Relocate;
 use crate::error::FtlError;
-use crate::mapping::Relocate;
+use crate::map_cache::{Access, MapCache};
 
 impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where

@@ -11,10 +11,10 @@ use flashlore_flash::{BlockId, Flash, Ppn, Stream, Time};
 use crate::alloc::CLOSED;
 use crate::blocks::State;
 use crate::core::Core;
+use crate::core::collect::Victim;
+use crate::core::relocate::Relocate;
 use crate::error::FtlError;
-use crate::gc::collect::Victim;
 use crate::map_cache::MapCache;
-use crate::mapping::Relocate;
 
 /// What it took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

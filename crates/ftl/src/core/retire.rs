@@ -12,10 +12,10 @@ use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Stream};
 
 use crate::alloc::Plane;
 use crate::blocks::Blocks;
+use crate::core::background::is_idle;
+use crate::core::collect::{Victim, target_stream};
 use crate::core::{Core, Pool};
 use crate::gc::VictimPolicy;
-use crate::gc::background::is_idle;
-use crate::gc::collect::{Victim, target_stream};
 use crate::layout::Layout;
 use crate::map_cache::MapCache;
 use crate::options::Watermarks;

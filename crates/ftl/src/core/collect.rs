@@ -10,24 +10,11 @@ use flashlore_flash::{
 };
 
 use crate::blocks::Block;
+use crate::core::relocate::{Relocate, Relocation};
 use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::mapping::Relocate;
 use crate::options::{FtlOptions, Streams};
-
-/// A unit that is to leave its block.
-#[derive(Debug, Clone, Copy)]
-pub struct Relocation {
-    /// The present.
-    pub at: Time,
-    /// Where it is.
-    pub from: Ppn,
-    /// Whose it is.
-    pub owner: Owner,
-    /// When it has been read.
-    pub read: Completion,
-}
 
 /// What becomes of the forms in which the units of a victim are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

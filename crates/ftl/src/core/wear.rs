@@ -10,10 +10,10 @@
 use flashlore_flash::{Flash, Stream, Time};
 
 use crate::core::Core;
+use crate::core::collect::Victim;
+use crate::core::relocate::Relocate;
 use crate::error::FtlError;
-use crate::gc::collect::Victim;
 use crate::map_cache::MapCache;
-use crate::mapping::Relocate;
 
 /// A search follows after so many erases, as a share of the pool's blocks.
 const BLOCKS_PER_SEARCH: u32 = 16;
