@@ -96,7 +96,7 @@ class Programs:
     """Units packed with values that the host wrote, encoded."""
 
     merge: int
-    """Encoded values made whole again."""
+    """Encoded values materialized."""
 
     gc: int
     """Moved by garbage collection."""
@@ -260,7 +260,7 @@ class Dedup:
 
 @dataclass(frozen=True)
 class Return:
-    """What a return to an instant takes."""
+    """What a rewind to an instant takes."""
 
     pages: int
     """Logical pages that changed since."""
@@ -313,7 +313,7 @@ class History:
     """Mean size of those encoded, as a share of a page."""
 
     longest_return: Return
-    """What a return to the start of the window would take at the end."""
+    """What a rewind to the start of the window would take at the end."""
 
     capacity_bytes: int
     """Bytes that old versions may take at the end, beside what the present needs."""
@@ -322,7 +322,7 @@ class History:
     """The window that this would hold at the rate at which the run filled it, in simulated seconds."""
 
     kept_instants_s: tuple[float, ...]
-    """Instants behind the window that can be returned to as well, in simulated seconds."""
+    """Instants behind the window that can be rewound to as well, in simulated seconds."""
 
     table_programs: int
     """Units programmed with entries that RAM has no room for."""
@@ -350,7 +350,7 @@ class Similar:
 
 @dataclass(frozen=True)
 class Merges:
-    """Encoded values made whole, by cause."""
+    """Encoded values materialized, by cause."""
 
     read_hot: int
     """Their page was read often."""
@@ -394,7 +394,7 @@ class Delta:
     """Of them, those that read two flash pages."""
 
     merges: Merges
-    """Encoded values made whole, by cause."""
+    """Encoded values materialized, by cause."""
 
     log_pages: int
     """Packed units programmed, those of collection included."""

@@ -32,7 +32,7 @@ class HistoryInfo:
     """How far back a volume goes."""
 
     oldest: Time
-    """The oldest instant that can be read and returned to."""
+    """The oldest instant that can be read and rewound to."""
 
     newest: Time
     """The last change."""
@@ -364,7 +364,7 @@ class Log:
     """What happened."""
 
     oldest: Time
-    """The oldest instant that can be read and returned to."""
+    """The oldest instant that can be read and rewound to."""
 
     newest: Time
     """The last change."""
@@ -375,16 +375,16 @@ class Log:
 
 @dataclass(frozen=True)
 class Recovered:
-    """A return to an instant."""
+    """A rewind to an instant."""
 
     instant: Time
-    """The instant that was returned to."""
+    """The instant that was rewound to."""
 
     changed: int
     """Pages that hold something else now, or would."""
 
     before: Time
-    """The instant just before: a return to it undoes this one."""
+    """The instant just before: a rewind to it undoes this one."""
 
     missing: tuple[tuple[int, int], ...]
     """What was purged and holds zeros now, or would: first byte and number of bytes."""
@@ -407,7 +407,7 @@ class Purged:
     """The snapshots that ended, because they lacked something then."""
 
     oldest: Time
-    """The oldest instant that can be read and returned to now."""
+    """The oldest instant that can be read and rewound to now."""
 
 
 @dataclass(frozen=True)

@@ -530,7 +530,7 @@ SHOWN = {
     "Pages written encoded": "As differences 2/s|Compressed 3/s",
     "How far back it goes": "Window 2 h",
     "Changes remembered": "Changes of pages remembered 40",
-    "Pages programmed a second, by cause": "Pages of clients 190/s|Packed pages 0.1/s|Made whole again 0.2/s|"
+    "Pages programmed a second, by cause": "Pages of clients 190/s|Packed pages 0.1/s|Materialized 0.2/s|"
     "Moved by collection 9/s|Moved for even wear 0.3/s|Padding 0.4/s",
     "Free blocks": "Free blocks 30",
     "Write amplification": "Programmed for each page written 2",

@@ -23,7 +23,7 @@ mod no_free_block;
 mod out_of_line;
 mod pages_of_several_units;
 mod prefetch;
-mod return_on_a_tebibyte;
+mod rewind_on_a_tebibyte;
 mod sealed_before_window;
 mod similar;
 mod throughput;

@@ -119,9 +119,9 @@ impl Small {
         self.ftl.check().unwrap();
     }
 
-    fn return_to(&mut self, instant: u64) {
+    fn rewind_to(&mut self, instant: u64) {
         self.tick();
-        self.ftl.return_to(instant).unwrap();
+        self.ftl.rewind_to(instant).unwrap();
         self.ftl.check().unwrap();
     }
 
@@ -157,8 +157,8 @@ impl Small {
         base
     }
 
-    fn is_difference(&self, lpn: u32) -> bool {
-        self.ftl.objects().is_difference(self.object(lpn))
+    fn is_delta(&self, lpn: u32) -> bool {
+        self.ftl.objects().is_delta(self.object(lpn))
     }
 
     /// References of an object: of pages, of old versions, of differences.
@@ -309,7 +309,7 @@ fn a_return_finds_a_difference_of_which_the_base_was_merged() {
         assert_eq!(device.read(0), Some(2));
         let now = When::now(device.now);
         assert!(device.ftl.merge_if_read_hot(now, 0).unwrap());
-        assert!(!device.is_difference(0));
+        assert!(!device.is_delta(0));
         assert_eq!(device.references(base), (0, 1, 0));
         device.write(0, 3);
         if window_passes {
@@ -317,9 +317,9 @@ fn a_return_finds_a_difference_of_which_the_base_was_merged() {
             assert!(!device.ftl.objects().is_alive(base));
         }
         assert_eq!(device.at(0, then), Some(2));
-        device.return_to(then);
+        device.rewind_to(then);
         assert_eq!(device.read(0), Some(2));
-        device.return_to(device.now - 1);
+        device.rewind_to(device.now - 1);
         assert_eq!(device.read(0), Some(3));
     }
 }
@@ -375,9 +375,9 @@ fn a_trimmed_page_comes_back_with_the_base_of_its_difference() {
     // The snapshot keeps the difference, and that its base.
     device.advance(trimmed);
     assert_eq!(device.references(base), (0, 0, 1));
-    device.return_to(then);
+    device.rewind_to(then);
     assert_eq!(device.read(0), Some(2));
-    device.return_to(trimmed);
+    device.rewind_to(trimmed);
     assert_eq!((device.read(0), device.at(0, then)), (None, Some(2)));
 }
 
@@ -577,7 +577,7 @@ fn a_merge_does_not_share_another_value_with_the_same_fingerprint() {
     device.ftl.check().unwrap();
 }
 
-/// A return records what it changes; where the history has no room for that, it does not give up what the pages
+/// A rewind records what it changes; where the history has no room for that, it does not give up what the pages
 /// that come later return to.
 #[test]
 fn a_return_that_fills_the_history_returns_every_page() {
@@ -596,7 +596,7 @@ fn a_return_that_fills_the_history_returns_every_page() {
     for lpn in 0..8 {
         small.write_at(lpn, 200 + lpn);
     }
-    small.return_to(instant);
+    small.rewind_to(instant);
     for lpn in 0..8 {
         assert_eq!(small.read(lpn), Some(100 + lpn), "page {lpn}");
     }

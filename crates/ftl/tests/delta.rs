@@ -60,9 +60,9 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
         prop_oneof![Just(u32::MAX), 0u32..60],
     )
         .prop_map(
-            |(differences, compress, writes, reads, most_bytes, viable, heat, lambda, pinned)| {
+            |(deltas, compress, writes, reads, most_bytes, viable, heat, lambda, pinned)| {
                 DeltaOptions {
-                    differences,
+                    deltas,
                     compress,
                     hot_writes: writes,
                     hot_reads: reads,

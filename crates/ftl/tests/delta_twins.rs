@@ -101,7 +101,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
     )
         .prop_map(
             |(hot_writes, hot_reads, most_bytes, (viable, window, probe))| DeltaOptions {
-                differences: true,
+                deltas: true,
                 compress: false,
                 hot_writes,
                 hot_reads,
@@ -326,8 +326,8 @@ fn twins(delta: DeltaOptions, encoder: Lengths, steps: &[Step]) -> Result<Sums, 
     let encoded = core.ftl.delta_counters().unwrap();
     prop_assert_eq!(encoded.candidates, totals.candidates);
     prop_assert_eq!(encoded.bypassed, totals.bypassed);
-    prop_assert_eq!(encoded.differences, totals.deltas);
-    prop_assert_eq!(encoded.difference_bytes, totals.delta_bytes);
+    prop_assert_eq!(encoded.deltas, totals.deltas);
+    prop_assert_eq!(encoded.delta_bytes, totals.delta_bytes);
     prop_assert_eq!(counters.page_reads_delta, totals.base_reads);
     let counted = Sums {
         whole: counters.programs_host,

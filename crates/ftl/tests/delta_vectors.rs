@@ -218,9 +218,9 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
             }
             ftl.flush_packs(0).unwrap();
             let n = f64::from(requests);
-            let deltas = counters(&ftl).differences;
+            let deltas = counters(&ftl).deltas;
             let pc = deltas as f64 / n;
-            let rc = counters(&ftl).difference_bytes as f64 / deltas as f64 / 4096.0;
+            let rc = counters(&ftl).delta_bytes as f64 / deltas as f64 / 4096.0;
             assert_eq!(
                 (pc, rc),
                 (
@@ -633,7 +633,7 @@ fn a_difference_may_stand_on_a_value_compressed_by_itself() {
     assert_eq!(write(&mut ftl, 0, 1), Outcome::Packed);
     assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
     let (counted, object) = (counters(&ftl), ftl.objects().get(0));
-    assert_eq!((counted.compressed, counted.differences), (1, 1));
+    assert_eq!((counted.compressed, counted.deltas), (1, 1));
     let (pack, base) = ftl.objects().packed(object).unwrap();
     assert_eq!(ftl.objects().packed(base), Some((pack, u32::MAX)));
     ftl.flush_packs(0).unwrap();

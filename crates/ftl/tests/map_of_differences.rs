@@ -249,7 +249,7 @@ proptest! {
                 8 if number % 5 == 0 => ftl.flush_packs(now).unwrap(),
                 9 if number % 3 == 0 && on.history => {
                     let back = now - u64::from(random.below(40)).min(now - 1);
-                    if ftl.return_to(back).is_ok() {
+                    if ftl.rewind_to(back).is_ok() {
                         for lpn in 0..exported {
                             let object = ftl.objects().object_of(lpn);
                             match object {
@@ -417,7 +417,7 @@ fn nothing_is_reported_but_what_changed() {
         total += changed;
     }
     let c = ftl.delta_counters().unwrap();
-    assert!(c.differences > 300 && merged > 20 && total > 3000);
+    assert!(c.deltas > 300 && merged > 20 && total > 3000);
     assert_eq!(ftl.core().counters().victims, 0);
 }
 

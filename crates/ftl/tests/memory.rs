@@ -38,7 +38,7 @@ fn device() -> Ftl {
             out_of_line: false,
         },
         delta: Some(DeltaOptions {
-            differences: true,
+            deltas: true,
             compress: false,
             hot_writes: 2,
             hot_reads: NEVER,

@@ -230,7 +230,7 @@ fn an_old_version_keeps_the_base_of_another_address() {
     ftl.set_instant(4);
     ftl.trim(1).unwrap();
     ftl.check().unwrap();
-    ftl.return_to(2).unwrap();
+    ftl.rewind_to(2).unwrap();
     ftl.check().unwrap();
     assert_eq!(
         (read(&mut ftl, 0), read(&mut ftl, 1)),
@@ -325,7 +325,7 @@ fn the_entry_of_a_packed_value_is_not_restored() {
 }
 
 /// Every difference takes half a page and too little less for two of them to share one: packed anew they take as
-/// many pages as before, so that the oldest are made whole instead.
+/// many pages as before, so that the oldest are materialized instead.
 #[test]
 fn differences_of_half_a_page_are_not_packed_anew_without_end() {
     let delta = DeltaOptions {
@@ -369,9 +369,9 @@ fn differences_of_half_a_page_are_not_packed_anew_without_end() {
     }
 }
 
-/// Overwrites leave packed pages nearly empty: what is left in them is packed anew, and nothing made whole.
+/// Overwrites leave packed pages nearly empty: what is left in them is packed anew, and nothing materialized.
 #[test]
-fn nearly_empty_packed_pages_are_packed_anew_before_anything_is_made_whole() {
+fn nearly_empty_packed_pages_are_packed_anew_before_anything_is_materialized() {
     let mut ftl = device(PLAIN);
     let mut random = common::Random::new(3);
     for _ in 0..3000 {

@@ -13,7 +13,7 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Tag, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
-use flashlore_ftl::trap::recover::ReturnError;
+use flashlore_ftl::trap::recover::RewindError;
 use flashlore_ftl::{
     FtlError, FtlOptions, Mode, Placement, PoolScope, Rotate, Streams, TrapFtl, Trigger,
     VictimChoice,
@@ -218,7 +218,7 @@ impl Rig {
                 }
             }
             Step::ReadAt(raw, time) => self.compare(self.page(raw), self.instant(time))?,
-            Step::ReturnTo(raw) => self.return_to(self.instant(raw))?,
+            Step::ReturnTo(raw) => self.rewind_to(self.instant(raw))?,
             Step::Advance(raw) => self.ftl.advance_window(self.instant(raw)),
             Step::Flush => self.ftl.core_mut().flush(now).map_err(|e| text(&e))?,
             Step::Wait => self.now += 50,
@@ -228,7 +228,7 @@ impl Rig {
 
     fn compare(&mut self, lpn: u32, instant: u64) -> Result<(), String> {
         let read = match self.ftl.read_at_instant(lpn, instant) {
-            Err(ReturnError::TooOld(_)) if instant < self.ftl.oldest() => return Ok(()),
+            Err(RewindError::TooOld(_)) if instant < self.ftl.oldest() => return Ok(()),
             read => read.map_err(|e| e.to_string())?,
         };
         let (page, steps) = read;
@@ -249,10 +249,10 @@ impl Rig {
         Ok(())
     }
 
-    fn return_to(&mut self, instant: u64) -> Result<(), String> {
-        let returned = match self.ftl.return_to(instant) {
-            Err(ReturnError::TooOld(_)) if instant < self.ftl.oldest() => return Ok(()),
-            Err(ReturnError::Device(FtlError::Protected { .. })) => None,
+    fn rewind_to(&mut self, instant: u64) -> Result<(), String> {
+        let returned = match self.ftl.rewind_to(instant) {
+            Err(RewindError::TooOld(_)) if instant < self.ftl.oldest() => return Ok(()),
+            Err(RewindError::Device(FtlError::Protected { .. })) => None,
             returned => Some(returned.map_err(|e| e.to_string())?),
         };
         let mut pages = 0;
@@ -399,7 +399,7 @@ fn three_parities_of_a_third_fill_a_log_page_and_n_overwrites_back_take_n_steps(
     }
     assert_eq!(ftl.read_at_instant(3, 0).unwrap().0, None);
     // One page is read and written for all of its steps, and nine log pages.
-    let cost = ftl.return_to(11).unwrap();
+    let cost = ftl.rewind_to(11).unwrap();
     assert_eq!((cost.pages, cost.decodes), (1, 20));
     assert_eq!(
         cost.reads,

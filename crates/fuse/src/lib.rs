@@ -17,7 +17,7 @@
 //! | `later` | requests that take long, off the threads that serve |
 //! | `errno` | errors as the kernel knows them |
 //!
-//! Invariants: the kernel caches no bytes of the volume (every file is opened for direct I/O), so that a return to an
+//! Invariants: the kernel caches no bytes of the volume (every file is opened for direct I/O), so that a rewind to an
 //! instant or a purge is seen by the next read; a file that was opened goes on to show the same instant, whatever its
 //! name means later; while the live file is open for writing the volume does not go back in time.
 

@@ -40,7 +40,7 @@ fn create(directory: &TempDir, history: bool) -> Arc<Service> {
             protected: false,
         }),
         encoding: Encoding {
-            differences: true,
+            deltas: true,
             compression: true,
         },
         size: SIZE,

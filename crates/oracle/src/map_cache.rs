@@ -335,7 +335,7 @@ impl MapModel {
     }
 
     /// An object is no difference any more and lies elsewhere.
-    pub fn made_whole(&mut self, object: u64) {
+    pub fn materialized(&mut self, object: u64) {
         let all = self.refers.values_mut();
         for refers in all.filter(|r| r.object == Some(object)) {
             refers.base = None;

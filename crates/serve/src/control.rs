@@ -327,7 +327,7 @@ mod tests {
             policy: Policy::Plain,
             history: None,
             encoding: Encoding {
-                differences: false,
+                deltas: false,
                 compression: false,
             },
             size: 1 << 20,

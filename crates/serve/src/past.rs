@@ -22,7 +22,7 @@ const STRETCH: u64 = 1_000_000_000;
 /// The most ranges that a sentence lists.
 const MOST_LISTED: usize = 8;
 
-/// How a return to an instant is wanted.
+/// How a rewind to an instant is wanted.
 pub(crate) struct Return {
     /// To the last mark before it.
     pub mark: bool,
@@ -84,7 +84,7 @@ fn lacking_pages(instant: u64, missing: &[u32]) -> ServeError {
 }
 
 impl Service {
-    /// The instant that a text names, which can be read and returned to. What has not changed since counts as now.
+    /// The instant that a text names, which can be read and rewound to. What has not changed since counts as now.
     ///
     /// # Errors
     /// The text names none, or none that is remembered.
@@ -276,8 +276,8 @@ impl Service {
         let before = self.history()?.newest;
         let now = self.disk.now();
         let changed = self.disk.with(|volume| match how.allow_missing {
-            true => volume.return_to_what_is_left(now, instant),
-            false => volume.return_to(now, instant),
+            true => volume.rewind_to_what_is_left(now, instant),
+            false => volume.rewind_to(now, instant),
         })?;
         let changed = changed.map_err(refused)?;
         self.disk.flush()?;

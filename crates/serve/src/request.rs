@@ -188,7 +188,7 @@ pub enum Answer {
     },
     /// What happened.
     Log {
-        /// The oldest instant that can be returned to.
+        /// The oldest instant that can be rewound to.
         oldest: u64,
         /// The last change.
         newest: u64,
@@ -205,9 +205,9 @@ pub enum Answer {
         /// Its instant.
         instant: u64,
     },
-    /// A return.
+    /// A rewind.
     Recovered {
-        /// The instant returned to.
+        /// The instant rewound to.
         instant: u64,
         /// Pages that hold something else now, or would.
         changed: u64,
@@ -235,7 +235,7 @@ pub enum Answer {
         /// The snapshots that ended, because they lacked something then.
         #[serde(default)]
         ended: Vec<Snapshot>,
-        /// The oldest instant that can be returned to now.
+        /// The oldest instant that can be rewound to now.
         #[serde(default)]
         oldest: u64,
         /// What was erased; nothing unless asked for.
@@ -444,7 +444,7 @@ pub struct Saved {
 /// The history of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryInfo {
-    /// The oldest instant that can be returned to.
+    /// The oldest instant that can be rewound to.
     pub oldest: u64,
     /// The last change.
     pub newest: u64,

@@ -61,7 +61,7 @@ pub struct Service {
 /// The name of the system that a volume is.
 pub fn system_of(id: &Identity) -> String {
     let Encoding {
-        differences,
+        deltas,
         compression,
     } = id.encoding;
     let mut parts = Vec::new();
@@ -71,7 +71,7 @@ pub fn system_of(id: &Identity) -> String {
         Policy::DedupTrusted => parts.push("dedup (trusted digests)"),
     }
     for (on, name) in [
-        (differences, "delta"),
+        (deltas, "delta"),
         (compression, "compression"),
         (id.history.is_some(), "history"),
     ] {
@@ -87,9 +87,9 @@ pub fn system_of(id: &Identity) -> String {
 
 /// Bytes that the values of a survey take, encoded ones what they are long.
 pub(crate) fn stored_bytes(survey: &Survey) -> u64 {
-    let encoded = survey.differences.0 + survey.compressed.0;
+    let encoded = survey.deltas.0 + survey.compressed.0;
     let whole = (survey.values + survey.kept).saturating_sub(encoded);
-    whole * PAGE + survey.differences.1 + survey.compressed.1
+    whole * PAGE + survey.deltas.1 + survey.compressed.1
 }
 
 /// Bytes saved against storing each page whole.
@@ -97,7 +97,7 @@ pub(crate) fn saved(survey: &Survey) -> Saved {
     let shorter = |(count, bytes): (u64, u64)| (count * PAGE).saturating_sub(bytes);
     Saved {
         dedup: (survey.pages - survey.values) * PAGE,
-        delta: shorter(survey.differences),
+        delta: shorter(survey.deltas),
         compression: shorter(survey.compressed),
     }
 }

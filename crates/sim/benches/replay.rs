@@ -29,8 +29,8 @@ use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::{FtlOptions, Policies};
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
+use flashlore_sim::engine::buffering::BufferingOptions;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
-use flashlore_sim::engine::front::FrontOptions;
 use flashlore_sim::engine::lengths::Lengths;
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -173,7 +173,7 @@ fn host() -> Host {
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
-        front: None,
+        buffering: None,
         read_cache: None,
         needs_content: false,
         codec: CodecTimes::default(),
@@ -250,7 +250,7 @@ impl<S: System> Replay<S> {
     fn counts(&self) -> [u64; COUNTS] {
         let core = self.system.core().counters();
         let dedup = self.system.dedup().map(|(d, _)| d).unwrap_or_default();
-        let delta = self.system.delta().map_or(0, |d| d.counters.differences);
+        let delta = self.system.delta().map_or(0, |d| d.counters.deltas);
         let history = self.system.history().map_or(0, |h| h.counters.recorded);
         [
             core.host_writes,
@@ -313,11 +313,14 @@ fn plain(name: &'static str, shape: Shape) -> Box<dyn Case> {
     fronted(name, shape, None)
 }
 
-/// With a front whose places are few against a block of requests, so that it is full nearly always.
-fn fronted(name: &'static str, shape: Shape, front: Option<FrontOptions>) -> Box<dyn Case> {
+/// With a buffer whose places are few against a block of requests, so that it is full nearly always.
+fn fronted(name: &'static str, shape: Shape, buffering: Option<BufferingOptions>) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let system = Plain::new(flash, options).expect("the options are valid");
-    let host = Host { front, ..host() };
+    let host = Host {
+        buffering,
+        ..host()
+    };
     Box::new(Replay::new(name, shape, system, host, Writes::default()))
 }
 
@@ -366,7 +369,7 @@ fn drawn(difference: f64, alone: f64) -> Lengths<'static> {
 /// DeltaFTL's differences of pages written twice between two scans, always worth their while.
 fn differences(options: &FtlOptions) -> DeltaOptions {
     DeltaOptions {
-        differences: true,
+        deltas: true,
         compress: false,
         hot_writes: 2,
         hot_reads: 2,
@@ -440,7 +443,7 @@ fn bvssd(
     name: &'static str,
     shape: Shape,
     reserve: u32,
-    front: Option<FrontOptions>,
+    buffering: Option<BufferingOptions>,
 ) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let policies = Policies {
@@ -453,7 +456,7 @@ fn bvssd(
     let host = Host {
         hash: 0,
         record: RECORD_NS,
-        front,
+        buffering,
         ..host()
     };
     let system = system.expect("valid options");
@@ -554,11 +557,11 @@ fn main() {
         spare: 7,
         shared: false,
     };
-    let buffer = FrontOptions::Buffer {
+    let buffer = BufferingOptions::Buffer {
         places: 2048,
         policy: Policy::Slru { protected: 1024 },
     };
-    let queue = FrontOptions::Queue {
+    let queue = BufferingOptions::Queue {
         places: 256,
         bucket_pages: 64,
         early_ack: true,

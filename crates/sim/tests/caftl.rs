@@ -102,7 +102,7 @@ fn host(setup: Setup) -> Host {
         sampling: setup.sampling.and_then(NonZeroU32::new),
         out_of_line: setup.out_of_line,
         flush_after: 1000,
-        front: None,
+        buffering: None,
         read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),

@@ -66,7 +66,7 @@ fn device_with(hot_writes: u8) -> Device {
             out_of_line: false,
         },
         delta: Some(DeltaOptions {
-            differences: true,
+            deltas: true,
             compress: false,
             hot_writes,
             hot_reads: 16,
@@ -117,7 +117,7 @@ fn means_with_scans(device: &mut Device, requests: Vec<Request>, scan_period: u6
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
-        front: None,
+        buffering: None,
         read_cache: None,
         needs_content: false,
         codec: CodecTimes {
@@ -172,7 +172,7 @@ fn four_updates_pass_chip_bus_and_codec_as_a_pipeline() {
     let ends = [109.0, 153.0, 197.0 + 240.0, 241.0];
     near(write, ends.iter().sum::<f64>() / 4.0 * 1000.0);
     let totals = device.delta().unwrap();
-    assert_eq!(totals.counters.differences, 4);
+    assert_eq!(totals.counters.deltas, 4);
     assert_eq!(device.core().counters().programs_log, 1);
     assert_eq!(device.core().counters().page_reads_delta, 4);
 }
@@ -214,7 +214,7 @@ fn scans_of_an_idle_year_are_passed_over() {
         means_with_scans(&mut device, requests, period);
         // The second write came while the page was hot; the scan after the next found it cold.
         let counters = device.delta().unwrap().counters;
-        let found = (counters.differences, counters.merges_write_cold);
+        let found = (counters.deltas, counters.merges_write_cold);
         assert_eq!(found, (encoded, encoded), "{period}");
     }
 }

@@ -155,7 +155,7 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
         sampling: None,
         out_of_line: false,
         flush_after: 1_000_000,
-        front: None,
+        buffering: None,
         read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),

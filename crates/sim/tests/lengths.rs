@@ -127,7 +127,7 @@ impl PageSource for Alike {
 
 /// Bytes that differences and, without them, values by themselves take, and how many there are.
 struct Expected {
-    differences: (u64, u64),
+    deltas: (u64, u64),
     alone: (u64, u64),
 }
 
@@ -167,18 +167,21 @@ fn expected(source: &mut dyn RequestSource, pages: &dyn PageSource, codec: Codec
             }
         }
     }
-    Expected { differences, alone }
+    Expected {
+        deltas: differences,
+        alone,
+    }
 }
 
 /// Compares runs of differences and of compression with what the codec gives.
 fn encodes_as_the_codec_does(source: &mut dyn RequestSource, pages: &dyn PageSource) {
     for (codec, name) in [(Codec::Copy, "copy"), (Codec::Lz4, "lz4")] {
         let expected = expected(source, pages, codec);
-        assert!(expected.differences.1 > 20 && expected.alone.1 > 20);
+        assert!(expected.deltas.1 > 20 && expected.alone.1 > 20);
         let algorithm = format!("codec.algorithm={name}");
         let settings = ["codec.ratio=codec", &algorithm];
         let result = run("delta-ftl", &settings, source, Some(pages));
-        assert_eq!(differences(&result), expected.differences, "{name}");
+        assert_eq!(differences(&result), expected.deltas, "{name}");
         let result = run("compress", &settings, source, Some(pages)).compress;
         let bytes = result.mean_ratio.unwrap() * PAGE_BYTES as f64 * result.encoded as f64;
         assert_eq!((bytes.round() as u64, result.encoded), expected.alone);

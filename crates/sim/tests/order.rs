@@ -61,7 +61,7 @@ const HOST: Host = Host {
     sampling: None,
     out_of_line: false,
     flush_after: 1000,
-    front: None,
+    buffering: None,
     read_cache: None,
     needs_content: true,
     codec: CodecTimes {

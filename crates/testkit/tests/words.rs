@@ -38,11 +38,14 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
+/// Whether a line has a word, or several that follow one another; the last one in the plural too.
 fn is_used(line: &str, given_up: &str) -> bool {
     let plural = format!("{given_up}s");
-    words(line)
-        .iter()
-        .any(|word| word == given_up || *word == plural)
+    let sought = given_up.split(' ').count();
+    words(line).windows(sought).any(|found| {
+        let found = found.join(" ");
+        found == given_up || found == plural
+    })
 }
 
 /// Sources and documents below a folder.
@@ -94,6 +97,10 @@ fn a_word_is_found_within_a_name() {
     ] {
         assert!(is_used(line, "lane"), "{line}");
     }
+    for line in ["fn make_whole()", "MakeWhole", "make  wholes"] {
+        assert!(is_used(line, "make whole"), "{line}");
+    }
+    assert!(!is_used("make it whole, the whole", "make whole"));
     for line in ["a plane of a die", "planes", "airplane", "lanetail"] {
         assert!(!is_used(line, "lane"), "{line}");
     }

@@ -232,11 +232,11 @@ fn read_all(
         }
         let ppn = Ppn(unit);
         let block = image.geometry.block_of(ppn);
-        let opening = match image.active.get(&block.0) {
-            Some(active) => active.opening,
-            None => image.rows[block.index()].opening,
+        let generation = match image.active.get(&block.0) {
+            Some(active) => active.generation,
+            None => image.rows[block.index()].generation,
         };
-        let why = match units.read(ppn, opening) {
+        let why = match units.read(ppn, generation) {
             Ok(stored) if !proof.holds(&stored.record) => ELSEWHERE.to_owned(),
             Ok(stored) => {
                 if stored.record.kind == Kind::Packed {

@@ -134,7 +134,7 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// A sequence number, write sequence number or opening as epoch and number within it.
+/// A sequence number, write sequence number or generation as epoch and number within it.
 struct Event(u64);
 
 impl std::fmt::Display for Event {
@@ -254,9 +254,9 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
         };
         writeln!(
             out,
-            "block {block}: {state} erases {} opening {} pages {}",
+            "block {block}: {state} erases {} generation {} pages {}",
             row.erases,
-            Event(row.opening),
+            Event(row.generation),
             row.taken,
         )?;
     }
@@ -327,12 +327,12 @@ fn journal(
                 Entry::Open {
                     block,
                     stream,
-                    opening,
+                    generation,
                     erases,
                 } => writeln!(
                     out,
-                    "  block {block} opened for {stream:?}: opening {} erases {erases}",
-                    Event(opening)
+                    "  block {block} opened for {stream:?}: generation {} erases {erases}",
+                    Event(generation)
                 )?,
                 Entry::Dead {
                     lpn,
@@ -395,10 +395,10 @@ fn records(
                 Slot::Record(placed) if placed.record.kind == Kind::Packed => {
                     writeln!(
                         out,
-                        "unit {}: packed block {} opening {} epoch {} digest {:032x}",
+                        "unit {}: packed block {} generation {} epoch {} digest {:032x}",
                         ppn.0,
                         block.0,
-                        Event(placed.opening),
+                        Event(placed.generation),
                         placed.epoch,
                         placed.record.digest.0,
                     )?;
@@ -410,7 +410,7 @@ fn records(
                 }
                 Slot::Record(placed) => writeln!(
                     out,
-                    "unit {}: {} page {} write sequence number {} block {} opening {} epoch {} stamp {} digest {:032x}",
+                    "unit {}: {} page {} write sequence number {} block {} generation {} epoch {} stamp {} digest {:032x}",
                     ppn.0,
                     match placed.record.kind {
                         Kind::Data | Kind::Packed => "data of",
@@ -419,7 +419,7 @@ fn records(
                     placed.record.lpn,
                     Event(placed.record.write_seq),
                     block.0,
-                    Event(placed.opening),
+                    Event(placed.generation),
                     placed.epoch,
                     placed.record.stamp,
                     placed.record.digest.0,

@@ -237,7 +237,7 @@ fn encoded(record: &Record, base: u64, bytes: Option<&[u8]>) -> Short<Arc<Packed
 impl<C> Encoder<C, StoredUnit> for Bytes {
     type Encoded = Arc<PackedValue>;
 
-    fn difference(
+    fn delta(
         &mut self,
         base: Value<'_, C, StoredUnit>,
         new: Value<'_, C, StoredUnit>,
@@ -252,7 +252,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         encoded(&new.page.record, base.page.record.write_seq, bytes)
     }
 
-    fn difference_ahead(
+    fn delta_ahead(
         &mut self,
         base: u32,
         new: &Value<'_, C, StoredUnit>,
@@ -426,7 +426,7 @@ mod tests {
         let mut bytes = Bytes::new(KEY, SharedWaiting::default());
         let (base, new) = (whole(1, 7), whole(2, 7));
         let (_, difference) = bytes
-            .difference(value(&base), value(&new), PAGE_BYTES as u16)
+            .delta(value(&base), value(&new), PAGE_BYTES as u16)
             .expect("they are alike");
         let decoded = decode(&mut bytes, Some(&base), &difference);
         assert_eq!((decoded.record, &decoded.bytes), (new.record, &new.bytes));

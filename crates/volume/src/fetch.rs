@@ -2,7 +2,7 @@
 //! volume goes on.
 //!
 //! A plan says where a page lies. It needs no lock to be carried out: every unit is read with its record, which
-//! names the opening of its block, and an opening is never used twice. What was moved or erased in between is
+//! names the generation of its block, and a generation is never used twice. What was moved or erased in between is
 //! therefore noticed, never mistaken for the page, and the reader asks the volume again.
 //!
 //! Invariant: a page that a [`Reader`] answers is what the address held when the plan was made.
@@ -127,7 +127,7 @@ impl Reader {
                     let proofs = plans[from..from + run].iter().filter_map(ReadPlan::unit);
                     let proofs = proofs.map(|(_, proof)| proof);
                     self.units()
-                        .read_run(place.ppn, place.opening, proofs, space)
+                        .read_run(place.ppn, place.generation, proofs, space)
                 }
                 None => self.fetch_one(plan, space),
             };
@@ -147,7 +147,7 @@ impl Reader {
         let in_page = self.id.units_per_page - first.ppn.0 % self.id.units_per_page;
         let follows = |(n, plan): &(usize, &ReadPlan)| {
             plan.unit().is_some_and(|(place, _)| {
-                place.opening == first.opening && place.ppn.0 == first.ppn.0 + *n as u32
+                place.generation == first.generation && place.ppn.0 == first.ppn.0 + *n as u32
             })
         };
         let plans = plans.iter().enumerate().take(in_page as usize);
@@ -177,13 +177,13 @@ impl Reader {
     fn read(&self, source: &Source) -> Result<StoredUnit, NandError> {
         match source {
             Source::Here(unit) => Ok(unit.clone()),
-            Source::Unit(place) => self.units().read(place.ppn, place.opening),
+            Source::Unit(place) => self.units().read(place.ppn, place.generation),
             Source::Encoded { value, base } => {
                 let base = base.as_ref().map(|base| self.read(base)).transpose()?;
                 let value = match value {
                     Encoded::Here(value) => Arc::clone(value),
                     Encoded::Slot(place, slot) => {
-                        let page = self.units().read(place.ppn, place.opening)?;
+                        let page = self.units().read(place.ppn, place.generation)?;
                         encoder::unpack(&page, *slot)
                     }
                 };
@@ -205,7 +205,7 @@ impl Reader {
             difference: base.map(|(base, write_seq, old)| Difference {
                 base,
                 write_seq,
-                bytes: codec.difference(&old, &page.bytes),
+                bytes: codec.delta(&old, &page.bytes),
             }),
             alone: plan.alone.then(|| codec.alone(&page.bytes)),
         }));
@@ -225,7 +225,7 @@ impl Reader {
 pub struct Codec(flashlore_delta::Encoder);
 
 impl Codec {
-    fn difference(&mut self, old: &PageBytes, new: &PageBytes) -> Option<Box<[u8]>> {
+    fn delta(&mut self, old: &PageBytes, new: &PageBytes) -> Option<Box<[u8]>> {
         let coded = self
             .0
             .delta(flashlore_delta::Codec::default(), old, new, LONGEST);

@@ -1,7 +1,7 @@
 //! Back in time: reading and returning to instants, snapshots, marks.
 //!
 //! An instant is a stamp, in nanoseconds since 1970. Stamps strictly increase, whatever the clock does, and a
-//! write at exactly an instant is part of it. A return, a snapshot with its name, the end of one and a mark are
+//! write at exactly an instant is part of it. A rewind, a snapshot with its name, the end of one and a mark are
 //! events like a write: durable after the next flush, and there or not there after a crash.
 //!
 //! Invariant: what is shown of an instant is what was there, or an error. What a purge took is [`VolumeError::Purged`].
@@ -24,7 +24,7 @@ use crate::volume::Volume;
 /// The history in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryStatus {
-    /// The oldest instant that can be returned to.
+    /// The oldest instant that can be rewound to.
     pub oldest: u64,
     /// The stamp of the last change.
     pub newest: u64,
@@ -149,7 +149,7 @@ impl Volume {
         Ok(self.history()?.stamps().collect())
     }
 
-    /// Whether an instant can be read and returned to.
+    /// Whether an instant can be read and rewound to.
     ///
     /// # Errors
     /// Why not: it is not remembered, has not come, or there is no history.
@@ -238,16 +238,16 @@ impl Volume {
         Ok(changed)
     }
 
-    /// Every page holds again what it held at an instant; answers how many have changed. A return to an instant
+    /// Every page holds again what it held at an instant; answers how many have changed. A rewind to an instant
     /// before this one undoes it.
     ///
     /// # Errors
     /// An instant that is not remembered, has not come or lacks what was purged, no history, no room in it for what
     /// this changes, or the store failed. Nothing has changed then.
-    pub fn return_to(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
+    pub fn rewind_to(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
         let missing = self.missing_at(instant)?;
         match missing.is_empty() {
-            true => self.return_to_what_is_left(now, instant),
+            true => self.rewind_to_what_is_left(now, instant),
             false => Err(VolumeError::Missing { instant, missing }),
         }
     }
@@ -255,8 +255,8 @@ impl Volume {
     /// The same, and pages of which it was purged what they held then hold nothing.
     ///
     /// # Errors
-    /// As [`Volume::return_to`], but for what was purged.
-    pub fn return_to_what_is_left(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
+    /// As [`Volume::rewind_to`], but for what was purged.
+    pub fn rewind_to_what_is_left(&mut self, now: u64, instant: u64) -> Result<u64, VolumeError> {
         self.refuse_ahead(now, instant)?;
         let changed = self.changed_since(instant)?;
         let history = self.history()?;
@@ -277,7 +277,7 @@ impl Volume {
             });
         }
         self.begin_change_about(now, instant)?;
-        let count = self.versioned()?.return_to(instant)?;
+        let count = self.versioned()?.rewind_to(instant)?;
         for lpn in changed {
             self.tables.mapped.mark(lpn);
         }

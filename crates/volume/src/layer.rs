@@ -192,7 +192,7 @@ pub(crate) trait Versioned {
     /// Gives up the oldest entries while there are as many as may be, as far as they may go.
     fn limit(&mut self);
     /// Every address holds again what it held at an instant; answers how many changed.
-    fn return_to(&mut self, instant: u64) -> Result<u64, TooOld>;
+    fn rewind_to(&mut self, instant: u64) -> Result<u64, TooOld>;
     /// Keeps an instant.
     fn snapshot(&mut self, instant: u64) -> Result<(), TooOld>;
     /// Ends that; whether it was kept.
@@ -200,7 +200,7 @@ pub(crate) trait Versioned {
     /// Forgets old versions of addresses.
     fn purge(&mut self, pages: Range<u32>);
     /// Makes what addresses hold whole, where it is a difference from something older.
-    fn make_whole(&mut self, pages: Range<u32>) -> Result<(), LayerError>;
+    fn materialize_pages(&mut self, pages: Range<u32>) -> Result<(), LayerError>;
     /// Erases every block that holds something to which nobody refers.
     fn erase_stale(&mut self) -> Result<Erased, LayerError>;
     /// Moves the start of the window on.
@@ -602,7 +602,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             let bytes = slot.map_or(0, |(_, slot)| u64::from(slot.length));
             let kind = match base {
                 NO_OBJECT => &mut survey.compressed,
-                _ => &mut survey.differences,
+                _ => &mut survey.deltas,
             };
             *kind = (kind.0 + 1, kind.1 + bytes);
         }
@@ -618,7 +618,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         let base = objects.packed(object).map(|(_, base)| base);
         Some(StoredAs {
             shared: objects.references(object) > 1,
-            is_difference: base.is_some_and(|base| base != NO_OBJECT),
+            is_delta: base.is_some_and(|base| base != NO_OBJECT),
             is_compressed: base == Some(NO_OBJECT),
         })
     }
@@ -722,8 +722,8 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
         self.ftl.limit_history();
     }
 
-    fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {
-        self.ftl.return_to(instant)
+    fn rewind_to(&mut self, instant: u64) -> Result<u64, TooOld> {
+        self.ftl.rewind_to(instant)
     }
 
     fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
@@ -738,8 +738,8 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
         self.ftl.purge(pages);
     }
 
-    fn make_whole(&mut self, pages: Range<u32>) -> Result<(), LayerError> {
-        self.ftl.make_whole(0, pages)
+    fn materialize_pages(&mut self, pages: Range<u32>) -> Result<(), LayerError> {
+        self.ftl.materialize_pages(0, pages)
     }
 
     fn erase_stale(&mut self) -> Result<Erased, LayerError> {

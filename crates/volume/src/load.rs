@@ -32,8 +32,8 @@ pub struct BlockRow {
     pub state: BlockState,
     /// Times it was erased.
     pub erases: u32,
-    /// The opening it was last programmed in.
-    pub opening: u64,
+    /// The generation it was last programmed in.
+    pub generation: u64,
     /// Flash pages taken.
     pub taken: u32,
 }
@@ -517,7 +517,7 @@ fn block_row(row: Option<Reader<'_>>) -> BlockRow {
     BlockRow {
         state,
         erases: fields.u32(),
-        opening: fields.u64(),
+        generation: fields.u64(),
         taken: fields.u32(),
     }
 }

@@ -63,10 +63,10 @@ pub(crate) fn stand_in(
     let owned = owned(geometry, plain, replayed);
     let is_free = |&ppn: &Ppn| owned[ppn.index() / 64] & (1 << (ppn.0 % 64)) == 0;
     let taken = (0..geometry.blocks()).flat_map(|block| {
-        let (opening, pages) = life(tables, active, block);
+        let (generation, pages) = life(tables, active, block);
         let first = geometry.first_unit(BlockId(block)).0;
         let end = first + pages.min(geometry.pages_per_block()) * geometry.units_per_page();
-        (first..end).map(move |unit| (Ppn(unit), opening))
+        (first..end).map(move |unit| (Ppn(unit), generation))
     });
     let mut free = taken.filter(|(ppn, _)| is_free(ppn));
     // Units whose own record tells that they are something else come first; the others are for those that get none.
@@ -81,10 +81,10 @@ pub(crate) fn stand_in(
             false => record.write_seq == write_seq,
         };
         let unit = loop {
-            let Some((ppn, opening)) = free.next() else {
+            let Some((ppn, generation)) = free.next() else {
                 break None;
             };
-            match units.record(ppn, opening)? {
+            match units.record(ppn, generation)? {
                 Slot::Record(placed) if placed.record.kind == Kind::Lost => {}
                 Slot::Record(placed) if proves(&placed.record) => {}
                 Slot::Record(_) => break Some(ppn),
@@ -118,13 +118,13 @@ fn place(plain: bool, replayed: &mut Replayed, at: usize, ppn: Ppn) {
     }
 }
 
-/// The opening of a block and the pages that were taken in it.
+/// The generation of a block and the pages that were taken in it.
 fn life(tables: &Tables, active: &BTreeMap<u32, ActiveBlock>, block: u32) -> (u64, u32) {
     let row = &tables.blocks[block as usize];
     match active.get(&block) {
-        Some(active) => (active.opening, active.taken),
-        None if row.state == BlockState::Free => (row.opening, 0),
-        None => (row.opening, row.taken),
+        Some(active) => (active.generation, active.taken),
+        None if row.state == BlockState::Free => (row.generation, 0),
+        None => (row.generation, row.taken),
     }
 }
 

@@ -216,7 +216,7 @@ mod tests {
                 protected: false,
             }),
             encoding: Encoding {
-                differences: all,
+                deltas: all,
                 compression: all,
             },
             size,

@@ -5,8 +5,8 @@
 //! unreferenced, may exist in memory alone. The layer in turn never programs a block again before
 //! that barrier (`FtlOptions::barriers`).
 //!
-//! Invariants: a page and its records leave in one write; a record's opening is that of its block; the
-//! journal names every opening; once a write or a barrier has failed nothing is written any more.
+//! Invariants: a page and its records leave in one write; a record's generation is that of its block; the
+//! journal names every generation; once a write or a barrier has failed nothing is written any more.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::journal::{Journal, JournalError, Position};
 use crate::policies::watermarks;
 use crate::unit::{BROKEN_DATA, BROKEN_RECORD, ELSEWHERE, NO_RECORD, Units, read_slot};
 
-/// Numbers of an epoch: its events and openings begin at `epoch << EPOCH_SHIFT`, so none is used twice.
+/// Numbers of an epoch: its events and block generations begin at `epoch << EPOCH_SHIFT`, so none is used twice.
 pub(crate) const EPOCH_SHIFT: u32 = 40;
 
 /// The number of an epoch's first event.
@@ -99,8 +99,8 @@ pub enum NandError {
 /// What is kept of a block besides the translation layer's record.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BlockLife {
-    /// The opening it was last programmed in.
-    pub opening: u64,
+    /// The generation it was last programmed in.
+    pub generation: u64,
     /// Times it was erased.
     pub erases: u32,
     /// Flash pages programmed or given up since.
@@ -121,10 +121,10 @@ pub(crate) struct Young {
     pub stamp: u64,
 }
 
-/// A unit in one opening of its block: never the same again once the block is erased.
+/// A unit in one generation of its block: never the same again once the block is erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
-    pub opening: u64,
+    pub generation: u64,
     pub ppn: Ppn,
 }
 
@@ -167,7 +167,7 @@ pub struct Nand {
     pub(crate) durable: u64,
     /// The last event the checkpoint holds.
     pub(crate) since: u64,
-    openings: u64,
+    generations: u64,
     pub(crate) journal: Journal,
     pub(crate) lives: Vec<BlockLife>,
     /// Erased by the layer, and no barrier since.
@@ -242,7 +242,7 @@ pub(crate) struct Found {
     pub lives: Vec<BlockLife>,
     pub write_seqs: Vec<u64>,
     pub young: HashMap<u32, Vec<Young>>,
-    /// The oldest instant that can be returned to, and the same as far as it is durable.
+    /// The oldest instant that can be rewound to, and the same as far as it is durable.
     pub window: u64,
     pub window_noted: u64,
     pub located: DirtyPages,
@@ -270,7 +270,7 @@ impl Nand {
             sequence: found.sequence,
             durable: found.sequence,
             since: found.since,
-            openings: u64::from(found.epoch) << EPOCH_SHIFT,
+            generations: u64::from(found.epoch) << EPOCH_SHIFT,
             lives: found.lives,
             pending: Vec::new(),
             barriers: 0,
@@ -593,16 +593,16 @@ impl Nand {
             "block {} is programmed before the barrier that lets it be erased",
             block.0
         );
-        // What an earlier life left in it names another opening.
+        // What an earlier life left in it names another generation.
         self.kept.retain(|&b| b != block);
-        self.openings += 1;
+        self.generations += 1;
         let life = &mut self.lives[block.index()];
-        life.opening = self.openings;
+        life.generation = self.generations;
         life.taken = 0;
         let entry = Entry::Open {
             block: block.0,
             stream,
-            opening: life.opening,
+            generation: life.generation,
             erases: life.erases,
         };
         self.note(entry)
@@ -612,7 +612,7 @@ impl Nand {
     fn lay_out(
         &mut self,
         ppn: Ppn,
-        opening: u64,
+        generation: u64,
         unit: &Unit<StoredUnit>,
     ) -> Result<(), NandError> {
         let slot = (ppn.0 % self.geometry.units_per_page()) as usize;
@@ -625,13 +625,13 @@ impl Nand {
         };
         let placed = PlacedRecord {
             record,
-            opening,
+            generation,
             epoch: self.epoch,
         };
         let bytes = placed.encode(&self.id.key, ppn);
         self.buffer[at..at + RECORD_BYTES].copy_from_slice(&bytes);
         if record.kind == Kind::Lost {
-            self.bad.insert(Place { opening, ppn });
+            self.bad.insert(Place { generation, ppn });
         }
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {
@@ -777,8 +777,8 @@ impl Nand {
             return judged;
         }
         let judged = match read_slot(&source.bytes, &self.areas, slot, &self.id, from) {
-            // Of an earlier opening: what was to be programmed here never was.
-            Slot::Record(placed) if placed.opening == self.opening_of(from) => {
+            // Of an earlier generation: what was to be programmed here never was.
+            Slot::Record(placed) if placed.generation == self.generation_of(from) => {
                 self.judge_record(owner, placed.record, source.unit(slot))
             }
             Slot::Record(_) | Slot::Empty => Judged::Unreadable(None, NO_RECORD),
@@ -886,15 +886,15 @@ impl Nand {
     /// # Errors
     /// The medium failed, or the unit has rotted.
     pub fn read_unit(&self, ppn: Ppn) -> Result<StoredUnit, NandError> {
-        self.units().read(ppn, self.opening_of(ppn))
+        self.units().read(ppn, self.generation_of(ppn))
     }
 
-    /// Reads the record of a unit; one of another opening counts as missing.
+    /// Reads the record of a unit; one of another generation counts as missing.
     ///
     /// # Errors
     /// The medium failed.
     pub fn read_record(&self, ppn: Ppn) -> Result<Slot, NandError> {
-        self.units().record(ppn, self.opening_of(ppn))
+        self.units().record(ppn, self.generation_of(ppn))
     }
 
     fn units(&self) -> Units<'_> {
@@ -917,13 +917,13 @@ impl Nand {
 
     pub(crate) fn place_of(&self, ppn: Ppn) -> Place {
         Place {
-            opening: self.opening_of(ppn),
+            generation: self.generation_of(ppn),
             ppn,
         }
     }
 
-    fn opening_of(&self, ppn: Ppn) -> u64 {
-        self.lives[self.geometry.block_of(ppn).index()].opening
+    fn generation_of(&self, ppn: Ppn) -> u64 {
+        self.lives[self.geometry.block_of(ppn).index()].generation
     }
 }
 
@@ -1004,12 +1004,12 @@ impl Flash for Nand {
         if index == 0 {
             self.open(block, stream)?;
         }
-        let opening = self.lives[block.index()].opening;
+        let generation = self.lives[block.index()].generation;
         let first = self.geometry.first_unit_of_page(page).0;
         self.buffer.clear();
         self.buffer.resize(self.areas.page_stride as usize);
         for (slot, unit) in units.iter().enumerate() {
-            self.lay_out(Ppn(first + slot as u32), opening, unit)?;
+            self.lay_out(Ppn(first + slot as u32), generation, unit)?;
         }
         let bytes = std::mem::take(&mut self.buffer);
         let written = self.put(self.areas.page(page), &bytes);

@@ -59,11 +59,11 @@ pub fn dedup_options(id: &Identity) -> DedupOptions {
 /// What is encoded, and when.
 pub fn delta_options(id: &Identity) -> Option<DeltaOptions> {
     let Encoding {
-        differences,
+        deltas,
         compression,
     } = id.encoding;
-    (differences || compression).then_some(DeltaOptions {
-        differences,
+    (deltas || compression).then_some(DeltaOptions {
+        deltas,
         compress: compression,
         hot_writes: 2,
         hot_reads: NEVER,

@@ -64,7 +64,7 @@ impl Volume {
     }
 
     /// The same, and nothing that was forgotten, of these pages or of others, is on the medium afterwards, unless
-    /// another page, or an old version of one, needs it too. The present versions of these pages are made whole,
+    /// another page, or an old version of one, needs it too. The present versions of these pages are materialized,
     /// so that they need no older one. Every
     /// block that holds anything without referrer is emptied and erased, and so is the journal. It may copy
     /// most of what is stored. A medium that is a file loses the bytes; one that is a device, what its
@@ -75,7 +75,7 @@ impl Volume {
     /// erased.
     pub fn purge_and_erase(&mut self, now: u64, pages: Range<u32>) -> Result<Purged, VolumeError> {
         let purged = self.purge(now, pages.clone())?;
-        let whole = self.versioned()?.make_whole(pages);
+        let whole = self.versioned()?.materialize_pages(pages);
         whole.map_err(|error| VolumeError::of(error, 0))?;
         // What waits in RAM to be packed would go to the journal.
         self.checkpoint()?;

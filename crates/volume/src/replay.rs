@@ -488,7 +488,7 @@ impl<'a> State<'a> {
             let unit = evidence.best.get(*write_seq);
             unit.filter(|unit| unit.quality > Quality::Broken)
         };
-        // A base is no difference: if it was made whole before this was encoded, and that copy is not there, what
+        // A base is no difference: if it was materialized before this was encoded, and that copy is not there, what
         // was encoded has not happened yet either.
         let has_base = |base: u64| match (is_there(&base), self.handles.get(&base)) {
             _ if base == 0 => true,

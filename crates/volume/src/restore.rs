@@ -243,7 +243,7 @@ fn newest_open(active: &BTreeMap<u32, ActiveBlock>) -> Vec<u32> {
     let mut newest: HashMap<u8, (u64, u32)> = Default::default();
     for (&block, found) in active {
         let at = newest.entry(found.stream as u8).or_insert((0, block));
-        *at = (*at).max((found.opening, block));
+        *at = (*at).max((found.generation, block));
     }
     newest.into_values().map(|(_, block)| block).collect()
 }
@@ -276,19 +276,19 @@ fn restored_blocks(image: &Image) -> RestoredBlocks {
         .filter(|&b| blocks[b].state != RestoredState::Free)
         .map(|b| BlockId(b as u32))
         .collect();
-    sealing.sort_by_key(|b| lives[b.index()].opening);
+    sealing.sort_by_key(|b| lives[b.index()].generation);
     RestoredBlocks { blocks, sealing }
 }
 
 fn lives(image: &Image) -> Vec<BlockLife> {
     let life = |(number, row): (usize, &load::BlockRow)| match image.active.get(&(number as u32)) {
         Some(a) => BlockLife {
-            opening: a.opening,
+            generation: a.generation,
             erases: a.erases,
             taken: a.taken,
         },
         None => BlockLife {
-            opening: row.opening,
+            generation: row.generation,
             erases: row.erases,
             taken: row.taken,
         },

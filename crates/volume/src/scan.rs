@@ -2,7 +2,7 @@
 //!
 //! Which blocks these are the checkpoint and the journal say: blocks that were open, from the page
 //! where they stood, and blocks opened since. A page counts only if its records name the block's
-//! present opening.
+//! present generation.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub(crate) struct FoundUnit {
     pub ppn: Ppn,
     pub record: Record,
     pub quality: Quality,
-    /// The opening of its block.
-    pub opening: u64,
+    /// The generation of its block.
+    pub generation: u64,
     /// Whether collection fills its block.
     pub collected: bool,
     /// Of a value in a packed unit, which it is.
@@ -67,7 +67,7 @@ impl FoundUnit {
             self.slot.is_none(),
             !in_journal,
             self.collected,
-            self.opening,
+            self.generation,
             self.ppn,
         )
     }
@@ -86,7 +86,7 @@ pub(crate) fn journal_values(tail: &JournalTail) -> Vec<FoundUnit> {
             } else {
                 Quality::Good
             },
-            opening: 0,
+            generation: 0,
             collected: false,
             slot: Some(FoundSlot {
                 index: index as u32,
@@ -113,7 +113,7 @@ fn record_of(head: &Head) -> Record {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ActiveBlock {
     pub stream: Stream,
-    pub opening: u64,
+    pub generation: u64,
     pub erases: u32,
     /// Pages that are known from the checkpoint.
     pub known: u32,
@@ -131,7 +131,7 @@ pub(crate) fn active_blocks(
         if let BlockState::Open(stream) = row.state {
             let block = ActiveBlock {
                 stream,
-                opening: row.opening,
+                generation: row.generation,
                 erases: row.erases,
                 known: row.taken,
                 taken: row.taken,
@@ -143,13 +143,13 @@ pub(crate) fn active_blocks(
         if let Entry::Open {
             block,
             stream,
-            opening,
+            generation,
             erases,
         } = entry
         {
             let opened = ActiveBlock {
                 stream,
-                opening,
+                generation,
                 erases,
                 known: 0,
                 taken: 0,
@@ -199,7 +199,7 @@ fn scan_page(
     block: &ActiveBlock,
     found: &mut Vec<FoundUnit>,
 ) -> Option<u32> {
-    let opening = block.opening;
+    let generation = block.generation;
     let collected = matches!(block.stream, Stream::Gc | Stream::LogGc);
     let mut epoch = None;
     let first = geometry.first_unit_of_page(page).0;
@@ -208,7 +208,7 @@ fn scan_page(
         let Slot::Record(placed) = read_slot(bytes, areas, slot as usize, id, ppn) else {
             continue;
         };
-        if placed.opening != opening {
+        if placed.generation != generation {
             continue;
         }
         epoch = epoch.max(Some(placed.epoch));
@@ -226,7 +226,7 @@ fn scan_page(
                 ppn,
                 record: placed.record,
                 quality,
-                opening,
+                generation,
                 collected,
                 slot: None,
             });
@@ -245,7 +245,7 @@ fn scan_page(
                 ppn,
                 record: record_of(head),
                 quality: quality.min(lost),
-                opening,
+                generation,
                 collected,
                 slot: Some(FoundSlot {
                     index: index as u32,

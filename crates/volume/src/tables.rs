@@ -481,5 +481,5 @@ fn block_row(layer: &dyn Layer, block: u32, out: &mut Writer<'_>) {
         State::Sealed | State::Collecting | State::Erasing | State::Retired => (1, 0),
     };
     out.u8(state).u8(stream).u16(0).u32(life.erases);
-    out.u64(life.opening).u32(life.taken).u32(0);
+    out.u64(life.generation).u32(life.taken).u32(0);
 }

@@ -30,10 +30,10 @@ pub(crate) struct Units<'a> {
 }
 
 impl Units<'_> {
-    /// Reads a unit of a block's opening and compares it with its record.
-    pub fn read(&self, ppn: Ppn, opening: u64) -> Result<StoredUnit, NandError> {
+    /// Reads a unit of a block's generation and compares it with its record.
+    pub fn read(&self, ppn: Ppn, generation: u64) -> Result<StoredUnit, NandError> {
         let rot = |why| NandError::Rot { ppn: ppn.0, why };
-        let record = match self.record(ppn, opening)? {
+        let record = match self.record(ppn, generation)? {
             Slot::Record(placed) => placed.record,
             Slot::Empty => return Err(rot(NO_RECORD)),
             Slot::Broken => return Err(rot(BROKEN_RECORD)),
@@ -56,7 +56,7 @@ impl Units<'_> {
     pub fn read_run(
         &self,
         first: Ppn,
-        opening: u64,
+        generation: u64,
         proofs: impl Iterator<Item = Proof>,
         bytes: &mut [u8],
     ) -> Result<(), NandError> {
@@ -77,7 +77,7 @@ impl Units<'_> {
             let within = (slot + n) * RECORD_BYTES - start;
             let record = &records[within..within + RECORD_BYTES];
             let holds = matches!(Slot::decode(record, &self.id.key, ppn), Slot::Record(placed)
-                if placed.opening == opening
+                if placed.generation == generation
                     && placed.record.kind != Kind::Lost
                     && proof.holds(&placed.record)
                     && placed.record.digest == self.id.key.digest(unit));
@@ -107,8 +107,8 @@ impl Units<'_> {
         }
     }
 
-    /// Reads the record of a unit; one of another opening counts as missing.
-    pub fn record(&self, ppn: Ppn, opening: u64) -> Result<Slot, NandError> {
+    /// Reads the record of a unit; one of another generation counts as missing.
+    pub fn record(&self, ppn: Ppn, generation: u64) -> Result<Slot, NandError> {
         let slot = (ppn.0 % self.id.units_per_page) as usize;
         let alignment = self.id.alignment as usize;
         let within = slot * RECORD_BYTES;
@@ -119,7 +119,7 @@ impl Units<'_> {
         self.medium.read(at, &mut sector[..alignment])?;
         let bytes = &sector[within - start..within - start + RECORD_BYTES];
         Ok(match Slot::decode(bytes, &self.id.key, ppn) {
-            Slot::Record(placed) if placed.opening != opening => Slot::Empty,
+            Slot::Record(placed) if placed.generation != generation => Slot::Empty,
             other => other,
         })
     }

@@ -60,7 +60,7 @@ pub struct StoredAs {
     /// Other pages refer to it too.
     pub shared: bool,
     /// As the difference from another page.
-    pub is_difference: bool,
+    pub is_delta: bool,
     /// Compressed by itself.
     pub is_compressed: bool,
 }
@@ -75,7 +75,7 @@ pub struct Survey {
     /// Values that old versions alone need.
     pub kept: u64,
     /// Values stored as differences, and their bytes.
-    pub differences: (u64, u64),
+    pub deltas: (u64, u64),
     /// Values stored compressed by themselves, and their bytes.
     pub compressed: (u64, u64),
 }

@@ -119,9 +119,9 @@ fn run(id: &Identity, seed: u64) -> u32 {
 #[test]
 fn what_is_encoded_ahead_changes_nothing() {
     for policy in POLICIES {
-        for (differences, compression) in [(true, false), (false, true), (true, true)] {
+        for (deltas, compression) in [(true, false), (false, true), (true, true)] {
             let encoding = Encoding {
-                differences,
+                deltas,
                 compression,
             };
             for history in [false, true] {

@@ -140,7 +140,7 @@ enum End {
 fn case(name: &str, id: &Identity, end: End) -> Case {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
     create(&*medium, id).unwrap();
-    let encodes = id.encoding.differences || id.encoding.compression;
+    let encodes = id.encoding.deltas || id.encoding.compression;
     // What is flushed before it is packed stands in the journal, too.
     let mix = Mix {
         trims: 10,
@@ -157,7 +157,7 @@ fn case(name: &str, id: &Identity, end: End) -> Case {
             expected = after(&expected, step);
         }
         let counters = volume.encoding_counters();
-        encoded += counters.map_or(0, |c| c.differences + c.compressed);
+        encoded += counters.map_or(0, |c| c.deltas + c.compressed);
         last(volume);
     };
     live(1, 100, &|volume| volume.close().unwrap());
@@ -421,7 +421,7 @@ fn run_encoding(policy: Policy, end: End, long: bool) {
             protected: false,
         }),
         encoding: Encoding {
-            differences: true,
+            deltas: true,
             compression: true,
         },
         ..SHAPE.identity(policy)

@@ -59,7 +59,7 @@ fn identity(draw: &mut Draw) -> Identity {
     });
     let objects = history.is_some() || policy != Policy::Plain;
     let encoding = Encoding {
-        differences: objects && draw.below(3) == 0,
+        deltas: objects && draw.below(3) == 0,
         compression: objects && draw.below(3) == 0,
     };
     Identity {

@@ -23,7 +23,7 @@ use support::{Draw, Shape, page, value_of};
 const PAGE: u64 = PAGE_BYTES as u64;
 
 const ENCODED: Encoding = Encoding {
-    differences: true,
+    deltas: true,
     compression: true,
 };
 

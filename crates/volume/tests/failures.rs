@@ -504,7 +504,7 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     let id = Identity {
         index_entries: 1000,
         encoding: Encoding {
-            differences: false,
+            deltas: false,
             compression: true,
         },
         ..TIGHT.identity(Policy::Dedup)

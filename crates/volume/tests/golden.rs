@@ -48,7 +48,7 @@ fn identity(kind: Kind) -> Identity {
             protected: false,
         }),
         encoding: Encoding {
-            differences: all,
+            deltas: all,
             compression: all,
         },
         uuid: *b"golden image v4.",

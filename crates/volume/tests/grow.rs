@@ -42,7 +42,7 @@ fn kinds() -> Vec<Identity> {
     kinds.push(Identity {
         history: Some(HISTORY),
         encoding: Encoding {
-            differences: true,
+            deltas: true,
             compression: true,
         },
         ..SHAPE.identity(Policy::Dedup)
@@ -162,7 +162,7 @@ impl World {
                 let status = self.volume.history_status().unwrap();
                 let back = u64::from(draw.below(30)).min(status.newest - status.oldest);
                 let instant = status.newest - back;
-                let done = self.volume.return_to(0, instant).map(|_| ());
+                let done = self.volume.rewind_to(0, instant).map(|_| ());
                 let mut next = self.at(instant).clone();
                 next.resize(self.now.len(), 0);
                 self.changed(done, next);

@@ -93,7 +93,7 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
                 protected: false,
             }),
             encoding: Encoding {
-                differences: encodes,
+                deltas: encodes,
                 compression: encodes,
             },
             ..SHAPE.identity(policy)

@@ -195,14 +195,14 @@ fn an_instant_that_has_not_come_is_refused() {
     volume.write(50, 3, &page(1)).unwrap();
     let sequence = volume.status().sequence;
     let ahead = |refused: VolumeError| matches!(refused, VolumeError::Ahead { newest: 60, .. });
-    assert!(ahead(volume.return_to(60, 61).unwrap_err()));
+    assert!(ahead(volume.rewind_to(60, 61).unwrap_err()));
     assert!(ahead(volume.snapshot_of(60, 61).unwrap_err()));
     assert!(ahead(volume.forget_before(60, 61).unwrap_err()));
     assert!(volume.knows_instant(51).is_err());
     // Nothing has changed; and where the clock went back, the last change is the present.
     assert_eq!(volume.status().sequence, sequence);
-    assert_eq!(volume.return_to(40, 50).unwrap(), 0);
-    assert_eq!(volume.return_to(60, 60).unwrap(), 0);
+    assert_eq!(volume.rewind_to(40, 50).unwrap(), 0);
+    assert_eq!(volume.rewind_to(60, 60).unwrap(), 0);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_protected_window_refuses_changes_rather_than_forget() {
         full,
         VolumeError::HistoryFull { entries: 100, .. }
     ));
-    assert!(volume.return_to(112, 50).is_err(), "it has no room either");
+    assert!(volume.rewind_to(112, 50).is_err(), "it has no room either");
     volume.flush().unwrap();
     drop(volume);
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
@@ -272,7 +272,7 @@ fn a_protected_window_refuses_changes_rather_than_forget() {
     volume.check().unwrap();
 }
 
-/// Between two checkpoints there was nothing but a return.
+/// Between two checkpoints there was nothing but a rewind.
 #[test]
 fn a_return_survives_a_checkpoint() {
     for policy in [Policy::Plain, Policy::Dedup, Policy::DedupTrusted] {
@@ -284,7 +284,7 @@ fn a_return_survives_a_checkpoint() {
         volume.write(20, 3, &page(2)).unwrap();
         volume.write(30, 5, &page(3)).unwrap();
         volume.checkpoint().unwrap();
-        assert_eq!(volume.return_to(40, 15).unwrap(), 2);
+        assert_eq!(volume.rewind_to(40, 15).unwrap(), 2);
         volume.close().unwrap();
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         volume.check().unwrap();

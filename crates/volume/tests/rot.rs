@@ -94,7 +94,7 @@ impl World {
         self.settle(done, after);
     }
 
-    fn return_to(&mut self, draw: &mut Draw) {
+    fn rewind_to(&mut self, draw: &mut Draw) {
         let Ok(status) = self.volume().history_status() else {
             return;
         };
@@ -107,7 +107,7 @@ impl World {
             return;
         }
         let (instant, then) = known[draw.below(known.len() as u32) as usize].clone();
-        let done = self.volume().return_to(1, instant).map(|_| ());
+        let done = self.volume().rewind_to(1, instant).map(|_| ());
         self.settle(done, then);
     }
 
@@ -203,7 +203,7 @@ fn run(id: &Identity, seed: u64) -> World {
         let lpn = draw.below(SHAPE.exported / 2) * (1 + draw.below(2));
         match draw.below(100) {
             0..6 => world.trim(lpn),
-            6..9 => world.return_to(&mut draw),
+            6..9 => world.rewind_to(&mut draw),
             9..14 => world.volume().flush().unwrap(),
             14..16 => world.volume().checkpoint().unwrap(),
             16..19 if step > 150 => world.flip(&mut draw),
@@ -232,7 +232,7 @@ fn a_flipped_bit_never_becomes_other_content_on_a_volume_of_any_kind() {
                     protected: false,
                 }),
                 encoding: Encoding {
-                    differences: kind & 2 != 0,
+                    deltas: kind & 2 != 0,
                     compression: kind & 4 != 0,
                 },
                 ..SHAPE.identity(policy)

@@ -26,11 +26,11 @@ struct System {
 const fn system(
     name: &'static str,
     policy: Policy,
-    (differences, compression): (bool, bool),
+    (deltas, compression): (bool, bool),
     history: bool,
 ) -> System {
     let encoding = Encoding {
-        differences,
+        deltas,
         compression,
     };
     System {

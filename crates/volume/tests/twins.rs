@@ -51,7 +51,7 @@ fn encoded(bytes: Option<&[u8]>) -> Short<Arc<[u8]>> {
 impl Encoder<Digest, Unit> for Bytes {
     type Encoded = Arc<[u8]>;
 
-    fn difference(
+    fn delta(
         &mut self,
         base: Value<'_, Digest, Unit>,
         new: Value<'_, Digest, Unit>,
@@ -286,7 +286,7 @@ impl Pair {
                 false => return,
             },
             Op::DeleteSnapshot { pick } => return self.delete_snapshot(pick),
-            Op::Return { pick } => return self.return_to(pick),
+            Op::Return { pick } => return self.rewind_to(pick),
         };
         assert_eq!(here, there, "{}, {op:?}", self.name);
         self.tally.refused += u64::from(here.is_err());
@@ -318,7 +318,7 @@ impl Pair {
         assert!(self.twin.delete_snapshot(instant));
     }
 
-    fn return_to(&mut self, pick: u32) {
+    fn rewind_to(&mut self, pick: u32) {
         let Ok(status) = self.volume.history_status() else {
             return;
         };
@@ -328,13 +328,13 @@ impl Pair {
             return;
         };
         // Whether that fits is the volume's to say; then nothing has happened.
-        let Ok(changed) = of_volume(self.volume.return_to(self.now, instant)) else {
+        let Ok(changed) = of_volume(self.volume.rewind_to(self.now, instant)) else {
             return;
         };
         self.twin.guard_instant(Some(instant));
         self.begin().unwrap();
         self.twin.guard_instant(None);
-        let there = self.twin.return_to(instant).unwrap();
+        let there = self.twin.rewind_to(instant).unwrap();
         assert_eq!(changed, there, "{}: return to {instant}", self.name);
         self.tally.returns += 1;
         self.tally.changed += changed;
@@ -448,17 +448,17 @@ const ENCODINGS: [(bool, bool); 4] = [(false, false), (true, false), (false, tru
 fn the_volume_does_what_the_simulation_says_with_every_combination_of_policies() {
     let mut reached = Reached::default();
     for policy in POLICIES {
-        for (differences, compression) in ENCODINGS {
+        for (deltas, compression) in ENCODINGS {
             for history in HISTORIES {
                 // Those without objects, or without an encoder, are another translation layer.
-                if (differences, compression, history) == (false, false, None) {
+                if (deltas, compression, history) == (false, false, None) {
                     continue;
                 }
                 for (number, shape) in SHAPES.into_iter().enumerate() {
                     let id = Identity {
                         history,
                         encoding: Encoding {
-                            differences,
+                            deltas,
                             compression,
                         },
                         ..shape.identity(policy)
@@ -490,7 +490,7 @@ fn exercise(id: &Identity, seed: u64, name: String) -> Pair {
 #[derive(Debug, Default)]
 struct Reached {
     collections: u64,
-    differences: u64,
+    deltas: u64,
     compressed: u64,
     merged: u64,
     hits: u64,
@@ -502,7 +502,7 @@ impl Reached {
         self.collections += pair.volume.counters().victims;
         self.hits += pair.twin.dedup_counters().hits;
         if let Some(counted) = pair.volume.encoding_counters() {
-            self.differences += counted.differences;
+            self.deltas += counted.deltas;
             self.compressed += counted.compressed;
             self.merged += counted.merges_gc + counted.merges_room + counted.merges_shared;
         }
@@ -516,7 +516,7 @@ impl Reached {
     fn assert_covers(&self) {
         let counts = [
             self.collections,
-            self.differences,
+            self.deltas,
             self.compressed,
             self.merged,
             self.hits,

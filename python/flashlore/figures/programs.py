@@ -20,7 +20,7 @@ CAUSES = {
     "reborn": "host: reborn content",
     "duplicate": "host: duplicate",
     "packed": "packed",
-    "merge": "made whole",
+    "merge": "materialized",
     "gc": "collection",
     "wear": "wear levelling",
     "map": "map",

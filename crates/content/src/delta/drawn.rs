@@ -52,7 +52,7 @@ impl Drawn {
 impl Encoder<PageTag, ()> for Drawn {
     type Encoded = ();
 
-    fn difference(
+    fn delta(
         &mut self,
         base: Value<'_, PageTag, ()>,
         new: Value<'_, PageTag, ()>,
@@ -99,7 +99,7 @@ mod tests {
                 content: PageTag(content),
                 page: &(),
             };
-            drawn.difference(value(base), value(new), 4084)
+            drawn.delta(value(base), value(new), 4084)
         };
         let lengths: Vec<f64> = (0..20_000)
             .map(|new| f64::from(length(3, new).unwrap().0) / 4096.0)

@@ -45,7 +45,7 @@ pub trait Encoder<C, P> {
     fn tell_ratio(&mut self, _ratio: u16) {}
 
     /// The value as its difference from a base, and its length in bytes, if that is at most `limit`.
-    fn difference(
+    fn delta(
         &mut self,
         base: Value<'_, C, P>,
         new: Value<'_, C, P>,
@@ -54,11 +54,7 @@ pub trait Encoder<C, P> {
 
     /// What [`Encoder::difference`] would answer for the value of an object, if that was found before the write began:
     /// the base is not read then.
-    fn difference_ahead(
-        &mut self,
-        _base: u32,
-        _new: &Value<'_, C, P>,
-    ) -> Option<Short<Self::Encoded>> {
+    fn delta_ahead(&mut self, _base: u32, _new: &Value<'_, C, P>) -> Option<Short<Self::Encoded>> {
         None
     }
 
@@ -116,12 +112,7 @@ impl<C, P> Encoder<C, P> for NoEncoder {
     const ON: bool = false;
     type Encoded = Never;
 
-    fn difference(
-        &mut self,
-        _: Value<'_, C, P>,
-        _: Value<'_, C, P>,
-        _: u16,
-    ) -> Option<(u16, Never)> {
+    fn delta(&mut self, _: Value<'_, C, P>, _: Value<'_, C, P>, _: u16) -> Option<(u16, Never)> {
         None
     }
 

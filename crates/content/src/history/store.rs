@@ -173,7 +173,7 @@ impl History {
         self.chains.upcoming(others)
     }
 
-    /// The start of the window: all instants from this one on can be returned to.
+    /// The start of the window: all instants from this one on can be rewound to.
     pub fn oldest(&self) -> u64 {
         self.oldest
     }

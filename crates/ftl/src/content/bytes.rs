@@ -207,7 +207,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             objects.set_packed(slot.object, page, *base);
         }
         let is_live = |objects: &Objects<T::Content>, object| {
-            object != NO_OBJECT && objects.references(object) > 0 && objects.is_difference(object)
+            object != NO_OBJECT && objects.references(object) > 0 && objects.is_delta(object)
         };
         delta.packs = Packs::restore(packs, |object| is_live(objects, object));
         delta.packed = packed.len() as u32;
@@ -350,7 +350,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             self.core
                 .append_host(&mut self.store, when, lpn, object, page, Tag::NONE)?;
         if T::ENCODES && self.store.objects.is_packed(object) {
-            self.store.made_whole(&mut self.core, object, ppn);
+            self.store.materialized(&mut self.core, object, ppn);
         } else {
             self.core.invalidate(self.store.objects.at(object));
             self.store.objects.place(object, ppn);

@@ -9,13 +9,13 @@ use crate::policies::delta::Why;
 use crate::policies::delta::packs::Filler;
 
 impl<T: Parts> ContentDevice<T> {
-    /// A page that was read has become read-hot while it is stored as a difference: makes it whole, once
+    /// A page that was read has become read-hot while it is stored as a difference: materializes it, once
     /// what was read is there. Whether it did.
     ///
     /// # Errors
     /// A full device or a failure of it.
     pub fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<bool, Failure<T>> {
-        let Some(object) = self.difference_of(lpn) else {
+        let Some(object) = self.delta_of(lpn) else {
             return Ok(false);
         };
         if !self
@@ -33,9 +33,9 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// The object of a logical page that is stored as a difference.
-    fn difference_of(&self, lpn: u32) -> Option<u32> {
+    fn delta_of(&self, lpn: u32) -> Option<u32> {
         let object = self.store.objects.object_of(lpn)?;
-        self.store.objects.is_difference(object).then_some(object)
+        self.store.objects.is_delta(object).then_some(object)
     }
 
     /// The periodic scan: notes the pages stored as differences that are not written often any more, and lets all
@@ -80,9 +80,13 @@ impl<T: Parts> ContentDevice<T> {
     ///
     /// # Errors
     /// No room, or a failure of the device.
-    pub fn make_whole(&mut self, at: Time, pages: std::ops::Range<u32>) -> Result<(), Failure<T>> {
+    pub fn materialize_pages(
+        &mut self,
+        at: Time,
+        pages: std::ops::Range<u32>,
+    ) -> Result<(), Failure<T>> {
         for lpn in pages.start..pages.end.min(self.store.objects.len()) {
-            if let Some(object) = self.difference_of(lpn) {
+            if let Some(object) = self.delta_of(lpn) {
                 let core = &mut self.core;
                 self.store
                     .merge(core, When::now(at), object, lpn, Why::Room)?;

@@ -9,7 +9,7 @@ use super::device::ContentDevice;
 use super::parts::{Failure, PageOf, Parts};
 use crate::core::erase_stale::Erased;
 use crate::policies::Policy;
-use crate::policies::history::{ReturnCost, Versions};
+use crate::policies::history::{RewindCost, Versions};
 
 impl<T: Parts> ContentDevice<T> {
     /// Old versions are kept from now on.
@@ -75,15 +75,15 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// Every logical page holds again what it held at an instant; answers how many have changed. It can be
-    /// undone by a return to an instant before it.
+    /// undone by a rewind to an instant before it.
     ///
     /// # Errors
     /// If the instant is not remembered; then nothing has changed.
-    pub fn return_to(&mut self, instant: u64) -> Result<u64, TooOld> {
-        self.store.return_to(&mut self.core, instant)
+    pub fn rewind_to(&mut self, instant: u64) -> Result<u64, TooOld> {
+        self.store.rewind_to(&mut self.core, instant)
     }
 
-    /// Reads the entries on flash that a return to an instant needs, to be called before it; answers how many
+    /// Reads the entries on flash that a rewind to an instant needs, to be called before it; answers how many
     /// units they take.
     ///
     /// # Errors
@@ -97,9 +97,9 @@ impl<T: Parts> ContentDevice<T> {
         self.store.room_of_history(&self.core)
     }
 
-    /// What a return to the start of the window would take: changes of the map, and the entries on flash.
-    pub fn cost_of_longest_return(&self) -> ReturnCost {
-        let mut cost = ReturnCost::default();
+    /// What a rewind to the start of the window would take: changes of the map, and the entries on flash.
+    pub fn cost_of_longest_rewind(&self) -> RewindCost {
+        let mut cost = RewindCost::default();
         if let Some(versions) = &self.store.policies.versions {
             let history = &versions.history;
             // The start of the window is always remembered.
@@ -155,14 +155,14 @@ impl<T: Parts> ContentDevice<T> {
 
     /// The same, and erases at once what nobody refers to any more: no version that is forgotten, of whatever
     /// page, can be read from the medium afterwards, unless another page or its old versions need it too. The
-    /// present versions of these pages are made whole, so that they do not.
+    /// present versions of these pages are materialized, so that they do not.
     ///
     /// # Errors
     /// No room for what must be copied, or a failure of the device: the versions are forgotten, and some of
     /// them not erased yet.
     pub fn purge_and_erase(&mut self, at: Time, pages: Range<u32>) -> Result<Erased, Failure<T>> {
         self.purge(pages.clone());
-        self.make_whole(at, pages)?;
+        self.materialize_pages(at, pages)?;
         self.erase_stale(at)
     }
 

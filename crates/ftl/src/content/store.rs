@@ -218,7 +218,7 @@ impl<T: Parts> Store<T> {
             return;
         }
         self.referenced += 1;
-        if let Some(pack) = self.objects.pack_of_difference(object)
+        if let Some(pack) = self.objects.pack_of_delta(object)
             && let Some(delta) = &mut self.policies.delta
         {
             delta.packs.gain_live(pack);
@@ -232,7 +232,7 @@ impl<T: Parts> Store<T> {
             return;
         }
         self.referenced -= 1;
-        if let Some(pack) = self.objects.pack_of_difference(object)
+        if let Some(pack) = self.objects.pack_of_delta(object)
             && let Some(delta) = &mut self.policies.delta
         {
             delta.packs.lose_live(pack);
@@ -309,8 +309,8 @@ impl<T: Parts> Store<T> {
     }
 
     /// Whether a logical page refers to an object, and that is a difference.
-    pub fn is_live_difference(&self, object: u32) -> bool {
-        self.objects.references(object) > 0 && self.objects.is_difference(object)
+    pub fn is_live_delta(&self, object: u32) -> bool {
+        self.objects.references(object) > 0 && self.objects.is_delta(object)
     }
 
     /// Units on flash that hold anything. Where a power loss must not lose what was flushed, a packed page that

@@ -11,7 +11,7 @@
 //! 3.3): the *pages* say where a value or its base lies and whether there is a difference, the *deltas* where
 //! that lies. DeltaFTL keys the second by the base's location; here it is keyed by logical page, so that
 //! several differences can stand on one base, and a base that moves changes the first alone. What waits
-//! in RAM to be packed has no place yet: its entry changes when it is programmed. A value that is made whole
+//! in RAM to be packed has no place yet: its entry changes when it is programmed. A value that is materialized
 //! changes the first table; what the second still says of it is not looked at.
 //!
 //! Pages of the first table are numbered from 0, those of the second behind them, those of journals last.
@@ -208,10 +208,10 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
             return;
         };
         let bases = self.bases.take();
-        let is_difference = |lpn| bases.as_ref().is_some_and(|b| b.object_of(lpn).is_some());
+        let is_delta = |lpn| bases.as_ref().is_some_and(|b| b.object_of(lpn).is_some());
         for lpn in referrers.of(owner) {
             self.set_waiting(lpn, false);
-            self.part_changed(lpn, if is_difference(lpn) { DELTAS } else { PAGES });
+            self.part_changed(lpn, if is_delta(lpn) { DELTAS } else { PAGES });
         }
         for lpn in bases.iter().flat_map(|b| b.of(owner)) {
             self.part_changed(lpn, PAGES);
@@ -226,7 +226,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         }
     }
 
-    fn made_whole(&mut self, object: u32) {
+    fn materialized(&mut self, object: u32) {
         for lpn in self.referring(object) {
             if let Some(bases) = &mut self.bases {
                 bases.set(lpn, None);

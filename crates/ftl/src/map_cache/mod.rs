@@ -146,7 +146,7 @@ pub trait MapCache<P> {
     fn waits(&mut self, _object: u32) {}
 
     /// A packed object lies in a unit of its own from now on.
-    fn made_whole(&mut self, _object: u32) {}
+    fn materialized(&mut self, _object: u32) {}
 
     /// What the unit of a translation page is said to hold.
     fn content_of(&self, _page: u32) -> Option<P> {

@@ -339,14 +339,14 @@ impl<C: Content> Objects<C> {
 
     /// The packed page of an object that is a difference.
     #[inline(always)]
-    pub fn pack_of_difference(&self, object: u32) -> Option<u32> {
+    pub fn pack_of_delta(&self, object: u32) -> Option<u32> {
         let record = &self.table[object as usize];
         (record.counts.has(DIFFERENCE)).then_some(record.location.0)
     }
 
     /// Whether an object is a difference.
     #[inline(always)]
-    pub fn is_difference(&self, object: u32) -> bool {
+    pub fn is_delta(&self, object: u32) -> bool {
         self.counts(object).has(DIFFERENCE)
     }
 
@@ -445,7 +445,7 @@ impl<C: Content> Objects<C> {
                 && let Some((_, base)) = self.packed(handle as u32)
                 && base != NO_OBJECT
             {
-                if !self.is_alive(base) || self.is_difference(base) {
+                if !self.is_alive(base) || self.is_delta(base) {
                     return Err(format!(
                         "object {handle} needs object {base}, which is dead or a difference"
                     ));
@@ -458,7 +458,7 @@ impl<C: Content> Objects<C> {
             }
         }
         for &object in &alive {
-            let link = match self.is_difference(object) {
+            let link = match self.is_delta(object) {
                 true => 0,
                 false => self.table[object as usize].link,
             };

@@ -1,8 +1,8 @@
 //! What a page held at an instant, decoded from the present; and the way back for all pages.
 //!
-//! A return goes through the log once, from the newest entry to the oldest that is needed, and holds the pages
+//! A rewind goes through the log once, from the newest entry to the oldest that is needed, and holds the pages
 //! it changes in RAM: so each of them is read once, and each log page. Every entry is one step of decoding. The
-//! pages are then written like the host's, and recorded, so that a return can be undone.
+//! pages are then written like the host's, and recorded, so that a rewind can be undone.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::TrapFtl;
 use super::log::{Entry, Form, Place};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
-use crate::policies::history::ReturnCost;
+use crate::policies::history::RewindCost;
 
 /// A value with the page that holds it, or nothing.
 type Held<C, P> = Option<(C, P)>;
@@ -27,7 +27,7 @@ pub type PageAt<P> = (Option<P>, u64);
 
 /// Why a device does not return.
 #[derive(Debug, thiserror::Error)]
-pub enum ReturnError<E: std::error::Error + 'static> {
+pub enum RewindError<E: std::error::Error + 'static> {
     /// The instant is not remembered; nothing has changed.
     #[error(transparent)]
     TooOld(#[from] TooOld),
@@ -70,7 +70,7 @@ where
         &mut self,
         lpn: u32,
         instant: u64,
-    ) -> Result<PageAt<F::Page>, ReturnError<F::Error>> {
+    ) -> Result<PageAt<F::Page>, RewindError<F::Error>> {
         self.demand_exact(instant)?;
         let (held, steps) = self.decode_back(lpn, instant)?;
         Ok((held.map(|(_, page)| page), steps))
@@ -133,15 +133,15 @@ where
         Ok(Some((content, page)))
     }
 
-    /// What a return to the start of the window would take, without the copies of collection and the log pages
+    /// What a rewind to the start of the window would take, without the copies of collection and the log pages
     /// that it would fill.
-    pub fn cost_of_longest_return(&self) -> ReturnCost {
+    pub fn cost_of_longest_rewind(&self) -> RewindCost {
         let (pages, reads, decodes) = self.work_since(self.oldest());
         let written = pages.iter().filter(|&&lpn| {
             let first = self.trap.log.since(lpn, self.oldest()).last();
             first.is_some_and(|(_, entry)| entry.before.is_some())
         });
-        ReturnCost {
+        RewindCost {
             pages: pages.len() as u64,
             reads: reads.len() as u64,
             decodes,
@@ -149,7 +149,7 @@ where
         }
     }
 
-    /// The pages that changed since an instant, the units to be read and the values to be decoded for a return.
+    /// The pages that changed since an instant, the units to be read and the values to be decoded for a rewind.
     fn work_since(&self, instant: u64) -> (Vec<u32>, Vec<Ppn>, u64) {
         let (mut pages, mut units) = (Vec::new(), Vec::new());
         let (mut seen, mut logged) = (HashSet::new(), HashSet::new());
@@ -171,22 +171,22 @@ where
         (pages, units, decodes)
     }
 
-    /// Every logical page holds again what it held at an instant. It can be undone by a return to an instant
+    /// Every logical page holds again what it held at an instant. It can be undone by a rewind to an instant
     /// before it, if the log has room for what it records: that takes space like any write, and may push the
     /// start of the window on.
     ///
     /// # Errors
     /// An instant that is not remembered: then nothing has changed. A device that is full, or fails: then some
     /// pages have.
-    pub fn return_to(&mut self, instant: u64) -> Result<ReturnCost, ReturnError<F::Error>> {
+    pub fn rewind_to(&mut self, instant: u64) -> Result<RewindCost, RewindError<F::Error>> {
         self.demand_exact(instant)?;
         let at = self.core.present;
         let (pages, units, decodes) = self.work_since(instant);
         let before = self.core.counters.programs();
-        let mut cost = ReturnCost {
+        let mut cost = RewindCost {
             reads: units.len() as u64,
             decodes,
-            ..ReturnCost::default()
+            ..RewindCost::default()
         };
         for unit in units {
             let ready = Ready::At(at);

@@ -127,7 +127,7 @@ where
         let (encoder, most) = (&mut self.trap.encoder, MOST_BYTES as u16);
         let encoded = match new {
             Some(new) => {
-                let parity = encoder.difference(new, old, most);
+                let parity = encoder.delta(new, old, most);
                 parity.map(|(length, value)| Encoded::Parity(length, value))
             }
             None => {

@@ -151,9 +151,9 @@ impl<P: Clone> MapCache<P> for Both<P> {
         self.model.waits(object.into());
     }
 
-    fn made_whole(&mut self, object: u32) {
-        self.fast.made_whole(object);
-        self.model.made_whole(object.into());
+    fn materialized(&mut self, object: u32) {
+        self.fast.materialized(object);
+        self.model.materialized(object.into());
         self.note_changed();
         assert_eq!(self.stale() as usize, self.model.stale().len());
     }

@@ -8,7 +8,7 @@ use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 
 /// Differences as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
 pub const DIFFERENCES: DeltaOptions = DeltaOptions {
-    differences: true,
+    deltas: true,
     compress: false,
     hot_writes: 2,
     hot_reads: 2,

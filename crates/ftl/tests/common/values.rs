@@ -72,7 +72,7 @@ impl Lengths {
 impl Encoder<V, Page> for Lengths {
     type Encoded = Encoded;
 
-    fn difference(
+    fn delta(
         &mut self,
         base: Value<'_, V, Page>,
         new: Value<'_, V, Page>,

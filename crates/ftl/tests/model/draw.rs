@@ -250,7 +250,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
     (forms, 0u8..3, 2u8..17, limits).prop_map(|(forms, hot_writes, hot_reads, limits)| {
         let (most_bytes, entries, lambda, most_pinned, similar) = limits;
         DeltaOptions {
-            differences: forms.0,
+            deltas: forms.0,
             compress: forms.1,
             hot_writes,
             hot_reads,

@@ -20,9 +20,9 @@ pub enum Event {
     TwoDeltasOneBase,
     /// Collection moved a value that a page, a difference and an old version refer to.
     MovedWithAllReferences,
-    /// A page was returned to a value that was a difference then and has been merged since.
+    /// A page was rewound to a value that was a difference then and has been merged since.
     ReturnedToMerged,
-    /// A return undid a trim.
+    /// A rewind undid a trim.
     ReturnedTrimmed,
     /// A write shared a value that only old versions needed, and the window gave up one of these.
     HistoricalHitAndAdvance,
@@ -218,7 +218,7 @@ impl Watch {
     /// A page was written as a packed value.
     pub fn packed(&mut self, ftl: &Device, lpn: u32) {
         let objects = ftl.objects();
-        let Some(object) = objects.object_of(lpn).filter(|&o| objects.is_difference(o)) else {
+        let Some(object) = objects.object_of(lpn).filter(|&o| objects.is_delta(o)) else {
             return;
         };
         let base_of = |object| objects.packed(object).map(|(_, base)| base);

@@ -229,7 +229,7 @@ impl Rig {
                 }
             }
             Step::DeleteSnapshot(raw) => self.delete_snapshot(raw)?,
-            Step::ReturnTo(raw) => self.return_to(self.instant(raw))?,
+            Step::ReturnTo(raw) => self.rewind_to(self.instant(raw))?,
             Step::Advance(raw) => self.ftl.advance_window(self.instant(raw)),
             Step::Purge(raw, count) => {
                 self.hand_all_on()?;
@@ -319,8 +319,8 @@ impl Rig {
             Some(outcome) => {
                 let objects = self.ftl.objects();
                 let object = objects.object_of(lpn);
-                let is_difference = object.is_some_and(|o| objects.is_difference(o));
-                let origin = if is_difference {
+                let is_delta = object.is_some_and(|o| objects.is_delta(o));
+                let origin = if is_delta {
                     Origin::Difference
                 } else {
                     Origin::Written
@@ -443,7 +443,7 @@ impl Rig {
         }
     }
 
-    fn return_to(&mut self, instant: u64) -> Result<(), String> {
+    fn rewind_to(&mut self, instant: u64) -> Result<(), String> {
         self.hand_all_on()?;
         self.front.all_leave();
         let pages = 0..self.exported();
@@ -455,7 +455,7 @@ impl Rig {
             .clone()
             .map(|lpn| self.model.present_origin(lpn) == Some(Origin::Trimmed))
             .collect();
-        if self.ftl.return_to(instant).is_err() {
+        if self.ftl.rewind_to(instant).is_err() {
             return Ok(());
         }
         for lpn in pages.clone() {
@@ -467,14 +467,14 @@ impl Rig {
                 continue;
             }
             let was_difference = self.model.origin_at(lpn, instant) == Some(Origin::Difference);
-            let merged = was_difference && !objects.is_difference(object);
+            let merged = was_difference && !objects.is_delta(object);
             let tally = &mut self.watch.tally;
             tally.count(Event::ReturnedToMerged, u64::from(merged));
             tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn as usize]));
         }
         let objects = self.ftl.objects();
         let began = |lpn: u32| objects.object_of(lpn) != before[lpn as usize];
-        self.model.return_to(instant, self.now, began);
+        self.model.rewind_to(instant, self.now, began);
         self.truth = self.model.clone();
         for lpn in pages {
             self.host[lpn as usize] = (self.now, self.model.present(lpn));

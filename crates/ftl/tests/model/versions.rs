@@ -11,7 +11,7 @@ pub enum Origin {
     Difference,
     /// A trim.
     Trimmed,
-    /// A return to an instant at which the page held nothing.
+    /// A rewind to an instant at which the page held nothing.
     Returned,
 }
 
@@ -80,7 +80,7 @@ impl Versions {
 
     /// Every page holds again what it held at an instant. A page may hold that in another object than before,
     /// which begins a version with the same value: `began` says so.
-    pub fn return_to(&mut self, instant: u64, now: u64, began: impl Fn(u32) -> bool) {
+    pub fn rewind_to(&mut self, instant: u64, now: u64, began: impl Fn(u32) -> bool) {
         let pages: Vec<u32> = self.pages.keys().copied().collect();
         for lpn in pages {
             let then = self.at(lpn, instant);

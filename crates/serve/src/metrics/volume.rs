@@ -116,11 +116,11 @@ fn stored(page: &mut Page, status: &Status, survey: &Survey) {
         .of("by", "dedup", saved.dedup)
         .of("by", "delta", saved.delta)
         .of("by", "compression", saved.compression);
-    let (differences, compressed) = (survey.differences, survey.compressed);
-    let whole = (survey.values + survey.kept).saturating_sub(differences.0 + compressed.0);
+    let (deltas, compressed) = (survey.deltas, survey.compressed);
+    let whole = (survey.values + survey.kept).saturating_sub(deltas.0 + compressed.0);
     let forms = [
         ("whole", (whole, whole * PAGE)),
-        ("difference", differences),
+        ("difference", deltas),
         ("compressed", compressed),
     ];
     let help = "Values stored, those of old versions too, by how.";
@@ -245,7 +245,7 @@ fn content(page: &mut Page, looked: &Looked) {
     if let Some(encoding) = &looked.encoding {
         let help = "Pages written that were stored encoded.";
         page.family("flashlore_encoded_writes_total", Kind::Counter, help)
-            .of("as", "difference", encoding.differences)
+            .of("as", "difference", encoding.deltas)
             .of("as", "compressed", encoding.compressed);
     }
 }

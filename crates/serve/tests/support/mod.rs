@@ -12,7 +12,7 @@ pub fn options(now: u64) -> CreateOptions {
             protected: false,
         }),
         encoding: Encoding {
-            differences: true,
+            deltas: true,
             compression: true,
         },
         size: 1 << 20,

@@ -18,9 +18,9 @@ use flashlore_ftl::policies::delta::{DeltaOptions, packs};
 use flashlore_ftl::policies::history::VersionsOptions;
 use flashlore_trace::PageSource;
 
+use super::buffering::BufferingOptions;
 use super::driver::CodecTimes;
 use super::error::RunError;
-use super::front::FrontOptions;
 use super::lengths::{Lengths, Measured, Rated};
 use crate::config::{
     Acknowledge, BufferPolicy, Bytes, CacheKey, ChannelMode, DeviceConfig, Entries, Form, GcCheck,
@@ -118,11 +118,11 @@ pub fn ftl_options(device: &DeviceConfig, seed: u64) -> Result<ftl::FtlOptions, 
 }
 
 /// What stands before the translation layer.
-pub fn front_options(config: &RunConfig) -> Option<FrontOptions> {
+pub fn buffering_options(config: &RunConfig) -> Option<BufferingOptions> {
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).max(1);
     let queue = &config.system.queue;
     if queue.enabled {
-        return Some(FrontOptions::Queue {
+        return Some(BufferingOptions::Queue {
             places: count(queue.requests.0),
             bucket_pages: count(queue.bucket.0),
             early_ack: queue.ack == Acknowledge::Enqueue,
@@ -138,7 +138,7 @@ pub fn front_options(config: &RunConfig) -> Option<FrontOptions> {
             protected: (f64::from(places) * buffer.protected.get()) as u32,
         },
     };
-    Some(FrontOptions::Buffer { places, policy })
+    Some(BufferingOptions::Buffer { places, policy })
 }
 
 /// What pages that were read are kept under, and how many.
@@ -198,7 +198,7 @@ pub fn delta_options<'a>(
         Entries::Limited(entries) => Some(count(entries)),
     };
     let options = DeltaOptions {
-        differences: delta.enabled,
+        deltas: delta.enabled,
         compress: compress.enabled,
         hot_writes: delta.hot_writes,
         hot_reads: delta.hot_reads,

@@ -6,7 +6,7 @@
 //!   [`Driver::submit`].
 //! * **Time** passes from event to event in `clock`.
 //! * **Reads** of the host, and the read cache before them: `reads`.
-//! * **A front**, a write buffer or a sorting queue, may stand before everything else: `front`.
+//! * **A buffer**, a write buffer or a sorting queue, may stand before everything else: `buffering`.
 //! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
 //! * **A time line** looks at the device where its stretches end: `look`.
@@ -17,11 +17,11 @@
 //!
 //! Invariant: memory grows with the requests in flight only.
 
+mod buffering;
 mod caller;
 mod changes;
 mod clock;
 mod encoding;
-mod front;
 mod idle;
 mod look;
 mod reads;
@@ -41,14 +41,14 @@ use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{FtlError, Unhashed};
 use flashlore_trace::{Op, Request};
 
+use self::buffering::Leaving;
 pub(super) use self::changes::What;
 use self::changes::{Change, Fetch, Next};
 use self::encoding::Codec;
 pub use self::encoding::CodecTimes;
-use self::front::Leaving;
 pub use self::sender::Response;
 use self::sender::Sender;
-use super::front::FrontOptions;
+use super::buffering::BufferingOptions;
 use super::measure::Measured;
 use super::order::Order;
 use super::read_cache::ReadCache;
@@ -91,7 +91,7 @@ pub enum DriveError {
     },
 }
 
-/// How the host and the front of the device behave.
+/// How the host and the buffer of the device behave.
 #[derive(Debug, Clone, Copy)]
 pub struct Host {
     /// When the requests of a trace arrive.
@@ -109,7 +109,7 @@ pub struct Host {
     /// A partly filled page is programmed so long after its first unit came.
     pub flush_after: Time,
     /// What stands before the translation layer.
-    pub front: Option<FrontOptions>,
+    pub buffering: Option<BufferingOptions>,
     /// What pages that were read are kept under, and how many.
     pub read_cache: Option<(CacheKey, u32)>,
     /// Whether the system looks for equal content, so that a write must carry it.
@@ -175,8 +175,8 @@ pub struct Driver<D> {
     codec: Codec,
     /// What the host has written, where old versions are compared with it.
     truth: Option<Truth>,
-    /// The front with the changes that leave it.
-    front: Option<Box<Leaving>>,
+    /// The buffer with the changes that leave it.
+    buffering: Option<Box<Leaving>>,
     /// Pages that were read.
     cache: Option<Box<ReadCache>>,
     now: Time,
@@ -206,7 +206,9 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
 
     fn with_sender(system: D, host: Host, measured: Measured, sender: Sender) -> Self {
         let units_per_page = system.core().flash().geometry().units_per_page();
-        let front = host.front.map(|front| Leaving::new(front, units_per_page));
+        let buffering = host
+            .buffering
+            .map(|buffering| Leaving::new(buffering, units_per_page));
         let keeps_order = system.verifies() || host.sampling.is_some() || S::ENCODES;
         Driver {
             system,
@@ -231,7 +233,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             flush_due: None,
             codec: Codec::new(host.codec),
             truth: None,
-            front: front.map(Box::new),
+            buffering: buffering.map(Box::new),
             cache: host
                 .read_cache
                 .map(|(key, places)| Box::new(ReadCache::new(key, places))),
@@ -291,8 +293,8 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// Requests that arrive from here on are recorded.
     pub fn begin_measuring(&mut self) {
         self.measuring = true;
-        if let Some(front) = &mut self.front {
-            front.restart();
+        if let Some(buffering) = &mut self.buffering {
+            buffering.restart();
         }
         if let Some(cache) = &mut self.cache {
             cache.restart();
@@ -316,7 +318,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     ) -> Result<()> {
         let latest = at.max(self.last_end).max(self.hash_free_at);
         let latest = self
-            .front
+            .buffering
             .as_ref()
             .map_or(latest, |f| latest.max(f.last_end()));
         if latest > LATEST {
@@ -352,8 +354,8 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             measured: self.measuring,
             by: SentBy::Host,
         };
-        if self.front.is_some() {
-            self.arrive_at_front(flight, request, payload)?;
+        if self.buffering.is_some() {
+            self.arrive_at_buffering(flight, request, payload)?;
             self.collect_finished()?;
             self.watch(at);
             return Ok(());
@@ -480,8 +482,8 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// The response is given.
     #[inline(always)]
     fn finish(&mut self, flight: &InFlight) {
-        if flight.by == SentBy::Front {
-            return self.leave_front(flight);
+        if flight.by == SentBy::Buffer {
+            return self.leave_buffering(flight);
         }
         if self.cache.is_some() && flight.op == Op::Read {
             self.keep_in_cache(flight);

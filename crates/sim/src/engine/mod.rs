@@ -8,7 +8,7 @@
 //! | [`system`] | what the host model asks of a device, and which devices answer |
 //! | [`precondition`] | the state in which a run finds the device |
 //! | [`driver`] | the host model: requests in time order, their units, their responses |
-//! | [`front`] | a write buffer or a sorting queue before the translation layer |
+//! | [`buffering`] | a write buffer or a sorting queue before the translation layer |
 //! | [`lengths`] | how long encoded values are |
 //! | [`read_cache`] | pages that were read, kept for later reads |
 //! | [`order`] | the order of changes to one page |
@@ -22,11 +22,11 @@
 //! | [`error`] | what can go wrong |
 
 mod array;
+pub mod buffering;
 pub mod build;
 pub mod devices;
 pub mod driver;
 pub mod error;
-pub mod front;
 pub mod lengths;
 pub mod measure;
 pub mod order;

@@ -3,15 +3,15 @@
 //! The truth is written down beside the run: what every page held when it began, and every change with the instant at
 //! which the host asked for it, in the order in which the changes were made. After the run, instants are drawn from the
 //! window and from those that outlive it. At each, every page of the truth is looked up without changing anything; then
-//! the device is returned to the instant, compared, and returned to the present.
+//! the device is rewound to the instant, compared, and rewound to the present.
 //!
-//! A return is a change like any other, and where it takes space it may push the start of the window on.
-//! Instants that have left the window by then are not returned to, and when the present of the run has left it,
+//! A rewind is a change like any other, and where it takes space it may push the start of the window on.
+//! Instants that have left the window by then are not rewound to, and when the present of the run has left it,
 //! the comparison ends.
 
 use flashlore_content::PageTag;
 use flashlore_flash::Time;
-use flashlore_ftl::policies::history::ReturnCost;
+use flashlore_ftl::policies::history::RewindCost;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -34,7 +34,7 @@ pub struct Recovered {
     /// Pages compared at each.
     pub pages: u64,
     /// What all returns took.
-    pub cost: ReturnCost,
+    pub cost: RewindCost,
 }
 
 /// A device does not answer as it should.
@@ -66,7 +66,7 @@ pub struct Wrong {
 }
 
 impl Recovered {
-    fn add(&mut self, cost: ReturnCost) {
+    fn add(&mut self, cost: RewindCost) {
         self.returns += 1;
         self.cost.pages += cost.pages;
         self.cost.reads += cost.reads;
@@ -111,7 +111,7 @@ impl Truth {
     /// returns it to them and back. It is as before afterwards.
     ///
     /// # Errors
-    /// The first page that differs, or a return that is refused.
+    /// The first page that differs, or a rewind that is refused.
     pub fn verify<S: System>(
         &self,
         system: &mut S,
@@ -123,7 +123,7 @@ impl Truth {
             instants,
             returns: 0,
             pages: self.initial.len() as u64,
-            cost: ReturnCost::default(),
+            cost: RewindCost::default(),
         };
         let drawn = self.draw(system, instants, seed);
         for &instant in &drawn {
@@ -140,24 +140,24 @@ impl Truth {
             if system.oldest_instant() > now || !remembered {
                 continue;
             }
-            // Each return is an instant of its own.
+            // Each rewind is an instant of its own.
             present += 2;
             system.set_instant(present - 1);
-            recovered.add(return_to(system, instant)?);
+            recovered.add(rewind_to(system, instant)?);
             compare(
                 &self.image(instant),
                 |lpn| system.content(lpn),
-                || format!("after the return to {instant} ns"),
+                || format!("after the rewind to {instant} ns"),
             )?;
             if system.oldest_instant() > present - 2 {
                 break;
             }
             system.set_instant(present);
-            recovered.add(return_to(system, present - 2)?);
+            recovered.add(rewind_to(system, present - 2)?);
             compare(
                 &self.image(now),
                 |lpn| system.content(lpn),
-                || format!("after the return to {instant} ns was undone"),
+                || format!("after the rewind to {instant} ns was undone"),
             )?;
         }
         Ok(recovered)
@@ -180,9 +180,9 @@ impl Truth {
     }
 }
 
-fn return_to<S: System>(system: &mut S, instant: Time) -> Result<ReturnCost, RecoveryError> {
+fn rewind_to<S: System>(system: &mut S, instant: Time) -> Result<RewindCost, RecoveryError> {
     let oldest = system.oldest_instant();
-    let cost = system.return_to(instant);
+    let cost = system.rewind_to(instant);
     cost.ok_or(RecoveryError::Refused { instant, oldest })
 }
 

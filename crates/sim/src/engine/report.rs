@@ -9,8 +9,8 @@ use flashlore_flash::sim::Busy;
 use flashlore_ftl::Counters;
 use flashlore_trace::Summary;
 
+use super::buffering::Traffic;
 use super::driver::Driver;
-use super::front::Traffic;
 use super::measure::Measured;
 use super::system::{EncodingTotals, HistoryTotals, System};
 use crate::config::{RunConfig, UNIT_BYTES, config_hash};
@@ -32,17 +32,17 @@ pub struct Base {
 }
 
 /// What the host asked of the device, wherever it was served.
-pub struct AtTheFront {
+pub struct Buffered {
     writes: u64,
     reads: u64,
     traffic: Option<Traffic>,
     cached: CacheTraffic,
 }
 
-impl AtTheFront {
+impl Buffered {
     /// What a driver has counted.
     pub fn of<S: System, D: DerefMut<Target = S>>(driver: &Driver<D>) -> Self {
-        AtTheFront {
+        Buffered {
             writes: driver.host_writes(),
             reads: driver.host_reads(),
             traffic: driver.traffic(),
@@ -87,7 +87,7 @@ pub fn report<S: System>(
     config: &RunConfig,
     summary: &Summary,
     system: &S,
-    (measured, front): (&Measured, &AtTheFront),
+    (measured, buffering): (&Measured, &Buffered),
     base: &Base,
     span: Time,
     run: RunSpeed,
@@ -143,8 +143,8 @@ pub fn report<S: System>(
         workload: summary.options.clone(),
         host: HostTotals {
             requests: measured.requests,
-            read_pages: front.reads,
-            write_pages: front.writes,
+            read_pages: buffering.reads,
+            write_pages: buffering.writes,
             trim_pages: c.host_trims,
             bytes: measured.bytes,
         },
@@ -154,7 +154,7 @@ pub fn report<S: System>(
             block_erases: c.erases,
             retired_blocks: c.retired,
         },
-        waf_total: programs.waf_total(front.writes),
+        waf_total: programs.waf_total(buffering.writes),
         waf_gc: programs.waf_gc(),
         programs,
         gc: Gc {
@@ -169,9 +169,9 @@ pub fn report<S: System>(
             journal_programs: c.programs_journal,
             folds: c.map_folds,
         },
-        buffer: front.buffer(),
-        read_cache: front.cached,
-        queue: front.queue(),
+        buffer: buffering.buffer(),
+        read_cache: buffering.cached,
+        queue: buffering.queue(),
         dedup,
         history: system.history().map_or(History::default(), |totals| {
             history_of(&totals, base.time + span, &programs, span)
@@ -201,8 +201,8 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
     Delta {
         candidates: d.candidates,
         bypassed: d.bypassed,
-        encoded: d.differences,
-        mean_rc: mean_share(d.difference_bytes, d.differences),
+        encoded: d.deltas,
+        mean_rc: mean_share(d.delta_bytes, d.deltas),
         similar: Similar {
             asked: d.similar.asked,
             found: d.similar.found,

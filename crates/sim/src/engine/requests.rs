@@ -11,14 +11,14 @@ use flashlore_trace::Op;
 pub enum SentBy {
     /// The host: it gets a response.
     Host,
-    /// The front of the device, for a change that leaves it; the request's number is its place there.
-    Front,
+    /// The buffer of the device, for a change that leaves it; the request's number is its place there.
+    Buffer,
 }
 
 /// A request that waits for units.
 #[derive(Debug, Clone, Copy)]
 pub struct InFlight {
-    /// When it arrived; a change that leaves the front, when the host sent it.
+    /// When it arrived; a change that leaves the buffer, when the host sent it.
     pub arrival: Time,
     /// When the first of its units began to be served.
     pub start: Time,

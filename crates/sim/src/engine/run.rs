@@ -15,7 +15,7 @@ use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::recovery::Truth;
-use super::report::{AtTheFront, Base, begin, report};
+use super::report::{Base, Buffered, begin, report};
 use super::system::System;
 use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES};
 use crate::results::{RunOutput, RunSpeed, peak_rss_bytes};
@@ -238,7 +238,7 @@ fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
     Ok(())
 }
 
-/// How the host and the front of a device behave.
+/// How the host and the buffer of a device behave.
 pub(super) fn host_of(config: &RunConfig) -> Host {
     let timing = &config.device.timing;
     let dedup = &config.system.dedup;
@@ -253,7 +253,7 @@ pub(super) fn host_of(config: &RunConfig) -> Host {
         },
         out_of_line: dedup.out_of_line,
         flush_after: timing.flush_after.0,
-        front: build::front_options(config),
+        buffering: build::buffering_options(config),
         read_cache: build::read_cache_options(config),
         needs_content: dedup.enabled || config.system.needs_bytes(),
         codec: build::codec_times(&config.system),
@@ -334,7 +334,7 @@ fn replay<S: System>(
         .saturating_sub(base.time);
     let (truth, now) = (driver.take_truth(), driver.now());
     let replay_s = replaying.elapsed().as_secs_f64();
-    let front = AtTheFront::of(&driver);
+    let buffering = Buffered::of(&driver);
     let (mut system, mut measured) = driver.into_parts();
     measured.finish().map_err(|e| RunError::Log { source: e })?;
     let speed = RunSpeed {
@@ -343,7 +343,7 @@ fn replay<S: System>(
         simulated_s: span as f64 / 1e9,
         peak_rss_bytes: peak_rss_bytes(),
     };
-    let counted = (&measured, &front);
+    let counted = (&measured, &buffering);
     let summary = source.summary();
     let mut output = RunOutput {
         result: report(config, summary, &*system, counted, &base, span, speed),

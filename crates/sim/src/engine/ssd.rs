@@ -20,7 +20,7 @@ use super::driver::{DriveError, Driver, Payload, Response};
 use super::error::RunError;
 use super::measure::Measured;
 use super::precondition::{Written, prepare};
-use super::report::{AtTheFront, Base, begin, report};
+use super::report::{Base, Buffered, begin, report};
 use super::run::{Ticker, check_device, host_of};
 use super::system::System;
 use crate::config::{RunConfig, UNIT_BYTES};
@@ -522,7 +522,7 @@ impl<S: System> Device for Prepared<S> {
 
     fn result(&self, trace: &Summary) -> RunResult {
         let driver = &self.driver;
-        let (front, measured) = (AtTheFront::of(driver), &driver.measured);
+        let (buffering, measured) = (Buffered::of(driver), &driver.measured);
         let span = driver.now().saturating_sub(self.base.time);
         let wall_s = self.begun.elapsed().as_secs_f64();
         let speed = RunSpeed {
@@ -531,7 +531,7 @@ impl<S: System> Device for Prepared<S> {
             simulated_s: span as f64 / 1e9,
             peak_rss_bytes: peak_rss_bytes(),
         };
-        let counted = (measured, &front);
+        let counted = (measured, &buffering);
         let (config, base) = (&self.config, &self.base);
         report(config, trace, driver.device(), counted, base, span, speed)
     }

@@ -16,7 +16,7 @@ use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::MapCache;
 use flashlore_ftl::policies::delta::DeltaCounters;
-use flashlore_ftl::policies::history::{ReturnCost, VersionCounters};
+use flashlore_ftl::policies::history::{RewindCost, VersionCounters};
 use flashlore_ftl::policies::prefetch::PrefetchCounters;
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, PartsRead, Unhashed};
 
@@ -83,7 +83,7 @@ pub trait System {
     fn oldest_instant(&self) -> Time {
         Time::MAX
     }
-    /// The instants behind the window that can be returned to as well.
+    /// The instants behind the window that can be rewound to as well.
     fn kept_instants(&self) -> Vec<Time> {
         Vec::new()
     }
@@ -97,7 +97,7 @@ pub trait System {
     }
     /// All units hold again what they held at an instant of the window; answers what that took, or nothing
     /// if the device refuses.
-    fn return_to(&mut self, _instant: Time) -> Option<ReturnCost> {
+    fn rewind_to(&mut self, _instant: Time) -> Option<RewindCost> {
         None
     }
     /// Units on flash that hold anything of the present or of old versions, where they are counted.
@@ -228,8 +228,8 @@ pub struct HistoryTotals {
     pub historical: u64,
     /// Units that old versions may take, with those they take.
     pub room: u64,
-    /// What a return to the start of the window would take.
-    pub longest_return: ReturnCost,
+    /// What a rewind to the start of the window would take.
+    pub longest_return: RewindCost,
     /// Instants that stay behind the window, oldest first.
     pub kept: Vec<Time>,
     /// Units programmed with entries, and those that hold some.

@@ -11,7 +11,7 @@ use flashlore_flash::{Cause, Completion, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::history::{ReturnCost, VersionCounters, VersionsOptions};
+use flashlore_ftl::policies::history::{RewindCost, VersionCounters, VersionsOptions};
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, FtlOptions, PartsRead, TrapFtl, Unhashed};
 
 use super::system::{Distance, HistoryTotals, LogTotals, System};
@@ -86,8 +86,8 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
-    fn return_to(&mut self, instant: Time) -> Option<ReturnCost> {
-        self.0.return_to(instant).ok()
+    fn rewind_to(&mut self, instant: Time) -> Option<RewindCost> {
+        self.0.rewind_to(instant).ok()
     }
     fn history(&self) -> Option<HistoryTotals> {
         let c = self.0.trap_counters();
@@ -105,7 +105,7 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
             room: self.0.room_of_history(),
             kept: Vec::new(),
             tables: (0, 0),
-            longest_return: self.0.cost_of_longest_return(),
+            longest_return: self.0.cost_of_longest_rewind(),
             log: Some(LogTotals {
                 encoded: c.encoded,
                 encoded_bytes: c.encoded_bytes,

@@ -181,7 +181,7 @@ const ROWS: &[Row] = &[
             .then(|| 100.0 * encoded as f64 / writes as f64)
     }),
     fact("  mean ratio", Unit::Ratio, |run| run.compress.mean_ratio),
-    fact("made whole again", Unit::Count, |run| {
+    fact("materialized", Unit::Count, |run| {
         let merges = &run.delta.merges;
         let all = merges.read_hot + merges.write_cold + merges.gc + merges.room;
         (run.configuration.system.encodes()).then_some(all as f64)

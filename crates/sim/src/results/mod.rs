@@ -30,7 +30,7 @@ pub use overview::overview_table;
 pub use process::peak_rss_bytes;
 pub use record::{
     Arrivals, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
-    Host, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Return, RunResult, RunSpeed,
+    Host, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, Rewind, RunResult, RunSpeed,
     Similar, TraceFile, Utilization, trace_name,
 };
 pub use timeline::{Bucket, Space, Timeline, TimelineRow, Wear};

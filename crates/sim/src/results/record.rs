@@ -17,7 +17,7 @@ pub use self::device::{
     BufferTraffic, CacheTraffic, EraseSpread, Flash, Gc, MapTraffic, Programs, QueueTraffic,
     Utilization,
 };
-pub use self::policies::{Compress, Dedup, Delta, History, Merges, Return, Similar};
+pub use self::policies::{Compress, Dedup, Delta, History, Merges, Rewind, Similar};
 use super::array::Array;
 use super::latency::{LatencyByKind, LatencyStats};
 use crate::config::RunConfig;

@@ -335,7 +335,7 @@ impl Disk {
                     let flag = |is: bool, flag: u32| if is { flag } else { 0 };
                     flag(!stored.shared, UNIQUE)
                         | flag(stored.shared, SHARED)
-                        | flag(stored.is_difference, DELTA)
+                        | flag(stored.is_delta, DELTA)
                         | flag(stored.is_compressed, COMPRESSED)
                 }
                 _ => 0,

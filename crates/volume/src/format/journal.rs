@@ -31,7 +31,7 @@
 //! |---:|---|---|---|---|
 //! | 1 | event, share | LPN | sequence | write sequence number of the object |
 //! | 2 | event, trim | LPN | sequence | 0 |
-//! | 3 | open | block | opening | erases |
+//! | 3 | open | block | generation | erases |
 //! | 4 | dead | LPN | write sequence number | 0 |
 //! | 5 | event, return to an instant | 0 | sequence | instant |
 //! | 6 | event, snapshot | bytes of its name | sequence | instant |
@@ -130,8 +130,8 @@ pub enum Entry {
         block: u32,
         /// Whose pages.
         stream: Stream,
-        /// Number of the opening, never used twice.
-        opening: u64,
+        /// The block generation that begins, never used twice.
+        generation: u64,
         /// Times the block was erased.
         erases: u32,
     },
@@ -147,7 +147,7 @@ pub enum Entry {
     },
     /// Old versions that ended at this instant or before may have been erased.
     Window {
-        /// The oldest instant that can be returned to.
+        /// The oldest instant that can be rewound to.
         oldest: u64,
     },
     /// A part of the payload of an event.
@@ -242,9 +242,9 @@ impl Entry {
             Entry::Open {
                 block,
                 stream,
-                opening,
+                generation,
                 erases,
-            } => (3, stream as u8, block, opening, u64::from(erases), 0),
+            } => (3, stream as u8, block, generation, u64::from(erases), 0),
             Entry::Dead {
                 lpn,
                 write_seq,
@@ -275,7 +275,7 @@ impl Entry {
             3 => Entry::Open {
                 block: a,
                 stream: stream_of(stream)?,
-                opening: b,
+                generation: b,
                 erases: u32::try_from(c).ok()?,
             },
             4 => Entry::Dead {

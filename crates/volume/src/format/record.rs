@@ -6,7 +6,7 @@
 //! | 1 | 3 | zero |
 //! | 4 | 4 | LPN of the write: the address the content was first written to |
 //! | 8 | 8 | write sequence number: sequence number of the write; a copy keeps it. Packed: checksum of the heads |
-//! | 16 | 8 | opening: which opening of the block the page belongs to |
+//! | 16 | 8 | generation: which generation of the block the page belongs to |
 //! | 24 | 8 | acknowledgement time, nanoseconds since 1970 |
 //! | 32 | 4 | epoch the page was programmed in |
 //! | 36 | 4 | zero |
@@ -52,8 +52,8 @@ pub struct Record {
 pub struct PlacedRecord {
     /// What it says of the content.
     pub record: Record,
-    /// Which opening of the block it was programmed in.
-    pub opening: u64,
+    /// Which generation of the block it was programmed in.
+    pub generation: u64,
     /// The epoch it was programmed in.
     pub epoch: u32,
 }
@@ -83,7 +83,7 @@ impl PlacedRecord {
             .put(&[0; 3])
             .u32(self.record.lpn)
             .u64(self.record.write_seq)
-            .u64(self.opening)
+            .u64(self.generation)
             .u64(self.record.stamp)
             .u32(self.epoch)
             .u32(0)
@@ -108,7 +108,7 @@ impl Slot {
             _ => return Slot::Broken,
         };
         fields.take::<3>();
-        let (lpn, write_seq, opening) = (fields.u32(), fields.u64(), fields.u64());
+        let (lpn, write_seq, generation) = (fields.u32(), fields.u64(), fields.u64());
         let (stamp, epoch) = (fields.u64(), fields.u32());
         fields.u32();
         let digest = Digest(fields.u128());
@@ -123,7 +123,7 @@ impl Slot {
                 stamp,
                 digest,
             },
-            opening,
+            generation,
             epoch,
         })
     }

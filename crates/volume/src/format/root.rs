@@ -7,7 +7,7 @@
 //! | 8 | 8 | number of the checkpoint |
 //! | 16 | 8 | sequence: the tables hold the state after this event |
 //! | 24 | 8 | stamp of that event, nanoseconds since 1970 |
-//! | 32 | 8 | start of the window: the oldest instant that can be returned to |
+//! | 32 | 8 | start of the window: the oldest instant that can be rewound to |
 //! | 40 | 4 | row of the first entry of the history |
 //! | 44 | 4 | entries of the history |
 //! | 48 | 2 | pinned instants |
@@ -46,7 +46,7 @@ pub struct Root {
 /// Where the history lies in its tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryRoot {
-    /// The oldest instant that can be returned to.
+    /// The oldest instant that can be rewound to.
     pub oldest: u64,
     /// The row of the first entry; the others follow, after the last row comes the first.
     pub first: u32,

@@ -45,7 +45,7 @@ const FEATURE_DEDUP: u32 = 1;
 const FEATURE_TRUST: u32 = 2;
 const FEATURE_HISTORY: u32 = 4;
 const FEATURE_PROTECT: u32 = 8;
-const FEATURE_DIFFERENCES: u32 = 16;
+const FEATURE_DELTAS: u32 = 16;
 const FEATURE_COMPRESSION: u32 = 32;
 const ALL_FEATURES: u32 = 63;
 
@@ -64,7 +64,7 @@ pub enum Policy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Encoding {
     /// Updates of pages that are written often, as differences from what they replace.
-    pub differences: bool,
+    pub deltas: bool,
     /// Any value that is shorter so, compressed by itself.
     pub compression: bool,
 }
@@ -72,7 +72,7 @@ pub struct Encoding {
 impl Encoding {
     /// Whether anything is encoded.
     pub fn is_on(self) -> bool {
-        self.differences || self.compression
+        self.deltas || self.compression
     }
 }
 
@@ -138,7 +138,7 @@ impl Identity {
             Policy::Dedup => FEATURE_DEDUP,
             Policy::DedupTrusted => FEATURE_DEDUP | FEATURE_TRUST,
         };
-        let differences = u32::from(self.encoding.differences) * FEATURE_DIFFERENCES;
+        let differences = u32::from(self.encoding.deltas) * FEATURE_DELTAS;
         let compression = u32::from(self.encoding.compression) * FEATURE_COMPRESSION;
         dedup
             | differences
@@ -257,7 +257,7 @@ impl Superblock {
             policy,
             history: None,
             encoding: Encoding {
-                differences: features & FEATURE_DIFFERENCES != 0,
+                deltas: features & FEATURE_DELTAS != 0,
                 compression: features & FEATURE_COMPRESSION != 0,
             },
             uuid,

@@ -6,7 +6,7 @@
 //! | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
 //! | objects | unit (4), digest tag (4), write sequence number (8); trusted digests: unit (4), zero (4), write sequence number (8), digest (16), zero if it cannot be read. Where values are encoded, behind that: base (4), length as the translation layer counts it (2), slot (2); with a length that is not 0 the object is packed, and the unit is its packed page |
 //! | packs | packed pages: unit (4), bytes of all slots (2), slots (2) |
-//! | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), opening (8), pages taken (4), zero (4) |
+//! | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), generation (8), pages taken (4), zero (4) |
 //! | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
 //! | pins | instant (8), whether it is a snapshot (4), rows of it among those kept (4) |
 //! | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |

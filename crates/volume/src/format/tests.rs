@@ -38,8 +38,8 @@ fn identity() -> impl Strategy<Value = Identity> {
             protected,
         },
     ));
-    let encoding = any::<(bool, bool)>().prop_map(|(differences, compression)| Encoding {
-        differences,
+    let encoding = any::<(bool, bool)>().prop_map(|(deltas, compression)| Encoding {
+        deltas,
         compression,
     });
     let policies = (policy(), history, encoding);
@@ -108,11 +108,11 @@ fn entry() -> impl Strategy<Value = Entry> {
             number,
             bytes,
         }),
-        (any::<(u32, u64, u32)>(), stream).prop_map(|((block, opening, erases), stream)| {
+        (any::<(u32, u64, u32)>(), stream).prop_map(|((block, generation, erases), stream)| {
             Entry::Open {
                 block,
                 stream,
-                opening,
+                generation,
                 erases,
             }
         }),
@@ -188,8 +188,8 @@ fn batch() -> impl Strategy<Value = Batch> {
 fn placed() -> impl Strategy<Value = PlacedRecord> {
     let kind = prop_oneof![Just(Kind::Data), Just(Kind::Lost)];
     let numbers = any::<(u32, u64, u64, u128, u64, u32)>();
-    (kind, numbers).prop_map(|(kind, (lpn, write_seq, stamp, digest, opening, epoch))| {
-        PlacedRecord {
+    (kind, numbers).prop_map(
+        |(kind, (lpn, write_seq, stamp, digest, generation, epoch))| PlacedRecord {
             record: Record {
                 kind,
                 lpn,
@@ -197,10 +197,10 @@ fn placed() -> impl Strategy<Value = PlacedRecord> {
                 stamp,
                 digest: Digest(digest),
             },
-            opening,
+            generation,
             epoch,
-        }
-    })
+        },
+    )
 }
 
 fn flip(bytes: &mut [u8], bit: usize) {

@@ -164,7 +164,7 @@ impl Report {
         total.work.instants += work.instants;
         total.work.snapshots += work.snapshots;
         total.work.purges += work.purges;
-        total.work.differences += work.differences;
+        total.work.deltas += work.deltas;
         total.work.compressed += work.compressed;
         total.work.merged += work.merged;
         total.work.repacked += work.repacked;
@@ -204,8 +204,8 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{} differences, {} of them from pages found by similarity, {} compressed, {} made whole, {} packed anew",
-            work.differences, work.similar, work.compressed, work.merged, work.repacked,
+            "{} differences, {} of them from pages found by similarity, {} compressed, {} materialized, {} packed anew",
+            work.deltas, work.similar, work.compressed, work.merged, work.repacked,
         )?;
         let damaged = &total.damaged;
         writeln!(

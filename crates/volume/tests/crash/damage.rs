@@ -93,7 +93,9 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
     let id = &loaded.superblock.identity;
     let opened: BTreeMap<u32, u64> = load::entries(&loaded.tail)
         .filter_map(|entry| match entry {
-            Entry::Open { block, opening, .. } => Some((block, opening)),
+            Entry::Open {
+                block, generation, ..
+            } => Some((block, generation)),
             _ => None,
         })
         .collect();
@@ -102,10 +104,10 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
         .filter(|(_, unit)| opened.contains_key(&(unit / in_block)))
         .map(|(name, _)| name)
         .collect();
-    let units = opened.iter().flat_map(|(&block, &opening)| {
-        (block * in_block..(block + 1) * in_block).map(move |unit| (unit, opening))
+    let units = opened.iter().flat_map(|(&block, &generation)| {
+        (block * in_block..(block + 1) * in_block).map(move |unit| (unit, generation))
     });
-    let is_moved = |&(at, unit, opening): &(usize, u32, u64)| {
+    let is_moved = |&(at, unit, generation): &(usize, u32, u64)| {
         let record = &image[at..at + RECORD_BYTES];
         let Slot::Record(placed) = Slot::decode(record, &id.key, Ppn(unit)) else {
             return false;
@@ -115,13 +117,13 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
             true => write_seq,
             false => u64::from(lpn),
         };
-        placed.opening == opening && write_seq <= loaded.root.sequence && gone.contains(&name)
+        placed.generation == generation && write_seq <= loaded.root.sequence && gone.contains(&name)
     };
     units
-        .map(|(unit, opening)| {
+        .map(|(unit, generation)| {
             let page = loaded.areas.records(PageId(unit / id.units_per_page)) as usize;
             let at = page + (unit % id.units_per_page) as usize * RECORD_BYTES;
-            (at, unit, opening)
+            (at, unit, generation)
         })
         .filter(is_moved)
         .map(|(at, ..)| at / SECTOR * SECTOR)

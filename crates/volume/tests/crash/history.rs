@@ -11,11 +11,11 @@ use crate::crash::draw::Draw;
 use crate::crash::pages::{FAMILIES, Value};
 
 const NOTHING: Encoding = Encoding {
-    differences: false,
+    deltas: false,
     compression: false,
 };
 const DIFFERENCES: Encoding = Encoding {
-    differences: true,
+    deltas: true,
     ..NOTHING
 };
 const COMPRESSION: Encoding = Encoding {
@@ -23,7 +23,7 @@ const COMPRESSION: Encoding = Encoding {
     ..NOTHING
 };
 const BOTH: Encoding = Encoding {
-    differences: true,
+    deltas: true,
     compression: true,
 };
 

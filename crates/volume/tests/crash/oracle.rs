@@ -210,8 +210,8 @@ impl Oracle {
         self.moments.push(next);
     }
 
-    /// A return to an instant began.
-    pub fn return_to(&mut self, stamp: u64, instant: u64) {
+    /// A rewind to an instant began.
+    pub fn rewind_to(&mut self, stamp: u64, instant: u64) {
         let mut contents = self.moment().at(instant).clone();
         // What was purged is zeros.
         for value in contents.iter_mut().filter(|value| **value == PURGED) {

@@ -59,7 +59,7 @@ fn history(entries: u32, least_window: u64, protected: bool) -> Option<HistoryId
 }
 
 const BOTH: Encoding = Encoding {
-    differences: true,
+    deltas: true,
     compression: true,
 };
 
@@ -208,7 +208,7 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
     every_cut(&setup, &ops);
 }
 
-/// A base had been made whole, and a cut took that copy and left the difference that was encoded against it.
+/// A base had been materialized, and a cut took that copy and left the difference that was encoded against it.
 #[test]
 fn a_base_was_a_difference_when_the_power_went() {
     let setup = Setup {
@@ -236,7 +236,7 @@ fn a_base_was_a_difference_when_the_power_went() {
     every_cut(&setup, &ops);
 }
 
-/// Differences had been made whole after the last flush, and a cut took those copies: with the packed values of that
+/// Differences had been materialized after the last flush, and a cut took those copies: with the packed values of that
 /// flush and of the next one a volume as full as it can be held more than it may.
 #[test]
 fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
@@ -245,7 +245,7 @@ fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
         policy: Policy::Plain,
         history: None,
         encoding: Encoding {
-            differences: true,
+            deltas: true,
             compression: false,
         },
         exported: 25,
@@ -313,7 +313,7 @@ fn a_full_volume_shares_an_old_version() {
     }
 }
 
-/// A purge was lost, and of what it was to forget nothing was compared: the oracle took it for done, and a return to
+/// A purge was lost, and of what it was to forget nothing was compared: the oracle took it for done, and a rewind to
 /// what it had not forgotten for a broken promise.
 #[test]
 fn the_oracle_knows_a_lost_purge_by_its_stamp() {
@@ -365,9 +365,9 @@ fn a_purged_entry_is_met_after_a_process_died() {
     Scenario { setup, generations }.play().unwrap();
 }
 
-/// The checkpoint that a return began with gave up the instant that was to be returned to.
+/// The checkpoint that a rewind began with gave up the instant that was to be returned to.
 #[test]
-fn a_return_to_the_oldest_instant_needs_a_checkpoint() {
+fn a_rewind_to_the_oldest_instant_needs_a_checkpoint() {
     let setup = Setup {
         policy: Policy::Plain,
         history: history(30, 50, false),
@@ -403,7 +403,7 @@ fn a_return_to_the_oldest_instant_needs_a_checkpoint() {
     Scenario { setup, generations }.play().unwrap();
 }
 
-/// A return recorded more than the history may have entries, and the next opening refused the volume.
+/// A rewind recorded more than the history may have entries, and the next opening refused the volume.
 #[test]
 fn returns_fill_a_history_with_snapshots() {
     let setup = Setup {
@@ -477,7 +477,7 @@ fn a_lost_value_is_still_known_by_its_write() {
 fn a_value_that_waits_moves_up_after_its_row_was_written() {
     let setup = Setup {
         encoding: Encoding {
-            differences: true,
+            deltas: true,
             compression: false,
         },
         exported: 12,
@@ -515,7 +515,7 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
                 protected: false,
             }),
             encoding: Encoding {
-                differences: false,
+                deltas: false,
                 compression: true,
             },
             similar: Some(100),
@@ -760,7 +760,7 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
             policy: DedupTrusted,
             history: None,
             encoding: Encoding {
-                differences: false,
+                deltas: false,
                 compression: false,
             },
             similar: Some(100),
@@ -837,7 +837,7 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
 fn an_epoch_that_wrote_nothing_may_be_opened_again_after_damage() {
     let setup = Setup {
         encoding: Encoding {
-            differences: false,
+            deltas: false,
             compression: true,
         },
         ..setup(Policy::Plain, 3, 4)

@@ -38,11 +38,11 @@ pub struct Work {
     pub snapshots: u64,
     pub purges: u64,
     /// Values stored as differences, and compressed by themselves.
-    pub differences: u64,
+    pub deltas: u64,
     /// Differences from pages that were found by similarity.
     pub similar: u64,
     pub compressed: u64,
-    /// Values made whole, and packed anew by collection.
+    /// Values materialized, and packed anew by collection.
     pub merged: u64,
     pub repacked: u64,
     /// Steps of collection between operations.
@@ -341,7 +341,7 @@ impl Session {
                 self.unless_refused(done)?;
             }
             Op::DeleteSnapshot { pick } => self.delete_snapshot(pick)?,
-            Op::Return { pick } => self.return_to(pick)?,
+            Op::Return { pick } => self.rewind_to(pick)?,
             Op::Forget { pick } => self.forget(pick)?,
             Op::Purge { first: 0, end } if end >= self.volume().exported() => self.purge_all()?,
             Op::Purge { first, end } => {
@@ -494,24 +494,24 @@ impl Session {
         stamps.get(pick as usize % stamps.len().max(1)).copied()
     }
 
-    fn return_to(&mut self, pick: u32) -> Result<(), Stop> {
+    fn rewind_to(&mut self, pick: u32) -> Result<(), Stop> {
         let Some(instant) = self.instant(pick) else {
             return Ok(());
         };
         let (now, stamp) = (self.now, self.next_stamp());
         let lacks = self.oracle.moment().at(instant).contains(&PURGED);
         if lacks {
-            let refused = guarded(|| self.volume().return_to(now, instant))?;
+            let refused = guarded(|| self.volume().rewind_to(now, instant))?;
             if !matches!(refused, Err(VolumeError::Missing { .. })) {
                 return broken(format!(
                     "it goes back to {instant}, which lacks what was purged"
                 ));
             }
         }
-        self.oracle.return_to(stamp, instant);
+        self.oracle.rewind_to(stamp, instant);
         let done = guarded(|| match lacks {
-            true => self.volume().return_to_what_is_left(now, instant),
-            false => self.volume().return_to(now, instant),
+            true => self.volume().rewind_to_what_is_left(now, instant),
+            false => self.volume().rewind_to(now, instant),
         })?;
         self.work.returns += u64::from(matches!(done, Ok(count) if count > 0));
         self.unless_refused(done)
@@ -685,7 +685,7 @@ impl Session {
         self.work.checkpoints += status.checkpoint - before;
         let encoding = self.volume().encoding_counters();
         if let Some(e) = encoding {
-            self.work.differences += e.differences;
+            self.work.deltas += e.deltas;
             self.work.compressed += e.compressed;
             let merged = e.merges_gc + e.merges_room + e.merges_read_hot + e.merges_write_cold;
             self.work.merged += merged;

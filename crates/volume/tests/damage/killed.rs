@@ -48,7 +48,7 @@ pub fn identity(system: &str) -> Identity {
             protected: false,
         }),
         encoding: Encoding {
-            differences: matches!(system, "delta-ftl" | "combined"),
+            deltas: matches!(system, "delta-ftl" | "combined"),
             compression: matches!(system, "compress" | "combined"),
         },
         ..SHAPE.identity(policy)

@@ -40,7 +40,7 @@ fn identity(policy: Policy, all: bool) -> Identity {
             protected: false,
         }),
         encoding: Encoding {
-            differences: all,
+            deltas: all,
             compression: all,
         },
         uuid: [1; 16],
@@ -70,7 +70,7 @@ fn image(policy: Policy, all: bool) -> &'static (Areas, Vec<u8>) {
                 volume.write(1, lpn, &[(n % 9) as u8; PAGE_BYTES]).unwrap();
                 if all && n % 11 == 10 {
                     let instant = volume.snapshot(1).unwrap();
-                    volume.return_to(1, instant - 3).unwrap();
+                    volume.rewind_to(1, instant - 3).unwrap();
                     volume.purge(1, lpn..lpn + 1).unwrap();
                 }
                 if n % 6 == 0 {
@@ -225,7 +225,7 @@ pub fn exercise(input: &[u8]) -> bool {
         for lpn in 0..volume.exported().min(1000) {
             let _ = volume.read_at(status.oldest, lpn, &mut page);
         }
-        let _ = volume.return_to(9, status.oldest);
+        let _ = volume.rewind_to(9, status.oldest);
     }
     for lpn in 0..volume.exported().min(1000) {
         let _ = volume.write(9, lpn, &page);

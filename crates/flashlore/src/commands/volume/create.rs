@@ -97,7 +97,7 @@ fn array(args: &CreateArgs) -> Result<CreateArray, CliError> {
 
 fn volume(
     args: &CreateArgs,
-    (policy, differences, compression, history): (Policy, bool, bool, bool),
+    (policy, deltas, compression, history): (Policy, bool, bool, bool),
 ) -> Result<CreateOptions, CliError> {
     if args.min_window.is_some() && !history {
         return Err(CliError::Usage(
@@ -113,7 +113,7 @@ fn volume(
             protected: args.on_pressure == OnPressure::Enospc,
         }),
         encoding: Encoding {
-            differences,
+            deltas,
             compression,
         },
         size,

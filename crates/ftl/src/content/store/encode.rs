@@ -91,9 +91,9 @@ impl<T: Parts> Store<T> {
         let sketch = self.sketch(lpn, new);
         let difference = match self.base_at_commit(lpn, sketch.as_ref()) {
             Some(base) => {
-                let found = match self.encoder.difference_ahead(base.object(), &new) {
+                let found = match self.encoder.delta_ahead(base.object(), &new) {
                     Some(found) => found,
-                    None => self.difference_from(core, base.object(), new)?,
+                    None => self.delta_from(core, base.object(), new)?,
                 };
                 found.map(|(length, value)| (base, length, value))
             }
@@ -171,7 +171,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// A value as its difference from that of an object, which is read; nothing if it cannot be.
-    fn difference_from(
+    fn delta_from(
         &mut self,
         core: &mut CoreOf<T>,
         base: u32,
@@ -186,7 +186,7 @@ impl<T: Parts> Store<T> {
             content,
             page: &old,
         };
-        Ok(self.encoder.difference(old, new, MOST_BYTES as u16))
+        Ok(self.encoder.delta(old, new, MOST_BYTES as u16))
     }
 
     /// Bytes of a base that nothing but the next difference of a page would keep alive.
@@ -265,7 +265,7 @@ impl<T: Parts> Store<T> {
             (&mut counters.compressed, &mut counters.compressed_bytes)
         } else {
             let counters = &mut delta.counters;
-            (&mut counters.differences, &mut counters.difference_bytes)
+            (&mut counters.deltas, &mut counters.delta_bytes)
         };
         *count += 1;
         *bytes += u64::from(length);

@@ -1,4 +1,4 @@
-//! What is done with old versions: room is made of them, a return to an instant, a purge.
+//! What is done with old versions: room is made of them, a rewind to an instant, a purge.
 //!
 //! The history answers what goes; here what it gives up loses its references.
 
@@ -169,7 +169,7 @@ impl<T: Parts> Store<T> {
     ///
     /// # Errors
     /// If the instant is not remembered; then nothing has changed.
-    pub fn return_to(&mut self, core: &mut CoreOf<T>, instant: u64) -> Result<u64, TooOld> {
+    pub fn rewind_to(&mut self, core: &mut CoreOf<T>, instant: u64) -> Result<u64, TooOld> {
         let Some(versions) = &mut self.policies.versions else {
             return Ok(0);
         };

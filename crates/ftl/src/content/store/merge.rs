@@ -160,7 +160,7 @@ impl<T: Parts> Store<T> {
         if let Some(delta) = &mut self.policies.delta {
             delta.count_merge(why);
         }
-        self.made_whole(core, object, ppn);
+        self.materialized(core, object, ppn);
         let known = self.candidate(self.objects.content(object)).is_some();
         if self.policies.dedup.is_on() && !known {
             self.index(object);
@@ -168,8 +168,8 @@ impl<T: Parts> Store<T> {
     }
 
     /// A packed object lies in a unit of its own from now on.
-    pub fn made_whole(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn) {
-        let pack = self.objects.pack_of_difference(object);
+    pub fn materialized(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn) {
+        let pack = self.objects.pack_of_delta(object);
         if let Some(delta) = &mut self.policies.delta
             && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
         {
@@ -177,7 +177,7 @@ impl<T: Parts> Store<T> {
         }
         self.unpack(core, object);
         self.objects.set_whole(object, ppn);
-        core.map_cache.made_whole(object);
+        core.map_cache.materialized(object);
     }
 
     /// Reads the flash pages of an object, without those in RAM; answers when each is there.
@@ -210,8 +210,8 @@ impl<T: Parts> Store<T> {
             .flat_map(|(pack, _)| delta.packs.slots(pack));
         let is_cold = |slot: &&Slot| {
             let live = slot.object != NO_OBJECT && self.objects.get(slot.lpn) == slot.object;
-            let is_difference = live && self.objects.is_difference(slot.object);
-            is_difference && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
+            let is_delta = live && self.objects.is_delta(slot.object);
+            is_delta && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
         };
         let cold = slots.filter(is_cold).map(|slot| slot.lpn).collect();
         let Some(delta) = &mut self.policies.delta else {
@@ -226,7 +226,7 @@ impl<T: Parts> Store<T> {
         let delta = self.policies.delta.as_mut()?;
         while let Some(&lpn) = delta.cold.front() {
             let object = self.objects.object_of(lpn);
-            if let Some(object) = object.filter(|&o| self.objects.is_difference(o))
+            if let Some(object) = object.filter(|&o| self.objects.is_delta(o))
                 && !delta.is_write_hot(lpn)
             {
                 return Some((object, lpn));

@@ -77,7 +77,7 @@ impl<T: Parts> Store<T> {
             let merges = self.is_to_merge(&slot);
             let merged = merges
                 && page.is_some()
-                && self.objects.is_difference(slot.object)
+                && self.objects.is_delta(slot.object)
                 && self.merge_in_collection(core, unit, slot.object, slot.lpn)?;
             if merged && !self.is_here(pack, slot.object) {
                 continue;
@@ -96,7 +96,7 @@ impl<T: Parts> Store<T> {
 
     /// Where bases are chosen by similarity most values are differences, and there are as many packed pages as there
     /// may be while many of them are nearly empty: packs the values of such pages anew, rather than that those
-    /// filled longest ago are made whole. Where packed pages have their units reserved, nothing is done.
+    /// filled longest ago are materialized. Where packed pages have their units reserved, nothing is done.
     pub fn pack_densely(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
         // may hold live differences that came into RAM long ago, and what is emptied none: it needs room of its own.
@@ -174,7 +174,7 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Whether a packed value is to be made whole rather than packed anew.
+    /// Whether a packed value is to be materialized rather than packed anew.
     pub(crate) fn is_to_merge(&self, slot: &Slot) -> bool {
         let alone = || {
             let base = self.objects.packed(slot.object).map(|(_, base)| base);
@@ -220,7 +220,7 @@ impl<T: Parts> Store<T> {
 
     /// Moves one value into the page that collection fills, where it fits.
     fn move_packed(&mut self, core: &mut CoreOf<T>, from: u32, slot: Slot, value: EncodedOf<T>) {
-        let live = self.is_live_difference(slot.object);
+        let live = self.is_live_delta(slot.object);
         let Some(delta) = &mut self.policies.delta else {
             return;
         };

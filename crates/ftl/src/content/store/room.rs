@@ -74,7 +74,7 @@ impl<T: Parts> Store<T> {
         for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
             let live = object != NO_OBJECT && self.objects.references(object) > 0;
-            let here = live && self.objects.pack_of_difference(object) == Some(pack);
+            let here = live && self.objects.pack_of_delta(object) == Some(pack);
             if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
                 merged = Err(error);
                 break;
@@ -153,7 +153,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// A recovery is done: notes how far it went beyond what there may be. It goes back to an instant after which
-    /// values were made whole for room, and their copies may be lost: then they are packed again, and those that came
+    /// values were materialized for room, and their copies may be lost: then they are packed again, and those that came
     /// after them, too. The next write makes them whole again first.
     pub fn note_beyond(&mut self, core: &CoreOf<T>) {
         let units = self.units(core).saturating_sub(core.most_live());
@@ -186,7 +186,7 @@ impl<T: Parts> Store<T> {
         // collection's, and one that a write of either began. A recovery may find more.
         let usual = if core.options().thin { 3 } else { 1 };
         let (found_units, found_packs) = delta.found_beyond;
-        // A return gives pages that held old versions live values, and packing anew spreads live values between
+        // A rewind gives pages that held old versions live values, and packing anew spreads live values between
         // old versions: where these are kept, there may be more until the next packed page is programmed.
         let too_many_packs = packs > most_packs.saturating_add(found_packs.max(usual));
         // What a recovery brings back of a protected window stays.

@@ -1,4 +1,4 @@
-//! Entries of the history are written to flash, and read for a return.
+//! Entries of the history are written to flash, and read for a rewind.
 
 use flashlore_content::Encoder;
 use flashlore_flash::{Cause, Ppn, Ready, Stream, Tag, Time, Unit, When};
@@ -71,7 +71,7 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Reads the tables that a return to an instant needs; answers how many.
+    /// Reads the tables that a rewind to an instant needs; answers how many.
     pub fn read_tables(&mut self, core: &mut CoreOf<T>, instant: u64) -> Result<u64, Failure<T>> {
         let tier = self
             .policies

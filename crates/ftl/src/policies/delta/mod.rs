@@ -35,7 +35,7 @@ pub const NEVER: u8 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeltaOptions {
     /// Whether updates are stored as differences.
-    pub differences: bool,
+    pub deltas: bool,
     /// Whether values are compressed by themselves.
     pub compress: bool,
     /// Writes since the last scan from which on a page is write-hot: a difference is stored for such a
@@ -65,9 +65,9 @@ pub struct DeltaCounters {
     /// Of them, those not encoded in baseline mode.
     pub bypassed: u64,
     /// Writes stored as differences.
-    pub differences: u64,
+    pub deltas: u64,
     /// Their bytes, without directory entries.
-    pub difference_bytes: u64,
+    pub delta_bytes: u64,
     /// Writes compressed by themselves.
     pub compressed: u64,
     /// Their bytes.
@@ -76,7 +76,7 @@ pub struct DeltaCounters {
     pub reads: u64,
     /// Those of them that needed a second flash page, or one besides what is in RAM.
     pub double_reads: u64,
-    /// Values made whole because they are read often.
+    /// Values materialized because they are read often.
     pub merges_read_hot: u64,
     /// Because they are not written often any more.
     pub merges_write_cold: u64,
@@ -94,7 +94,7 @@ pub struct DeltaCounters {
     pub similar: SimilarCounters,
 }
 
-/// Why a value is made whole.
+/// Why a value is materialized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// It is read often.
@@ -193,10 +193,10 @@ impl<V: Clone> Delta<V> {
 
     /// Whether a page may be stored as a difference, if there is anything to differ from.
     pub(crate) fn may_differ(&self, lpn: u32) -> bool {
-        self.options.differences && self.most_packs > 0 && !self.is_read_hot(lpn)
+        self.options.deltas && self.most_packs > 0 && !self.is_read_hot(lpn)
     }
 
-    /// Whether a difference is to be made whole when collection meets it. `alone` says that it alone keeps its
+    /// Whether a difference is to be materialized when collection meets it. `alone` says that it alone keeps its
     /// base: where bases are chosen by similarity, a page that is not written often has a difference all the same,
     /// and making it whole gains nothing unless the base goes with it.
     pub(crate) fn is_to_merge(&self, lpn: u32, alone: impl FnOnce() -> bool) -> bool {
@@ -252,11 +252,11 @@ impl<C: Content, V: Clone> Policy<C> for Delta<V> {
     }
 
     fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
-        let is_live = |o: u32| objects.references(o) > 0 && objects.is_difference(o);
+        let is_live = |o: u32| objects.references(o) > 0 && objects.is_delta(o);
         self.packs
             .check(|object| object != NO_OBJECT && is_live(object))?;
         if let Some(similar) = &self.similar {
-            let is_base = |o: u32| objects.is_alive(o) && !objects.is_difference(o);
+            let is_base = |o: u32| objects.is_alive(o) && !objects.is_delta(o);
             similar.index.check(is_base)?;
         }
         let packed = alive.iter().filter(|&&o| objects.is_packed(o));

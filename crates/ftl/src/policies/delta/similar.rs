@@ -79,7 +79,7 @@ impl Base {
 impl<V> Delta<V> {
     /// Bases are looked for from now on, where there are differences; nothing is known yet.
     pub(crate) fn find_similar_bases(&mut self, options: SimilarOptions, most_objects: u32) {
-        if self.options.differences {
+        if self.options.deltas {
             self.similar = Some(Box::new(Similar::new(options, most_objects)));
         }
     }

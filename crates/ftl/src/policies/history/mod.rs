@@ -11,7 +11,7 @@
 //! only the schedule keeps, oldest first; then the least window, too. With [`OnPressure::Refuse`] that stays.
 //! Where it, or snapshots, leave no room, a write is refused before anything changes.
 //!
-//! A return to an instant makes every page changed since refer to what it referred to then, and records what
+//! A rewind to an instant makes every page changed since refer to what it referred to then, and records what
 //! it referred to before: so it is a change like any other, and can be undone.
 
 pub mod tier;
@@ -63,9 +63,9 @@ pub struct VersionCounters {
     pub returned: u64,
 }
 
-/// What a return to an instant takes.
+/// What a rewind to an instant takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReturnCost {
+pub struct RewindCost {
     /// Logical pages that change.
     pub pages: u64,
     /// Flash pages read.

@@ -2,7 +2,7 @@
 //!
 //! RAM has room for so many entries of the window. When there are more, the oldest of them are written to
 //! *tables*, units of flash that hold 170 entries each, and so on from there: `upto` is the stamp of the last
-//! entry on flash. A table is given up when the window has passed its last entry. A return to an instant reads
+//! entry on flash. A table is given up when the window has passed its last entry. A rewind to an instant reads
 //! the tables with entries after it.
 //!
 //! It is a model of cost: the history answers from memory, and this says what is read and programmed. Entries

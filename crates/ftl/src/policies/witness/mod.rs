@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A return changes pages without a write: the witness is not asked, and says so.
+    /// A rewind changes pages without a write: the witness is not asked, and says so.
     #[test]
     fn a_witness_that_was_not_asked_says_so() {
         let mut ftl = device();
@@ -194,7 +194,7 @@ mod tests {
         write(&mut ftl, 2, 0, 2);
         assert_eq!(ftl.check(), Ok(()));
         ftl.set_instant(3);
-        assert_eq!(ftl.return_to(1), Ok(1));
+        assert_eq!(ftl.rewind_to(1), Ok(1));
         let says = ftl.check().unwrap_err();
         assert!(
             says.contains("the witness saw something else at page 0"),

@@ -22,7 +22,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         let waits = self.open_fetches > 0
             || self.host.uses_gaps()
             || (self.sender.waits_for_turns() && !self.requests.is_empty())
-            || (self.front.is_some() && !self.requests.is_empty());
+            || (self.buffering.is_some() && !self.requests.is_empty());
         let flash = if waits {
             self.system.core().flash().next_event()
         } else {
@@ -33,8 +33,11 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         } else {
             None
         };
-        let front = self.front.as_ref().and_then(|front| front.next_instant());
-        [hash, fetched, codec, front, self.flush_due, flash]
+        let buffering = self
+            .buffering
+            .as_ref()
+            .and_then(|buffering| buffering.next_instant());
+        [hash, fetched, codec, buffering, self.flush_due, flash]
             .into_iter()
             .flatten()
             .min()
@@ -145,7 +148,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.hash_queue.is_empty()
             && self.fetched.is_empty()
             && self.open_fetches == 0
-            && self.front.is_none()
+            && self.buffering.is_none()
             && self.flush_due.is_none_or(|due| due > end)
             && (!S::ENCODES || self.codec.is_quiet_until(end))
             && (!self.host.uses_gaps() || self.leaves_gaps_until(end))
@@ -165,7 +168,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// # Errors
     /// A device that cannot serve what is left.
     pub fn drain(&mut self) -> Result<()> {
-        while !self.requests.is_empty() || self.front.as_ref().is_some_and(|f| f.is_leaving()) {
+        while !self.requests.is_empty() || self.buffering.as_ref().is_some_and(|f| f.is_leaving()) {
             match self.next_event_of_anything() {
                 Some(instant) => {
                     self.handle(instant.max(self.now))?;

@@ -5,8 +5,8 @@
 //!   is encoded. At its commit the base
 //!   may be another one; then that is read and the write is encoded anew.
 //! * **A read** of an encoded page reads up to two flash pages, waits for both, and is decoded. If it made
-//!   the page read-hot, the page is made whole behind it.
-//! * **The periodic scan** notes pages that are not written often any more; they are made whole in idle time,
+//!   the page read-hot, the page is materialized behind it.
+//! * **The periodic scan** notes pages that are not written often any more; they are materialized in idle time,
 //!   one by one.
 //!
 //! Invariant: the codec queue is in order of completion.

@@ -1,5 +1,5 @@
 //! What is done in idle time. Out of line: a stored page is read, hashed and looked up, one at a time.
-//! Pages that are not written often any more are made whole ([`super::encoding`]).
+//! Pages that are not written often any more are materialized ([`super::encoding`]).
 //!
 //! Its read begins when its die and the hash unit have nothing to do, in a gap that has been reached;
 //! from then on it stands in line like any other.

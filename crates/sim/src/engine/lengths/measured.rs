@@ -24,7 +24,7 @@ pub struct Measured<'a> {
     base: Box<Page>,
     new: Box<Page>,
     /// By base and value.
-    differences: HashMap<(u32, u32), u16, FxBuildHasher>,
+    deltas: HashMap<(u32, u32), u16, FxBuildHasher>,
     /// By value; 0 where it was not encoded yet.
     alone: Vec<u16>,
     /// By value.
@@ -40,7 +40,7 @@ impl<'a> Measured<'a> {
             encoder: Encoder::new(),
             base: Box::new([0; PAGE_BYTES]),
             new: Box::new([0; PAGE_BYTES]),
-            differences: HashMap::default(),
+            deltas: HashMap::default(),
             alone: Vec::new(),
             sketches: HashMap::default(),
         }
@@ -48,9 +48,9 @@ impl<'a> Measured<'a> {
 
     /// Bytes of a value as its difference from another, at most those of a page; nothing if the bytes of
     /// either are unknown.
-    pub fn difference(&mut self, base: PageTag, new: PageTag) -> Option<u16> {
+    pub fn delta(&mut self, base: PageTag, new: PageTag) -> Option<u16> {
         let key = (base.0, new.0);
-        if let Some(&length) = self.differences.get(&key) {
+        if let Some(&length) = self.deltas.get(&key) {
             return Some(length);
         }
         let known =
@@ -62,7 +62,7 @@ impl<'a> Measured<'a> {
             .encoder
             .delta(self.codec, &self.base, &self.new, PAGE_BYTES);
         let length = encoded.map_or(WHOLE, |bytes| bytes.len() as u16);
-        self.differences.insert(key, length);
+        self.deltas.insert(key, length);
         Some(length)
     }
 
@@ -157,7 +157,7 @@ mod tests {
                     let pages = pages.0.zip(pages.1);
                     let encoded = pages.map(|(base, new)| encoder.delta(codec, base, new, PAGE_BYTES));
                     let length = encoded.map(|e| e.map_or(PAGE_BYTES, <[u8]>::len));
-                    (length, measured.difference(PageTag(base), PageTag(new)))
+                    (length, measured.delta(PageTag(base), PageTag(new)))
                 };
                 prop_assert_eq!(found.map(usize::from), expected);
             }

@@ -34,17 +34,17 @@ impl Encoder<PageTag, ()> for Lengths<'_> {
         }
     }
 
-    fn difference(
+    fn delta(
         &mut self,
         base: Value<'_, PageTag, ()>,
         new: Value<'_, PageTag, ()>,
         limit: u16,
     ) -> Option<(u16, ())> {
         match self {
-            Lengths::Drawn(drawn) => drawn.difference(base, new, limit),
-            Lengths::Rated(rated) => within(rated.difference(), limit),
+            Lengths::Drawn(drawn) => drawn.delta(base, new, limit),
+            Lengths::Rated(rated) => within(rated.delta(), limit),
             Lengths::Measured(measured) => {
-                within(measured.difference(base.content, new.content)?, limit)
+                within(measured.delta(base.content, new.content)?, limit)
             }
         }
     }

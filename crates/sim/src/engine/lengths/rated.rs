@@ -30,7 +30,7 @@ impl Rated {
     }
 
     /// Bytes of its difference, whatever from: the nearest number to R_c of a page, at least 1.
-    pub fn difference(&self) -> u16 {
+    pub fn delta(&self) -> u16 {
         bytes_of(self.ratio)
     }
 

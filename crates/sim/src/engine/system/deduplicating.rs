@@ -10,7 +10,7 @@ use flashlore_ftl::content::parts::{Memory, Of, Parts, Past, Present};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Resident};
-use flashlore_ftl::policies::history::ReturnCost;
+use flashlore_ftl::policies::history::RewindCost;
 use flashlore_ftl::policies::prefetch::PrefetchCounters;
 use flashlore_ftl::{
     Candidate, CandidateRead, ContentDevice, ContentFtl, FtlOptions, PartsRead, Policies, Unhashed,
@@ -183,13 +183,13 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
     fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
-    fn return_to(&mut self, instant: Time) -> Option<ReturnCost> {
+    fn rewind_to(&mut self, instant: Time) -> Option<RewindCost> {
         let reads = self.0.read_entries_since(instant).ok()?;
-        let pages = self.0.return_to(instant).ok()?;
-        Some(ReturnCost {
+        let pages = self.0.rewind_to(instant).ok()?;
+        Some(RewindCost {
             pages,
             reads,
-            ..ReturnCost::default()
+            ..RewindCost::default()
         })
     }
     fn history(&self) -> Option<HistoryTotals> {
@@ -200,7 +200,7 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
             oldest: versions.history.oldest(),
             historical: self.0.historical_objects(),
             room: self.0.room_of_history(),
-            longest_return: self.0.cost_of_longest_return(),
+            longest_return: self.0.cost_of_longest_rewind(),
             kept: self.kept_instants(),
             tables: versions
                 .tier

@@ -35,7 +35,7 @@ pub struct Programs {
     pub reborn: Option<u64>,
     /// Units packed with values that the host wrote, encoded.
     pub packed: u64,
-    /// Encoded values made whole again.
+    /// Encoded values materialized.
     pub merge: u64,
     /// Moved by garbage collection.
     pub gc: u64,

@@ -1,7 +1,7 @@
 //! What the policies of a system did with content: deduplication, differences, compression, old versions. All zeros
 //! where a system has none.
 
-use flashlore_ftl::policies::history::ReturnCost;
+use flashlore_ftl::policies::history::RewindCost;
 use serde::{Deserialize, Serialize};
 
 use super::device::ratio;
@@ -32,13 +32,13 @@ pub struct History {
     pub raw: u64,
     /// Mean size of those encoded, as a share of a page.
     pub mean_rc: Option<f64>,
-    /// What a return to the start of the window would take at the end.
-    pub longest_return: Return,
+    /// What a rewind to the start of the window would take at the end.
+    pub longest_return: Rewind,
     /// Bytes that old versions may take at the end, beside what the present needs.
     pub capacity_bytes: u64,
     /// The window that this would hold at the rate at which the run filled it, in simulated seconds.
     pub estimated_window_s: Option<f64>,
-    /// Instants behind the window that can be returned to as well, in simulated seconds.
+    /// Instants behind the window that can be rewound to as well, in simulated seconds.
     pub kept_instants_s: Vec<f64>,
     /// Units programmed with entries that RAM has no room for.
     pub table_programs: u64,
@@ -46,10 +46,10 @@ pub struct History {
     pub tables_end: u64,
 }
 
-/// What a return to an instant takes.
+/// What a rewind to an instant takes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Return {
+pub struct Rewind {
     /// Logical pages that changed since.
     pub pages: u64,
     /// Flash pages to be read.
@@ -60,9 +60,9 @@ pub struct Return {
     pub programs: u64,
 }
 
-impl From<ReturnCost> for Return {
-    fn from(cost: ReturnCost) -> Self {
-        Return {
+impl From<RewindCost> for Rewind {
+    fn from(cost: RewindCost) -> Self {
+        Rewind {
             pages: cost.pages,
             reads: cost.reads,
             decodes: cost.decodes,
@@ -89,7 +89,7 @@ pub struct Delta {
     pub reads: u64,
     /// Of them, those that read two flash pages.
     pub double_reads: u64,
-    /// Encoded values made whole, by cause.
+    /// Encoded values materialized, by cause.
     pub merges: Merges,
     /// Packed units programmed, those of collection included.
     pub log_pages: u64,
@@ -117,7 +117,7 @@ pub struct Similar {
     pub mean_rc: Option<f64>,
 }
 
-/// Encoded values made whole, by cause.
+/// Encoded values materialized, by cause.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Merges {

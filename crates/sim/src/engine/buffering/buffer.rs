@@ -16,7 +16,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::Time;
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer};
 
-use super::{Front, Step, Traffic, Unit, most_leaving};
+use super::{Buffering, Step, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::BufferTraffic;
 
@@ -89,7 +89,7 @@ impl Line {
 }
 
 /// A write buffer and those that wait for it.
-pub(super) struct BufferFront {
+pub(super) struct BufferedWrites {
     buffer: WriteBuffer<Page>,
     line: Line,
     units_per_page: u32,
@@ -98,9 +98,9 @@ pub(super) struct BufferFront {
     counted: BufferTraffic,
 }
 
-impl BufferFront {
+impl BufferedWrites {
     pub fn new(places: u32, policy: Policy, units_per_page: u32) -> Self {
-        BufferFront {
+        BufferedWrites {
             buffer: WriteBuffer::new(places, policy),
             line: Line::default(),
             units_per_page,
@@ -183,7 +183,7 @@ impl BufferFront {
     }
 }
 
-impl Front for BufferFront {
+impl Buffering for BufferedWrites {
     fn request(&mut self, _: &mut Vec<Step>) {}
 
     fn change(&mut self, unit: Unit, steps: &mut Vec<Step>) {

@@ -10,8 +10,8 @@ use flashlore_flash::{Cause, Geometry, Tag};
 use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
+use flashlore_sim::engine::buffering::{BufferingOptions, Traffic};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
-use flashlore_sim::engine::front::{FrontOptions, Traffic};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_sim::results::{BufferTraffic, QueueTraffic};
@@ -71,7 +71,7 @@ fn deduplicating(flash: NandSim, verify: bool, bits: u32) -> Deduplicating<Simul
     Deduplicating::new(flash, FtlOptions::new(EXPORTED), dedup, NoCensus).unwrap()
 }
 
-fn host(front: FrontOptions) -> Host {
+fn host(buffering: BufferingOptions) -> Host {
     Host {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
@@ -80,7 +80,7 @@ fn host(front: FrontOptions) -> Host {
         sampling: None,
         out_of_line: false,
         flush_after: 1000,
-        front: Some(front),
+        buffering: Some(buffering),
         read_cache: None,
         needs_content: true,
         codec: CodecTimes::default(),
@@ -90,11 +90,11 @@ fn host(front: FrontOptions) -> Host {
 
 fn fifo(places: u32) -> Host {
     let policy = Policy::Fifo;
-    host(FrontOptions::Buffer { places, policy })
+    host(BufferingOptions::Buffer { places, policy })
 }
 
 fn queue(places: u32, bucket_pages: u32, early_ack: bool) -> Host {
-    host(FrontOptions::Queue {
+    host(BufferingOptions::Queue {
         places,
         bucket_pages,
         early_ack,
@@ -141,7 +141,7 @@ impl Trace {
     }
 }
 
-/// What a replay to its end gives: the response of every request, and what the front counted.
+/// What a replay to its end gives: the response of every request, and what the buffer counted.
 struct Replayed {
     responses: Vec<u64>,
     /// From the begin of service on.
@@ -264,7 +264,7 @@ fn what_is_written_again_stays_under_slru() {
     // Pages 1 and 2 went; under FIFO it would be 0 and 1.
     requests.extend((0..5).map(|lpn| (10_000, 'R', lpn)));
     let trace = Trace::of(&requests);
-    let slru = host(FrontOptions::Buffer { places, policy });
+    let slru = host(BufferingOptions::Buffer { places, policy });
     let responses = replay(&mut plain(0), slru, &trace).responses;
     assert_eq!(responses[..6], [0, 0, 0, 0, PROGRAM, PROGRAM]);
     assert_eq!(responses[6..], [0, READ, 2 * READ, 0, 0]);
@@ -360,10 +360,10 @@ fn half_of_the_places_stay_where_the_host_asks_for_more_than_flash_can_do() {
     );
     assert_eq!(run.responses[4..], waits);
     assert_eq!(run.queue().flushes, 6);
-    for front in [fifo(4), queue(4, 1, true)] {
+    for buffering in [fifo(4), queue(4, 1, true)] {
         let trace = Trace::of(&requests);
         let mut system = plain(0);
-        let mut driver = Driver::new(&mut system, front, Measured::default());
+        let mut driver = Driver::new(&mut system, buffering, Measured::default());
         driver.replay(&trace.0, 0, 10).unwrap();
         let gone = match driver.traffic().unwrap() {
             Traffic::Buffer(counted) => counted.evictions,
@@ -517,15 +517,15 @@ const PAGES: u32 = 6;
 /// Gap before, first page, value, what, whether partly.
 type Asked = (u64, u32, u32, u8, bool);
 
-fn fronts() -> impl Strategy<Value = FrontOptions> {
+fn fronts() -> impl Strategy<Value = BufferingOptions> {
     let policy = prop_oneof![
         Just(Policy::Fifo),
         (0u32..5).prop_map(|protected| Policy::Slru { protected })
     ];
     let buffer =
-        (1u32..6, policy).prop_map(|(places, policy)| FrontOptions::Buffer { places, policy });
+        (1u32..6, policy).prop_map(|(places, policy)| BufferingOptions::Buffer { places, policy });
     let queue = (1u32..8, 1u32..4, any::<bool>(), 1u64..4000).prop_map(
-        |(places, bucket_pages, early_ack, period)| FrontOptions::Queue {
+        |(places, bucket_pages, early_ack, period)| BufferingOptions::Queue {
             places,
             bucket_pages,
             early_ack,
@@ -626,16 +626,16 @@ proptest! {
         asked in prop::collection::vec(
             (0u64..300, 0..PAGES, 0u32..4, 0u8..14, any::<bool>()), 1..200,
         ),
-        front in fronts(),
+        buffering in fronts(),
         load in loads(),
         shared in any::<bool>(),
         units in prop::sample::select(vec![1u32, 4]),
         kind in prop::sample::select(vec![None, Some((false, 128)), Some((true, 128)), Some((true, 1))]),
     ) {
         let (trace, mut expected) = trace(asked);
-        let host = Host { load, ..host(front) };
+        let host = Host { load, ..host(buffering) };
         // In a closed loop nothing outlasts the period of a queue, and two writes of a page may be one.
-        let fifo = matches!(front, FrontOptions::Buffer { policy: Policy::Fifo, .. });
+        let fifo = matches!(buffering, BufferingOptions::Buffer { policy: Policy::Fifo, .. });
         let empties = fifo || matches!(load, Load::Open { .. });
         let flash = flash(2, shared, units);
         let Some((verify, bits)) = kind else {

@@ -15,12 +15,12 @@ use std::collections::VecDeque;
 use flashlore_flash::Time;
 use flashlore_ftl::buffer::WriteQueue;
 
-use super::{Front, Step, Traffic, Unit, most_leaving};
+use super::{Buffering, Step, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::QueueTraffic;
 
 /// A write queue and those that wait for it.
-pub(super) struct QueueFront {
+pub(super) struct QueuedWrites {
     queue: WriteQueue<Unit>,
     line: VecDeque<Unit>,
     places: u32,
@@ -33,9 +33,9 @@ pub(super) struct QueueFront {
     counted: QueueTraffic,
 }
 
-impl QueueFront {
+impl QueuedWrites {
     pub fn new(places: u32, bucket_pages: u32, early_ack: bool, period: Time) -> Self {
-        QueueFront {
+        QueuedWrites {
             queue: WriteQueue::new(places, bucket_pages),
             line: VecDeque::new(),
             places,
@@ -105,7 +105,7 @@ impl QueueFront {
     }
 }
 
-impl Front for QueueFront {
+impl Buffering for QueuedWrites {
     fn request(&mut self, steps: &mut Vec<Step>) {
         if self.queue.leaving() > 0 {
             self.requests = 0;

@@ -1,4 +1,4 @@
-//! A return to an instant on a device of 1 TiB touches what has changed since, and nothing else: counted, with
+//! A rewind to an instant on a device of 1 TiB touches what has changed since, and nothing else: counted, with
 //! few pages written and far more changes before the instant than after it.
 
 use crate::common;
@@ -59,7 +59,7 @@ fn device() -> Ftl {
     ftl
 }
 
-/// Numbers that stand for everything that a return could touch: entries recorded and held, live objects,
+/// Numbers that stand for everything that a rewind could touch: entries recorded and held, live objects,
 /// host writes, programs, copies, reads and erases, bytes of the tables.
 fn counts(ftl: &Ftl) -> [u64; 9] {
     let core = ftl.core().counters();
@@ -115,13 +115,13 @@ fn a_return_touches_only_what_changed() {
         assert_eq!(told, k);
 
         let before = counts(&ftl);
-        assert_eq!(ftl.return_to(instant).unwrap(), u64::from(k));
+        assert_eq!(ftl.rewind_to(instant).unwrap(), u64::from(k));
         let k = u64::from(k);
         // What the changed pages referred to is kept in an entry each; nothing else is different.
         let mut expected = before;
         expected[0] += k;
         expected[1] += k;
-        assert_eq!(counts(&ftl), expected, "after a return of {k} pages");
+        assert_eq!(counts(&ftl), expected, "after a rewind of {k} pages");
         for (i, &content) in (0..BEFORE).zip(&was) {
             assert_eq!(ftl.content_at_instant(page(i), u64::MAX).unwrap(), content);
         }

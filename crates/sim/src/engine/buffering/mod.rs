@@ -6,9 +6,9 @@
 //! | `buffer` | writes are taken in RAM; what has to make room goes on |
 //! | `queue` | writes and trims wait, and go on sorted by address |
 //!
-//! A front decides and does not act: it writes down `Step`s, and the driver takes them in their
+//! A buffer decides and does not act: it writes down `Step`s, and the driver takes them in their
 //! order. What goes on to the translation layer is a change like any other. Its place is free when it
-//! is done, of which the driver tells (`Front::left`).
+//! is done, of which the driver tells (`Buffering::left`).
 
 mod buffer;
 mod queue;
@@ -20,9 +20,9 @@ use flashlore_ftl::buffer::Policy;
 use super::driver::What;
 use crate::results::{BufferTraffic, QueueTraffic};
 
-/// Which front a device has.
+/// Which buffer a device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrontOptions {
+pub enum BufferingOptions {
     /// A write buffer.
     Buffer {
         /// Mapping units it holds, at least 1.
@@ -68,7 +68,7 @@ pub(super) enum Step {
     Pass(Unit),
 }
 
-/// What was counted, of one kind of front.
+/// What was counted, of one kind of buffer.
 #[derive(Debug, Clone, Copy)]
 pub enum Traffic {
     /// Of a write buffer.
@@ -78,7 +78,7 @@ pub enum Traffic {
 }
 
 /// What stands between the host and the translation layer.
-pub(super) trait Front {
+pub(super) trait Buffering {
     /// A request of any kind has arrived with all its units.
     fn request(&mut self, steps: &mut Vec<Step>);
     /// A write or trim arrives.
@@ -106,19 +106,19 @@ fn most_leaving(places: u32) -> u32 {
     (places / 2).max(1)
 }
 
-impl FrontOptions {
-    /// An empty front, on flash pages of so many units.
-    pub(super) fn build(self, units_per_page: u32) -> Box<dyn Front> {
+impl BufferingOptions {
+    /// An empty buffer, on flash pages of so many units.
+    pub(super) fn build(self, units_per_page: u32) -> Box<dyn Buffering> {
         match self {
-            FrontOptions::Buffer { places, policy } => {
-                Box::new(buffer::BufferFront::new(places, policy, units_per_page))
+            BufferingOptions::Buffer { places, policy } => {
+                Box::new(buffer::BufferedWrites::new(places, policy, units_per_page))
             }
-            FrontOptions::Queue {
+            BufferingOptions::Queue {
                 places,
                 bucket_pages,
                 early_ack,
                 period,
-            } => Box::new(queue::QueueFront::new(
+            } => Box::new(queue::QueuedWrites::new(
                 places,
                 bucket_pages,
                 early_ack,

@@ -1,10 +1,10 @@
-//! Requests that meet a front before the translation layer, and the changes that leave it.
+//! Requests that meet a buffer before the translation layer, and the changes that leave it.
 //!
-//! The front decides ([`crate::engine::front`]) and its steps are taken here. A change that leaves is a
-//! request of the front's own to the translation layer: it takes a slot, passes the hash unit, keeps its
+//! The buffer decides ([`crate::engine::buffering`]) and its steps are taken here. A change that leaves is a
+//! request of the buffer's own to the translation layer: it takes a slot, passes the hash unit, keeps its
 //! turn, and is done like one of the host. Then, at that instant, its place is free.
 //!
-//! A flush of the host is answered at once and changes nothing: a front keeps its content without power,
+//! A flush of the host is answered at once and changes nothing: a buffer keeps its content without power,
 //! and a change keeps its place until it is programmed.
 
 use std::cmp::Reverse;
@@ -17,13 +17,13 @@ use flashlore_trace::{Op, Request};
 
 use super::changes::{Change, What};
 use super::{DriveError, Driver, Payload, Result};
-use crate::engine::front::{Front, FrontOptions, Step, Traffic, Unit};
+use crate::engine::buffering::{Buffering, BufferingOptions, Step, Traffic, Unit};
 use crate::engine::requests::{InFlight, SentBy};
 use crate::engine::system::System;
 
-/// A front, and the changes that leave it.
+/// A buffer, and the changes that leave it.
 pub(super) struct Leaving {
-    front: Box<dyn Front>,
+    buffering: Box<dyn Buffering>,
     /// Changes of which the end is known: end, place, and when they began to be served.
     ends: BinaryHeap<Reverse<(Time, u32, Time)>>,
     /// The latest of all these ends.
@@ -32,9 +32,9 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub fn new(front: FrontOptions, units_per_page: u32) -> Self {
+    pub fn new(buffering: BufferingOptions, units_per_page: u32) -> Self {
         Leaving {
-            front: front.build(units_per_page),
+            buffering: buffering.build(units_per_page),
             ends: BinaryHeap::new(),
             last_end: 0,
             steps: Vec::new(),
@@ -42,13 +42,13 @@ impl Leaving {
     }
 
     pub fn restart(&mut self) {
-        self.front.restart();
+        self.buffering.restart();
     }
 
-    /// When the next change is done, or the front has something to do.
+    /// When the next change is done, or the buffer has something to do.
     pub fn next_instant(&self) -> Option<Time> {
         let end = self.ends.peek().map(|&Reverse((end, _, _))| end);
-        end.into_iter().chain(self.front.due()).min()
+        end.into_iter().chain(self.buffering.due()).min()
     }
 
     /// Whether a change of which the end is known is not done.
@@ -63,51 +63,56 @@ impl Leaving {
 }
 
 impl<S: System, D: DerefMut<Target = S>> Driver<D> {
-    /// What the front has counted, if there is one.
+    /// What the buffer has counted, if there is one.
     pub fn traffic(&self) -> Option<Traffic> {
-        self.front.as_ref().map(|front| front.front.traffic())
+        self.buffering
+            .as_ref()
+            .map(|buffering| buffering.buffering.traffic())
     }
 
     /// Units the host has written since counting began, whether they have reached the translation layer
     /// or not.
     pub fn host_writes(&self) -> u64 {
         let reached = self.system.core().counters().host_writes;
-        self.front
+        self.buffering
             .as_ref()
-            .map_or(reached, |front| front.front.writes())
+            .map_or(reached, |buffering| buffering.buffering.writes())
     }
 
     /// Units the host has read since counting began.
     pub fn host_reads(&self) -> u64 {
         let reached = self.system.core().counters().host_reads;
-        let front = self.front.as_ref();
-        let front = front.map_or(0, |front| front.front.read_hits());
-        reached + front + self.cache_traffic().hits
+        let buffering = self.buffering.as_ref();
+        let buffering = buffering.map_or(0, |buffering| buffering.buffering.read_hits());
+        reached + buffering + self.cache_traffic().hits
     }
 
-    /// A request of the host meets the front.
+    /// A request of the host meets the buffer.
     #[inline(never)]
-    pub(super) fn arrive_at_front(
+    pub(super) fn arrive_at_buffering(
         &mut self,
         flight: InFlight,
         request: &Request,
         payload: Payload<'_>,
     ) -> Result<()> {
         match request.op {
-            Op::Read => self.read_at_front(flight)?,
+            Op::Read => self.read_in_buffering(flight)?,
             Op::Write | Op::Trim if request.units > 0 => {
-                self.change_at_front(flight, request, payload)?;
+                self.change_in_buffering(flight, request, payload)?;
             }
             Op::Write | Op::Trim | Op::Flush => self.finish_at_once(flight),
         }
-        self.front_decides(flight.arrival, |front, steps| front.request(steps))
+        self.buffering_decides(flight.arrival, |buffering, steps| buffering.request(steps))
     }
 
-    fn read_at_front(&mut self, mut flight: InFlight) -> Result<()> {
+    fn read_in_buffering(&mut self, mut flight: InFlight) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
         for unit in flight.lpn..flight.lpn + flight.units {
-            let here = self.front.as_mut().is_some_and(|f| f.front.reads(unit));
+            let here = self
+                .buffering
+                .as_mut()
+                .is_some_and(|f| f.buffering.reads(unit));
             match here || self.is_cached(unit) {
                 true => flight.served(at, at),
                 false => self.read_from_flash(at, &mut flight, unit, slot)?,
@@ -117,7 +122,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         Ok(())
     }
 
-    fn change_at_front(
+    fn change_in_buffering(
         &mut self,
         flight: InFlight,
         request: &Request,
@@ -148,22 +153,24 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 slot,
                 arrival: flight.arrival,
             };
-            self.front_decides(flight.arrival, |front, steps| front.change(unit, steps))?;
+            self.buffering_decides(flight.arrival, |buffering, steps| {
+                buffering.change(unit, steps)
+            })?;
         }
         Ok(())
     }
 
-    /// The front decides, and its steps are taken.
-    fn front_decides(
+    /// The buffer decides, and its steps are taken.
+    fn buffering_decides(
         &mut self,
         at: Time,
-        decide: impl FnOnce(&mut dyn Front, &mut Vec<Step>),
+        decide: impl FnOnce(&mut dyn Buffering, &mut Vec<Step>),
     ) -> Result<()> {
-        let Some(leaving) = &mut self.front else {
+        let Some(leaving) = &mut self.buffering else {
             return Ok(());
         };
         let mut steps = std::mem::take(&mut leaving.steps);
-        decide(leaving.front.as_mut(), &mut steps);
+        decide(leaving.buffering.as_mut(), &mut steps);
         for step in steps.drain(..) {
             match step {
                 Step::Answer(slot, start) => self.unit_done(slot, start, at),
@@ -171,13 +178,13 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 Step::Pass(unit) => self.hand_on(at, unit)?,
             }
         }
-        if let Some(leaving) = &mut self.front {
+        if let Some(leaving) = &mut self.buffering {
             leaving.steps = steps;
         }
         Ok(())
     }
 
-    /// A change leaves its place in the front.
+    /// A change leaves its place in the buffer.
     fn leave(&mut self, at: Time, place: u32, unit: Unit) -> Result<()> {
         let op = match unit.what {
             What::Trim => Op::Trim,
@@ -193,7 +200,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             number: u64::from(place),
             op,
             measured: false,
-            by: SentBy::Front,
+            by: SentBy::Buffer,
         });
         self.hand_on(at, Unit { slot, ..unit })
     }
@@ -210,32 +217,34 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.begin_change(at, change)
     }
 
-    /// The end of a change that left the front is known.
-    pub(super) fn leave_front(&mut self, flight: &InFlight) {
-        if let Some(front) = &mut self.front {
+    /// The end of a change that left the buffer is known.
+    pub(super) fn leave_buffering(&mut self, flight: &InFlight) {
+        if let Some(buffering) = &mut self.buffering {
             let start = flight.start.min(flight.end);
-            front.last_end = front.last_end.max(flight.end);
-            front
+            buffering.last_end = buffering.last_end.max(flight.end);
+            buffering
                 .ends
                 .push(Reverse((flight.end, flight.number as u32, start)));
         }
     }
 
-    /// What happens at the front at an instant: a change is done, or the front does something by
+    /// What happens at the buffer at an instant: a change is done, or the buffer does something by
     /// itself; whether anything did.
     pub(super) fn front_happens(&mut self, at: Time) -> Result<bool> {
-        let Some(leaving) = &mut self.front else {
+        let Some(leaving) = &mut self.buffering else {
             return Ok(false);
         };
         if let Some(&Reverse((end, place, start))) = leaving.ends.peek()
             && end <= at
         {
             leaving.ends.pop();
-            self.front_decides(at, |front, steps| front.left(place, start, at, steps))?;
+            self.buffering_decides(at, |buffering, steps| {
+                buffering.left(place, start, at, steps)
+            })?;
             return Ok(true);
         }
-        if leaving.front.due().is_some_and(|due| due <= at) {
-            self.front_decides(at, |front, steps| front.happen(steps))?;
+        if leaving.buffering.due().is_some_and(|due| due <= at) {
+            self.buffering_decides(at, |buffering, steps| buffering.happen(steps))?;
             return Ok(true);
         }
         Ok(false)
