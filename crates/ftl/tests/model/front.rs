@@ -1,6 +1,6 @@
 //! What stands before the device: nothing, a write buffer or a sorting write queue.
 //!
-//! It uses both as `crates/sim/src/engine/front` does, without time: a change goes on when a place is
+//! It uses both as `crates/sim/src/engine/buffering` does, without time: a change goes on when a place is
 //! needed, or when a step says so, and its place may stay taken for a while after it is done. Changes of one
 //! page go on in order of arrival.
 
