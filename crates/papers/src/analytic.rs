@@ -15,7 +15,6 @@ const DEVICE: &str = "deltaftl-64g";
 const SYSTEM: &str = "delta-ftl";
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// A function, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     /// `encode_us(mhz)`: time to encode a page.

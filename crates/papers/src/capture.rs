@@ -16,7 +16,6 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// The capture of that name in a directory.
     pub fn of(directory: &Path, name: &str) -> Self {
         Capture {
             path: directory.join(format!("{name}.fiu.xz")),
@@ -24,17 +23,11 @@ impl Capture {
     }
 
     /// Its requests, from the first on.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
     pub fn open(&self) -> Result<TraceReader, PaperError> {
         Ok(TraceReader::open(&self.path, &ReadOptions::default())?)
     }
 
     /// So many records it has; some become one request.
-    ///
-    /// # Errors
-    /// A file that cannot be read.
     pub fn requests(&self) -> Result<u64, PaperError> {
         Ok(read_through(self.open()?)?.1)
     }

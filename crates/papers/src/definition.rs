@@ -19,7 +19,6 @@ pub use self::series::{Requests, Series, Workload, Zipf};
 /// What stands in a run's name in the place of a system for the count of the workload's values.
 pub const VALUES: &str = "values";
 
-/// A paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
@@ -33,11 +32,9 @@ pub struct Paper {
     pub traces: Vec<String>,
     /// The one input fitted to a published figure, if there is one.
     pub calibration: Option<Calibration>,
-    /// Systems by name.
     pub system: BTreeMap<String, SystemChoice>,
     /// Workloads, or series of them.
     pub workload: Vec<Series>,
-    /// Searches.
     #[serde(default)]
     pub search: Vec<Search>,
     /// How the results depend on what was fitted or assumed.
@@ -45,7 +42,6 @@ pub struct Paper {
     pub sensitivity: Sensitivity,
     /// What was published, and what is accepted.
     pub check: Vec<Check>,
-    /// What a quick look is.
     pub quick: Option<Quick>,
     /// Where and why results differ from what was published.
     #[serde(default)]
@@ -71,7 +67,6 @@ pub struct Difference {
     /// Checks that it is about; none for all of them.
     #[serde(default)]
     pub checks: Vec<String>,
-    /// A sentence.
     pub title: String,
     /// Paragraphs and tables in Markdown.
     pub text: String,
@@ -81,19 +76,14 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// The run.
     pub run: String,
     /// Its figure, which falls when the setting grows.
     pub figure: String,
-    /// The published value.
     pub target: f64,
-    /// How close is close enough.
     pub tolerance: f64,
     /// The setting, as `--set` names it.
     pub setting: String,
-    /// The smallest value tried.
     pub from: f64,
-    /// The largest.
     pub to: f64,
 }
 
@@ -101,7 +91,6 @@ pub struct Calibration {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemChoice {
-    /// The preset.
     pub preset: String,
     /// `KEY=VALUE` texts.
     #[serde(default)]
@@ -112,13 +101,9 @@ pub struct SystemChoice {
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sensitivity {
-    /// Workloads.
     pub workloads: Vec<String>,
-    /// Systems.
     pub systems: Vec<String>,
-    /// What is shown of each.
     pub column: Vec<Column>,
-    /// What is changed.
     pub variant: Vec<Variant>,
 }
 
@@ -128,17 +113,13 @@ pub struct Sensitivity {
 pub struct Column {
     /// Columns of one name here make a table.
     pub table: String,
-    /// Its head.
     pub name: String,
-    /// Its expression.
     pub measure: String,
 }
 
-/// A change.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name.
     pub name: String,
     /// Added to the calibrated setting.
     #[serde(default)]
@@ -172,15 +153,11 @@ pub struct Check {
     pub id: String,
     /// Figures, tables or sections it belongs to.
     pub figures: Vec<String>,
-    /// What is claimed.
     pub claim: String,
-    /// Where.
     pub source: String,
-    /// What it can tell.
     pub kind: Kind,
     /// Why, unless exact or shape.
     pub reason: Option<String>,
-    /// Its numbers.
     pub item: Vec<Item>,
 }
 
@@ -190,7 +167,6 @@ pub struct Check {
 pub struct Item {
     /// Its name; with `{trace}` in it there is one for each trace.
     pub name: String,
-    /// The expression.
     pub measure: Option<String>,
     /// Expressions none of which may be above the one before.
     #[serde(default)]
@@ -198,14 +174,11 @@ pub struct Item {
     /// By which share one may be above it nevertheless.
     #[serde(default)]
     pub slack: f64,
-    /// Unit, printed behind.
     #[serde(default)]
     pub unit: String,
-    /// What was published.
     pub published: Option<f64>,
     /// Accepted distance from it.
     pub tolerance: Option<f64>,
-    /// Accepted range.
     pub within: Option<[f64; 2]>,
     /// Instead of the check's.
     pub kind: Option<Kind>,
@@ -213,10 +186,8 @@ pub struct Item {
     pub reason: Option<String>,
 }
 
-/// What is accepted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Accept {
-    /// A range.
     Within(f64, f64),
     /// None above the one before, but for this share.
     Falling(f64),
@@ -227,19 +198,13 @@ pub enum Accept {
 /// An item ready to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Its name.
     pub name: String,
     /// One expression, or those of an order.
     pub measures: Vec<Expression>,
-    /// What is accepted.
     pub accept: Accept,
-    /// What it can tell.
     pub kind: Kind,
-    /// Why.
     pub reason: Option<String>,
-    /// What was published.
     pub published: Option<f64>,
-    /// Unit.
     pub unit: String,
 }
 
@@ -254,9 +219,6 @@ impl Row {
 
 impl Paper {
     /// Reads a definition.
-    ///
-    /// # Errors
-    /// Text that is none, or one that contradicts itself.
     pub fn parse(name: &str, text: &str) -> Result<Self, PaperError> {
         let paper: Paper = toml_edit::de::from_str(text).map_err(|source| PaperError::Syntax {
             paper: name.to_owned(),
@@ -266,15 +228,11 @@ impl Paper {
         Ok(paper)
     }
 
-    /// All workloads.
     pub fn workloads(&self) -> Vec<Workload> {
         self.workload.iter().flat_map(Series::workloads).collect()
     }
 
     /// The numbers of a check.
-    ///
-    /// # Errors
-    /// An expression that cannot be read, or an item that says nothing.
     pub fn rows(&self, check: &Check) -> Result<Vec<Row>, PaperError> {
         let mut rows = Vec::new();
         for item in &check.item {
@@ -329,9 +287,6 @@ impl Paper {
     }
 
     /// The expressions of the columns of the table of variants.
-    ///
-    /// # Errors
-    /// One that cannot be read.
     pub fn columns(&self) -> Result<Vec<Expression>, PaperError> {
         let parse = |column: &Column| {
             Expression::parse(&column.measure, &self.traces)
@@ -341,9 +296,6 @@ impl Paper {
     }
 
     /// The expression of a search.
-    ///
-    /// # Errors
-    /// One that cannot be read.
     pub fn measure(&self, search: &Search) -> Result<Expression, PaperError> {
         Expression::parse(&search.measure, &self.traces)
             .map_err(|message| self.fault(format!("search {}", search.name), message))

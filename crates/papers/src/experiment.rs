@@ -18,7 +18,6 @@ use crate::report::Report;
 /// The most runs of a calibration.
 const MOST_STEPS: usize = 12;
 
-/// What is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReproduceOptions {
     /// Only the checks of these figures, with the runs they need; none for all.
@@ -27,16 +26,13 @@ pub struct ReproduceOptions {
     pub variants: bool,
     /// The largest factor on a workload, its device and its index, above 0 and at most 1.
     pub scale: f64,
-    /// Seed of all random choices.
     pub seed: u64,
-    /// Where captures are.
     pub captures: Captures,
 }
 
 /// Where captures are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Captures {
-    /// In this directory.
     In(PathBuf),
     /// Nowhere, and what needs one fails.
     Missing,
@@ -44,20 +40,16 @@ pub enum Captures {
     LeftOut,
 }
 
-/// The calibrated setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibrated {
-    /// The setting.
     pub setting: String,
     /// Its value, frozen for all runs.
     pub value: f64,
     /// What it was searched for.
     pub figure: String,
-    /// The published value.
     pub target: f64,
     /// What it gives.
     pub reached: f64,
-    /// Whether that is within the tolerance of the search.
     pub within_tolerance: bool,
     /// Values tried, with what they gave.
     pub tried: Vec<(f64, f64)>,
@@ -66,9 +58,7 @@ pub struct Calibrated {
 /// A paper's experiment, cut down to what is asked for.
 #[derive(Debug)]
 pub struct Experiment<'a> {
-    /// The paper.
     pub paper: &'a Paper,
-    /// What is asked for.
     pub options: ReproduceOptions,
     checks: Vec<Chosen<'a>>,
     workloads: Vec<Workload>,
@@ -82,7 +72,6 @@ pub struct Experiment<'a> {
 /// A check with those of its numbers that are done.
 #[derive(Debug)]
 pub struct Chosen<'a> {
-    /// The check.
     pub check: &'a Check,
     /// Its numbers, with whether a run of theirs is smaller than it is defined.
     pub rows: Vec<(Row, bool)>,
@@ -91,17 +80,12 @@ pub struct Chosen<'a> {
 /// A number that is not done, for want of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Its check.
     pub check: String,
-    /// Its name.
     pub name: String,
 }
 
 impl<'a> Experiment<'a> {
     /// Chooses the checks and the runs.
-    ///
-    /// # Errors
-    /// A figure without checks, a scale out of range.
     pub fn new(paper: &'a Paper, options: ReproduceOptions) -> Result<Self, PaperError> {
         if !is_scale(options.scale) {
             return Err(PaperError::Scale {
@@ -172,12 +156,10 @@ impl<'a> Experiment<'a> {
             && matches!(self.workload_of(run).requests, Requests::Capture(_))
     }
 
-    /// The checks that are done.
     pub fn checks(&self) -> &[Chosen<'a>] {
         &self.checks
     }
 
-    /// The numbers that are not done.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
@@ -202,9 +184,6 @@ impl<'a> Experiment<'a> {
     }
 
     /// Searches the setting of the calibration, if there is one.
-    ///
-    /// # Errors
-    /// As [`Group::run`].
     pub fn calibrate(&self, ticker: &mut dyn Ticker) -> Result<Option<Calibrated>, PaperError> {
         let Some(calibration) = self
             .paper
@@ -251,9 +230,6 @@ impl<'a> Experiment<'a> {
     }
 
     /// The groups to be run, in any order.
-    ///
-    /// # Errors
-    /// A setting that does not exist or a configuration that contradicts itself.
     pub fn groups(&self, calibrated: Option<&Calibrated>) -> Result<Vec<Group>, PaperError> {
         let mut groups = Vec::new();
         for workload in &self.workloads {
@@ -381,7 +357,6 @@ impl<'a> Experiment<'a> {
         calibrated.map(text).into_iter().collect()
     }
 
-    /// The configuration of a run.
     fn configure(
         &self,
         workload: &Workload,

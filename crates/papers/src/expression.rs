@@ -18,36 +18,25 @@ use crate::figures::Figures;
 /// What stands for each name of the list of traces.
 pub const TRACE: &str = "{trace}";
 
-/// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expression {
-    /// A number.
     Number(f64),
-    /// The scale of the experiment.
     Scale,
-    /// A figure of a run.
     Figure {
-        /// The figure's name.
         figure: String,
-        /// The run's name.
         run: String,
     },
     /// Two expressions joined by `+`, `-`, `*` or `/`.
     Join(char, Box<Expression>, Box<Expression>),
-    /// A function of expressions.
     Call(Function, Vec<Expression>),
 }
 
-/// What can be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// By how many percent the second is below the first.
     Cut,
-    /// The mean.
     Mean,
-    /// The largest.
     Max,
-    /// The smallest.
     Min,
     /// What a paper computes by hand.
     Model(Formula),

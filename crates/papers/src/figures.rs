@@ -107,12 +107,10 @@ impl Figures {
         self.0.get(run)?.get(figure).copied()
     }
 
-    /// Sets the figures of a run.
     pub fn insert(&mut self, run: &str, figures: impl IntoIterator<Item = (&'static str, f64)>) {
         self.0.insert(run.to_owned(), figures.into_iter().collect());
     }
 
-    /// Sets one figure more of a run.
     pub fn set(&mut self, run: &str, figure: &'static str, value: f64) {
         self.0
             .entry(run.to_owned())
@@ -120,12 +118,10 @@ impl Figures {
             .insert(figure, value);
     }
 
-    /// Takes those of a run out.
     pub fn remove(&mut self, run: &str) {
         self.0.remove(run);
     }
 
-    /// Adds those of other runs.
     pub fn extend(&mut self, other: Figures) {
         self.0.extend(other.0);
     }

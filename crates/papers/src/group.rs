@@ -22,15 +22,12 @@ use crate::values;
 /// A workload, and what is to be measured on it.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The workload.
     pub workload: Workload,
     /// Seed of workload and content.
     pub seed: u64,
-    /// Where captures are.
     pub captures: Option<PathBuf>,
     /// Runs by name.
     pub runs: Vec<(String, RunConfig)>,
-    /// Searches.
     pub trials: Vec<Trial>,
     /// The name of the count of values, if they are counted.
     pub count: Option<String>,
@@ -39,9 +36,7 @@ pub struct Group {
 /// A search on the group's workload.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// What is searched.
     pub search: Search,
-    /// Its measure.
     pub measure: Expression,
     /// What its runs are made of, but for the value.
     pub recipe: Recipe,
@@ -52,7 +47,6 @@ pub struct Trial {
 /// What a group found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Figures of its runs.
     pub figures: Figures,
     /// Hash of the configuration of each run on a device.
     pub configurations: Vec<(String, String)>,
@@ -62,9 +56,6 @@ pub struct Found {
 
 impl Group {
     /// So many requests its workload has.
-    ///
-    /// # Errors
-    /// When the profile or the capture cannot be used.
     pub fn requests(&self) -> Result<u64, PaperError> {
         match &self.workload.requests {
             Requests::Profile(name) => {
@@ -77,9 +68,6 @@ impl Group {
     }
 
     /// Makes the workload and does the runs.
-    ///
-    /// # Errors
-    /// A profile or a capture that cannot be used, a run that cannot begin or go on.
     pub fn run(&self, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
         match &self.workload.requests {
             Requests::Profile(name) => self.run_profile(name, ticker),
@@ -166,7 +154,6 @@ impl Group {
         Ok(self.runs.iter().any(|(_, config)| is_so(config)))
     }
 
-    /// Whether some run encodes the bytes of pages.
     fn needs_bytes(&self) -> Result<bool, PaperError> {
         self.any(|config| config.system.needs_bytes())
     }

@@ -32,9 +32,6 @@ pub const PAPERS: &[(&str, &str)] = &[
 ];
 
 /// The paper of that name, or the one that a file describes, whose name ends with `.toml`.
-///
-/// # Errors
-/// When there is none, or a file that cannot be read or used.
 pub fn load(name: &str) -> Result<Paper, PaperError> {
     if name.ends_with(".toml") {
         let text = std::fs::read_to_string(name).map_err(|source| PaperError::File {

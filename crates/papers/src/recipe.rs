@@ -8,25 +8,18 @@ use crate::error::PaperError;
 /// Presets and settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// What the system is called.
     pub name: String,
-    /// Its preset.
     pub preset: String,
-    /// Device preset.
     pub device: String,
     /// `KEY=VALUE` texts for all three; a later one wins.
     pub set: Vec<String>,
     /// Factor on what is to be in proportion to the workload.
     pub scale: f64,
-    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Recipe {
     /// The configuration, with further settings that win over all others.
-    ///
-    /// # Errors
-    /// A setting that does not exist or a configuration that contradicts itself.
     pub fn config(&self, more: &[String]) -> Result<RunConfig, PaperError> {
         let texts: Vec<&String> = self.set.iter().chain(more).collect();
         let settings = Settings::parse(&texts)?;

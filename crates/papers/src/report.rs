@@ -64,7 +64,6 @@ impl Verdict {
         matches!(self, Self::ScaledInside | Self::ScaledOutside)
     }
 
-    /// As words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -78,28 +77,20 @@ impl Verdict {
     }
 }
 
-/// The whole report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The paper.
     pub paper: String,
-    /// Its title.
     pub title: String,
-    /// Where it was published.
     pub source: String,
-    /// Version of Flashlore.
     pub version: &'static str,
     /// The largest factor on a workload, its device and its index.
     pub scale: f64,
     /// The figures that were asked for; none for all.
     pub figures: Vec<String>,
-    /// Seed of all random choices.
     pub seed: u64,
-    /// The fitted input.
     pub calibration: Option<Calibrated>,
     /// Hash of the text of each profile.
     pub profiles: BTreeMap<String, String>,
-    /// The checks.
     pub checks: Vec<CheckReport>,
     /// Numbers that were not done, for want of captures.
     pub left_out: Vec<LeftOut>,
@@ -107,7 +98,6 @@ pub struct Report {
     pub differences: Vec<Difference>,
     /// What depends on the fitted and the assumed inputs.
     pub sensitivity: Option<Sensitivity>,
-    /// Figures of every run.
     pub runs: Figures,
     /// Hash of the configuration of every run, its seed left out.
     pub configurations: BTreeMap<String, String>,
@@ -118,28 +108,20 @@ pub struct Report {
 /// One claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
-    /// Its number.
     pub id: String,
     /// Figures, tables or sections of the paper.
     pub figures: Vec<String>,
-    /// What is claimed.
     pub claim: String,
-    /// Where.
     pub source: String,
-    /// Its numbers.
     pub items: Vec<ItemReport>,
 }
 
 /// One number of a claim.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ItemReport {
-    /// Its name.
     pub name: String,
-    /// What it can tell.
     pub kind: Kind,
-    /// Why.
     pub reason: Option<String>,
-    /// What was published.
     pub published: Option<f64>,
     /// What was measured; several for an order, absent where there is none.
     pub measured: Vec<Option<f64>>,
@@ -147,9 +129,7 @@ pub struct ItemReport {
     pub accepted: String,
     /// The accepted range, if it is one.
     pub within: Option<(f64, f64)>,
-    /// Unit.
     pub unit: String,
-    /// What became of it.
     pub verdict: Verdict,
 }
 

@@ -9,7 +9,6 @@ const MOST_STEPS: usize = 20;
 /// What a search's figures add to those of its last run: the setting's value.
 pub const SETTING: &str = "setting";
 
-/// A search.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
@@ -28,14 +27,11 @@ pub struct Search {
     pub to: f64,
     /// An expression that grows with the setting, of runs of this workload and of this search.
     pub measure: String,
-    /// What it is to reach.
     pub target: f64,
-    /// How close is close enough.
     pub tolerance: f64,
 }
 
 impl Search {
-    /// The setting as text.
     pub fn text(&self, value: f64) -> String {
         format!("{}={value:.0}{}", self.setting, self.unit)
     }
@@ -48,9 +44,6 @@ impl Search {
 
 /// Halves the ratio of the ends until the target is met; `None` when it is not between them. `measure` is
 /// last asked for the value that is answered.
-///
-/// # Errors
-/// Those of `measure`.
 pub fn crossing<E>(
     search: &Search,
     mut measure: impl FnMut(f64) -> Result<f64, E>,

@@ -23,9 +23,6 @@ const MISS_ENTRIES: f64 = 65536.0;
 
 /// Counts the values of what `readers` give. `scale` is that of the workload: the table at which
 /// misses are counted is scaled with it.
-///
-/// # Errors
-/// When the workload cannot be read or is too large to be counted.
 pub fn count(
     readers: Vec<TraceReader>,
     options: &WorkloadOptions,

@@ -12,7 +12,6 @@ pub struct Series {
     /// Name of each: `{profile}`, `{capture}`, `{a}` and `{n}` stand for profile, capture, exponent and number
     /// of values.
     pub id: String,
-    /// Profiles.
     #[serde(default)]
     pub profiles: Vec<String>,
     /// Captures instead of profiles: a file `NAME.fiu.xz`, and `NAME.pages.zst` if a system encodes the bytes
@@ -33,7 +32,6 @@ pub struct Series {
     /// `KEY=VALUE` texts for device and host.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Systems to run.
     #[serde(default)]
     pub systems: Vec<String>,
     /// Whether the values are counted.
@@ -67,33 +65,24 @@ fn as_many_values_as_writes() -> Vec<f64> {
 /// One workload with what runs on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workload {
-    /// Its name.
     pub id: String,
-    /// What its requests are.
     pub requests: Requests,
     /// Exponent and number of values over page writes, when content is laid over the profile.
     pub zipf: Option<(f64, f64)>,
     /// As [`Series::scale`].
     pub scale: f64,
-    /// Device preset.
     pub device: String,
-    /// `KEY=VALUE` texts.
     pub set: Vec<String>,
-    /// Systems.
     pub systems: Vec<String>,
-    /// Whether the values are counted.
     pub values: bool,
     /// As [`Series::recovery_check`].
     pub recovery_check: Option<u32>,
 }
 
-/// What a workload is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Requests {
-    /// A profile, by name.
     Profile(String),
-    /// A capture, by name.
     Capture(String),
     /// Given ones, in the format SPC.
     Given(String),
