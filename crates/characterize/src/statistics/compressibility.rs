@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::measures::ratios::{RatioSpread, Ratios};
 use crate::measures::share;
 
-/// What pages and their differences compress to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compressibility {
@@ -18,7 +17,6 @@ pub struct Compressibility {
     pub pages: u64,
     /// Of these, pages of 4096 zero bytes.
     pub zero_pages: u64,
-    /// Their share.
     pub zero_share: Option<f64>,
     /// The page written and the page it replaces, combined by exclusive or; silent writes left out.
     pub delta: Option<RatioSpread>,
@@ -28,7 +26,6 @@ pub struct Compressibility {
     pub given: Option<RatioSpread>,
 }
 
-/// Compresses pages.
 struct Measure<'a> {
     source: &'a dyn PageSource,
     pages: u64,

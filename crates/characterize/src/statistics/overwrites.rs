@@ -23,19 +23,15 @@ pub struct Distances {
     pub histogram: Vec<Bucket>,
 }
 
-/// Overwrites of pages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overwrites {
-    /// Page writes.
     pub page_writes: u64,
     /// Of these, writes of pages written before and not trimmed since.
     pub overwrites: u64,
-    /// Their share.
     pub share: Option<f64>,
     /// Distances in page writes: 1 is the very next page write.
     pub distance: Option<Distances>,
-    /// Distances in nanoseconds.
     pub time_ns: Option<Distances>,
 }
 
@@ -47,7 +43,6 @@ struct Last {
     time_ns: u64,
 }
 
-/// Remembers when each followed page was last written.
 #[derive(Debug)]
 pub(crate) struct OverwriteCounter {
     sampler: Sampler,
@@ -59,7 +54,6 @@ pub(crate) struct OverwriteCounter {
 }
 
 impl OverwriteCounter {
-    /// No writes yet.
     pub fn new(sampler: Sampler) -> Self {
         Self {
             sampler,
@@ -92,14 +86,12 @@ impl OverwriteCounter {
         }
     }
 
-    /// A page is trimmed.
     pub fn trim(&mut self, page: u32) {
         if let Some(last) = self.last.get_mut(page as usize) {
             *last = Last::default();
         }
     }
 
-    /// The overwrites.
     pub fn finish(self) -> Overwrites {
         let first = self.sampler.scale(self.first).min(self.page_writes);
         let overwrites = self.page_writes - first;
@@ -112,7 +104,6 @@ impl OverwriteCounter {
         }
     }
 
-    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.last.capacity() * size_of::<Last>()
             + self.distances.heap_bytes()

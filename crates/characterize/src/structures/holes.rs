@@ -21,7 +21,6 @@ use super::slots::Slots;
 /// Not in the stack.
 const OUT: u32 = u32::MAX;
 
-/// The stack with its holes.
 #[derive(Debug, Default)]
 pub struct HoleStack {
     slots: Slots,
@@ -81,7 +80,6 @@ impl HoleStack {
         self.holes = holes.into();
     }
 
-    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.slots.heap_bytes() + (self.last.capacity() + self.holes.capacity()) * size_of::<u32>()
     }
