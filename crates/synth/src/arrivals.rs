@@ -4,7 +4,6 @@
 use crate::draw::Draw;
 use crate::profile::Arrivals;
 
-/// The times of a workload's requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     draw: Draw,
@@ -17,7 +16,6 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// The times of `count` requests.
     pub(crate) fn new(arrivals: &Arrivals, count: u64, duration_ns: f64, draw: Draw) -> Self {
         let begins = 1.0 / arrivals.burst;
         let within_ns = arrivals.within.0 as f64;

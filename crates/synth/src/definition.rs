@@ -7,7 +7,6 @@ use crate::fit::{Fit, FitGenerator};
 use crate::generate::{Generator, SynthOptions};
 use crate::profile::Profile;
 
-/// A profile of figures, or a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
     /// Models and their parameters, chosen so that published figures hold.
@@ -18,9 +17,6 @@ pub enum Definition {
 
 impl Definition {
     /// Reads either: a fit is what has a table `[fit]`.
-    ///
-    /// # Errors
-    /// As [`Profile::parse`] and [`Fit::parse`].
     pub fn parse(origin: &str, text: &str) -> Result<Definition, ProfileError> {
         let has_table = |table: toml_edit::DocumentMut| table.contains_key("fit");
         if text.parse().is_ok_and(has_table) {
@@ -29,7 +25,6 @@ impl Definition {
         Ok(Definition::Profile(Box::new(Profile::parse(origin, text)?)))
     }
 
-    /// Its short name.
     pub fn name(&self) -> &str {
         match self {
             Definition::Profile(profile) => &profile.name,
@@ -45,7 +40,6 @@ impl Definition {
         }
     }
 
-    /// Where its figures come from.
     pub fn source(&self) -> &str {
         match self {
             Definition::Profile(profile) => &profile.source,
@@ -61,7 +55,6 @@ impl Definition {
         }
     }
 
-    /// Whether its pages have content.
     pub fn has_content(&self) -> bool {
         match self {
             Definition::Profile(profile) => profile.values.is_some(),
@@ -69,7 +62,6 @@ impl Definition {
         }
     }
 
-    /// The profile of figures, if it is one.
     pub fn profile(&self) -> Option<&Profile> {
         match self {
             Definition::Profile(profile) => Some(profile),

@@ -15,7 +15,6 @@ impl Draw {
         Draw(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
-    /// Any 64 bits.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()

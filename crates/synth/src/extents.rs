@@ -12,7 +12,6 @@ use crate::recency::{NOWHERE, Recency};
 const MOST_ZONES: u32 = 64;
 const ZONE_PAGES: u32 = 1024;
 
-/// The address space.
 #[derive(Debug, Clone)]
 pub(crate) struct Zones {
     /// First page, frontier and end of each zone.
@@ -29,7 +28,6 @@ struct Zone {
 }
 
 impl Zones {
-    /// So many pages.
     pub(crate) fn new(pages: u32) -> Self {
         let count = (pages / ZONE_PAGES).clamp(1, MOST_ZONES);
         let edge = |i: u32| (u64::from(pages) * u64::from(i) / u64::from(count)) as u32;
@@ -147,7 +145,6 @@ impl Pool {
         Some(self.extents.len() as u32 - 1)
     }
 
-    /// An extent that was used before.
     fn choose(&self, reach: Reach, draw: &mut Draw) -> Option<u32> {
         let count = self.extents.len() as u32;
         if count == 0 {

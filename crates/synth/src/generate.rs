@@ -21,7 +21,6 @@ pub struct SynthOptions {
     /// Requests instead of the profile's number (after scaling); the duration changes with them, the
     /// footprint does not.
     pub requests: Option<u64>,
-    /// Seed of every draw.
     pub seed: u64,
 }
 
@@ -38,7 +37,6 @@ impl Default for SynthOptions {
 /// What the numbers of a profile come to with options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scaled {
-    /// Requests.
     pub requests: u64,
     /// Those of them that write.
     pub writes: u64,

@@ -4,11 +4,9 @@ use crate::definition::Definition;
 use crate::error::ProfileError;
 use crate::profile::Profile;
 
-/// A profile's name and text.
 pub struct Preset {
     /// Its name, which `profile:NAME` asks for.
     pub name: &'static str,
-    /// Its TOML.
     pub text: &'static str,
 }
 
@@ -21,7 +19,6 @@ macro_rules! presets {
     };
 }
 
-/// All of them.
 pub const PRESETS: &[Preset] = presets![
     "mail",
     "web",
@@ -60,9 +57,6 @@ pub const PRESETS: &[Preset] = presets![
 ];
 
 /// A profile or fit with its text, by the name of a preset or of a file.
-///
-/// # Errors
-/// When there is no such profile, or it cannot be used.
 pub fn load(name: &str) -> Result<(Definition, String), ProfileError> {
     if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
         let definition = Definition::parse(name, preset.text)?;

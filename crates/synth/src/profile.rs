@@ -17,13 +17,11 @@ use crate::similarity::Similarity;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Short name.
     pub name: String,
     /// One line for lists.
     pub description: String,
     /// Where the figures come from.
     pub source: String,
-    /// How many requests, their mix and sizes.
     pub requests: Requests,
     /// When they arrive.
     pub arrivals: Arrivals,
@@ -42,7 +40,6 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requests {
-    /// Number of requests.
     pub count: u64,
     /// Share of the requests that write; the others read.
     pub writes: f64,
@@ -143,7 +140,6 @@ pub struct Values {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
-    /// Requests.
     Requests,
     /// Share of the requests that write.
     Writes,
@@ -161,13 +157,9 @@ pub enum Statistic {
     ValueDepth90,
     /// Share of silent page writes.
     Silent,
-    /// Mean bytes of a request.
     MeanSize,
-    /// Mean bytes of a read.
     MeanReadSize,
-    /// Mean bytes of a write.
     MeanWriteSize,
-    /// Bytes written.
     BytesWritten,
     /// First to last request, in seconds.
     Seconds,
@@ -186,7 +178,6 @@ pub enum Statistic {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// The figure.
     pub value: f64,
     /// How far from it the workload may be, in the figure's own unit.
     pub tolerance: f64,

@@ -32,7 +32,6 @@ impl Recency {
         self.marked
     }
 
-    /// The thing that was used at a position.
     #[inline]
     pub(crate) fn thing(&self, position: u32) -> u32 {
         self.things[position as usize]

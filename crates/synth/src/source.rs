@@ -30,20 +30,15 @@ const MOST_RUNS: f64 = 16_777_216.0;
 pub struct Source {
     /// As it was asked for, without the prefix.
     pub name: String,
-    /// The profile or fit.
     pub definition: Definition,
     /// 16 hexadecimal digits that its text determines.
     pub hash: String,
-    /// How it is generated.
     pub options: SynthOptions,
     text: String,
 }
 
 impl Source {
     /// A profile by `NAME` or `FILE` and options.
-    ///
-    /// # Errors
-    /// When there is no such profile, it cannot be used, or not with these options.
     pub fn new(name: &str, options: SynthOptions) -> Result<Source, ProfileError> {
         let (definition, text) = load(name)?;
         options.check(name, &definition)?;
@@ -70,9 +65,6 @@ impl Source {
 
     /// A profile as `NAME` or `FILE` with `,scale=FACTOR`, `,requests=N` and `,seed=N` behind it,
     /// each of which may be left out.
-    ///
-    /// # Errors
-    /// As [`Source::new`], and for a setting that does not exist.
     pub fn parse(spec: &str) -> Result<Source, ProfileError> {
         let mut parts = spec.split(',');
         let name = parts.next().unwrap_or_default();

@@ -51,7 +51,6 @@ struct Value {
     /// Writes so far, silent ones aside; 0 for what was found on the device, [`ONCE`] for what is
     /// never written again.
     writes: u32,
-    /// Pages that hold it.
     copies: u32,
     heavy: bool,
 }

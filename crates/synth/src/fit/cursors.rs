@@ -37,7 +37,6 @@ impl Cursors {
     }
 }
 
-/// Cursors of each operation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ByOp([Cursors; 3]);
 

@@ -34,7 +34,6 @@ pub struct Estimator {
     requests: Requests,
 }
 
-/// Sizes and times of the requests.
 #[derive(Debug, Default)]
 struct Requests {
     reads: BTreeMap<u32, u64>,
@@ -45,7 +44,6 @@ struct Requests {
 }
 
 impl Estimator {
-    /// Follows one request.
     pub fn observe(&mut self, access: &Access<'_>) {
         if access.units == 0 {
             return;
@@ -68,12 +66,10 @@ impl Estimator {
         self.features.len() as u64
     }
 
-    /// Whether content was known of any.
     pub fn has_content(&self) -> bool {
         self.content
     }
 
-    /// Distinct pages.
     pub fn footprint(&self) -> u64 {
         self.follower.footprint()
     }

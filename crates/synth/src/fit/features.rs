@@ -132,7 +132,6 @@ impl Follower {
         }
     }
 
-    /// Pages used so far.
     pub(super) fn footprint(&self) -> u64 {
         self.pages.len() as u64
     }

@@ -58,7 +58,6 @@ struct Request {
 }
 
 impl FitGenerator {
-    /// Begins a workload.
     pub fn new(fit: &Fit, options: &SynthOptions) -> Self {
         let classes = fit.classes();
         FitGenerator {
@@ -197,7 +196,6 @@ impl FitGenerator {
         position
     }
 
-    /// The next page of a run.
     fn page(&mut self, next: &mut Next, run: &Run) -> u32 {
         let standing = match *next {
             Next::Fresh => None,

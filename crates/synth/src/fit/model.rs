@@ -9,16 +9,13 @@ use super::run::{Class, Run, RunCount};
 use crate::error::ProfileError;
 use crate::feasible::{Fault, at_least};
 
-/// A workload's structure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// Short name.
     pub name: String,
     /// One line for lists.
     pub description: String,
     /// What it was fitted to.
     pub source: String,
-    /// Whether its pages have content.
     pub content: bool,
     /// Requests to a burst, on average, and the mean time between them.
     pub burst: f64,
@@ -26,7 +23,6 @@ pub struct Fit {
     pub within: Nanos,
     /// Sizes of reads and of writes and trims.
     pub sizes: RequestSizes,
-    /// The stretches of the workload.
     pub epochs: Vec<Epoch>,
     /// Which class of runs follows which.
     pub following: Vec<Following>,
@@ -36,18 +32,15 @@ pub struct Fit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestSizes {
-    /// Of reads.
     pub reads: Vec<(u32, f64)>,
     /// Of writes and trims.
     pub writes: Vec<(u32, f64)>,
 }
 
-/// A stretch of the workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Epoch {
     /// From its beginning to that of the next.
     pub duration: Nanos,
-    /// Its runs.
     pub runs: Vec<RunCount>,
 }
 
@@ -58,11 +51,9 @@ pub struct Following {
     pub count: u32,
     /// The classes of the runs before, the latest at the end.
     pub before: Vec<Class>,
-    /// The class of the run.
     pub after: Class,
 }
 
-/// The file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -114,9 +105,6 @@ const HEAD: &str = "\
 
 impl Fit {
     /// Reads a fit.
-    ///
-    /// # Errors
-    /// Text that is no fit, or figures that cannot be.
     pub fn parse(origin: &str, text: &str) -> Result<Fit, ProfileError> {
         let file: File = toml_edit::de::from_str(text).map_err(|source| ProfileError::Syntax {
             origin: origin.to_owned(),

@@ -53,7 +53,6 @@ impl Gap {
         }
     }
 
-    /// One of them.
     pub(super) fn draw(self, draw: &mut Draw) -> u32 {
         match self.width {
             0 => self.low,
@@ -66,14 +65,12 @@ impl Gap {
     }
 }
 
-/// Where a run goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// Pages that were not used before.
     Fresh,
     /// Pages written so long ago.
     Back {
-        /// How long.
         gap: Gap,
         /// Whether an earlier run back stopped there.
         on: bool,
@@ -82,7 +79,6 @@ pub enum Place {
     },
 }
 
-/// What a run writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Worth {
     /// No content, or nothing that the run changes.
@@ -106,9 +102,7 @@ pub struct Run {
     pub op: Op,
     /// How many pages, at least 1.
     pub pages: u32,
-    /// Where it goes.
     pub place: Place,
-    /// What it writes.
     pub worth: Worth,
 }
 
@@ -117,7 +111,6 @@ pub struct Run {
 pub struct RunCount {
     /// At least 1.
     pub count: u32,
-    /// The run.
     pub run: Run,
 }
 
@@ -130,7 +123,6 @@ pub struct Class(String);
 const LONG: u32 = 8;
 
 impl Run {
-    /// The class it belongs to.
     pub fn class(&self) -> Class {
         let place = match self.place {
             Place::Fresh => "fresh".to_owned(),

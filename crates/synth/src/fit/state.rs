@@ -37,7 +37,6 @@ impl State {
         self.values.len() as u32 - 1
     }
 
-    /// What a page holds.
     pub(super) fn held(&self, page: u32) -> Option<u32> {
         let held = self.pages.get(page as usize)?.held;
         (held != NONE).then_some(held)

@@ -14,7 +14,6 @@ use crate::feasible::{Fault, at_least, share};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Similarity {
-    /// Kinds of pages.
     pub kinds: Kinds,
     /// Share of the pages that others are variants of: every so many pages of the address space have
     /// one reference.
@@ -23,16 +22,12 @@ pub struct Similarity {
     /// Share of the pages that are variants of the reference nearby.
     #[serde(default)]
     pub associates: f64,
-    /// How a variant differs from its reference.
     #[serde(default)]
     pub changes: Changes,
-    /// How a page of records is updated.
     #[serde(default)]
     pub records: Records,
-    /// How a log grows.
     #[serde(default)]
     pub log: Log,
-    /// Pages with zeros behind.
     #[serde(default)]
     pub padded: Padded,
     /// Images of virtual machines that were cloned from one; absent when there is one image.
@@ -43,17 +38,11 @@ pub struct Similarity {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Kinds {
-    /// Records that are updated where they stand.
     pub record: f64,
-    /// Lines that are appended.
     pub log: f64,
-    /// Text, written as a whole.
     pub text: f64,
-    /// Zeros.
     pub zero: f64,
-    /// Random bytes with zeros behind.
     pub padded: f64,
-    /// Bytes that nothing compresses.
     pub random: f64,
 }
 
@@ -148,7 +137,6 @@ pub struct Images {
 }
 
 impl Kinds {
-    /// All of them.
     fn shares(&self) -> [(Kind, &'static str, f64); 6] {
         [
             (Kind::Record, "similarity.kinds.record", self.record),

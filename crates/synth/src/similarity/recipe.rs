@@ -6,7 +6,6 @@ pub const NO_CLUSTER: u32 = u32::MAX;
 /// What tells the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Recipe {
-    /// What kind of page it is.
     pub kind: Kind,
     /// The family of the reference that the page resembles, or [`NO_CLUSTER`]. A reference is of its
     /// own cluster.
@@ -17,7 +16,6 @@ pub struct Recipe {
     pub version: u16,
 }
 
-/// A kind of page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -55,7 +53,6 @@ impl Recipe {
         version: 0,
     };
 
-    /// How it relates to other families.
     pub fn relation(&self) -> Relation {
         match self.cluster {
             NO_CLUSTER => Relation::Independent,

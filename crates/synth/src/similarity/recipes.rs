@@ -27,7 +27,6 @@ const DEVICE: u32 = 1 << 31;
 pub struct Recipes {
     model: Similarity,
     seed: u64,
-    /// Pages of an image.
     image_pages: u32,
     /// One reference in so many pages; 0 for none.
     group_pages: u32,
@@ -66,17 +65,14 @@ impl Recipes {
         }
     }
 
-    /// Number of values.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The recipe of a value, if there is such a value.
     pub fn get(&self, value: u32) -> Option<Recipe> {
         self.entries.get(value as usize).map(Entry::recipe)
     }
@@ -248,9 +244,6 @@ pub fn image_pages(profile: &Profile, options: &SynthOptions) -> Option<u32> {
 }
 
 /// Writes the pages of all values as a file of pages; their number, and the file that is still to be completed.
-///
-/// # Errors
-/// When a file is there that is to stay, or cannot be written.
 pub fn write_pages(
     recipes: &Recipes,
     path: impl AsRef<Path>,
