@@ -36,9 +36,6 @@ impl Coalescer {
 
     /// Replaces the contents of `batch` with the next joined records and adds to `joined` how many continue another;
     /// false, and no record, at the end. `next` is where the records come from.
-    ///
-    /// # Errors
-    /// Those of `next`.
     pub(crate) fn next_batch(
         &mut self,
         batch: &mut Batch,

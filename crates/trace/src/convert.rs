@@ -19,15 +19,11 @@ use crate::output::{Existing, OutputFile};
 use crate::reader::{ReadOptions, ReadStats, TraceReader};
 use crate::record::{Batch, Op, Record};
 
-/// Size of the output buffer.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// How a trace is to be converted.
 #[derive(Debug, Clone, Copy)]
 pub struct ConvertOptions {
-    /// How the input is read.
     pub read: ReadOptions,
-    /// Format of the output.
     pub to: Format,
     /// Leave out the content and difference ratios where the output format has no place for them.
     pub drop_content: bool,
@@ -35,14 +31,10 @@ pub struct ConvertOptions {
     pub existing: Existing,
 }
 
-/// What a conversion did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConvertReport {
-    /// Format of the input.
     pub from: Format,
-    /// Format of the output.
     pub to: Format,
-    /// What was read.
     pub read: ReadStats,
     /// Records whose content was left out.
     pub contents_dropped: u64,
@@ -79,9 +71,6 @@ pub fn convert(
 }
 
 /// As [`convert`], from an open trace that has not been read from.
-///
-/// # Errors
-/// As [`convert`].
 pub fn convert_reader(
     reader: TraceReader,
     output: impl AsRef<Path>,
@@ -240,7 +229,6 @@ impl Writer {
         }
     }
 
-    /// Completes the file.
     fn finish(self, reader: &TraceReader) -> io::Result<()> {
         match self {
             Writer::Text(mut text) => text.file.flush(),

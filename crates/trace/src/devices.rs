@@ -34,7 +34,6 @@ impl NameStyle {
         }
     }
 
-    /// The style of that name.
     pub(crate) fn from_name(name: &str) -> Option<NameStyle> {
         [
             NameStyle::Number,
@@ -67,7 +66,6 @@ impl DeviceNames {
         }
     }
 
-    /// How names are written.
     pub fn style(&self) -> NameStyle {
         self.style
     }
@@ -78,7 +76,6 @@ impl DeviceNames {
         &self.labels
     }
 
-    /// The name of a device number.
     pub fn name(&self, device: u32) -> String {
         match self.style {
             NameStyle::Number => device.to_string(),

@@ -64,9 +64,6 @@ impl Values {
     }
 
     /// Appends the ids of many digests to `ids`, as [`Values::intern`] gives them one by one.
-    ///
-    /// # Errors
-    /// As [`Values::intern`].
     pub fn intern_all(&mut self, digests: &[Digest], ids: &mut Vec<u32>) -> Result<(), Fault> {
         ids.reserve(digests.len());
         for group in digests.chunks(GROUP) {
@@ -145,7 +142,6 @@ impl Values {
         self.digests.len() as u32
     }
 
-    /// Whether no digest has been seen.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }

@@ -25,9 +25,7 @@ pub struct Info {
     pub input: InputSummary,
     /// Requests, pages of 4 KiB and bytes by operation.
     pub counts: OpCounts,
-    /// Sizes of the reads.
     pub read_sizes: Option<Sizes>,
-    /// Sizes of the writes.
     pub write_sizes: Option<Sizes>,
     /// Share of the reads and writes that begin and end on a multiple of 4 KiB.
     pub aligned_share: f64,
@@ -61,7 +59,6 @@ pub struct Sizes {
 /// Content of a trace, in pages of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ContentInfo {
-    /// The counts behind the shares.
     pub counts: ContentCounts,
     /// Distinct values written / pages written.
     pub unique_write_share: Option<f64>,
@@ -73,17 +70,10 @@ pub struct ContentInfo {
 
 impl Info {
     /// Reads a whole trace once.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Info> {
         Self::from_reader(TraceReader::open(path, options)?)
     }
 
-    /// As [`Info::open`], from an open trace that has not been read from.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn from_reader(reader: TraceReader) -> Result<Info> {
         let options = WorkloadOptions {
             compact: true,

@@ -32,32 +32,19 @@ pub enum Existing {
 /// Why an output was not written. What was there before is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// A file that is there already.
     #[error("{} exists already: name another file, or replace it with --force (force=True in Python)", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A directory that holds files of the same set.
+    Exists { path: PathBuf },
     #[error(
         "{} holds results already ({found}): name another directory, or replace them with --force \
          (force=True in Python)",
         directory.display()
     )]
     Holds {
-        /// The directory.
         directory: PathBuf,
-        /// One of the files.
         found: &'static str,
     },
-    /// What cannot be written.
     #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl OutputError {
@@ -86,9 +73,6 @@ impl From<bool> for Existing {
 
 impl Existing {
     /// Refuses a file early, before hours of work: it exists and is to stay, or has no directory.
-    ///
-    /// # Errors
-    /// As said.
     pub fn check_file(self, path: &Path) -> Result<(), OutputError> {
         let refused = |kind: io::ErrorKind| OutputError::write(path, kind);
         match fs::metadata(path) {
@@ -108,9 +92,6 @@ impl Existing {
     }
 
     /// Refuses a directory early that cannot be made, or that holds files of a set that are to stay.
-    ///
-    /// # Errors
-    /// As said.
     pub fn check_set(self, directory: &Path, names: &[&'static str]) -> Result<(), OutputError> {
         drop(OutputDirectory::make(directory)?);
         let found = names
@@ -159,9 +140,6 @@ impl OutputFile {
     }
 
     /// Lets nobody but its user read it, now and once it has its name: it holds what was on somebody's disk.
-    ///
-    /// # Errors
-    /// When the file system refuses.
     pub fn make_private(&self) -> Result<(), OutputError> {
         let private = fs::Permissions::from_mode(0o600);
         match &self.target {
@@ -172,9 +150,6 @@ impl OutputFile {
     }
 
     /// The same open file, for a writer that keeps it; what it writes belongs to this.
-    ///
-    /// # Errors
-    /// When the operating system has no more descriptors.
     pub fn handle(&self) -> Result<File, OutputError> {
         let file = match &self.target {
             Target::Beside(file) => file.as_file(),
@@ -183,7 +158,6 @@ impl OutputFile {
         file.try_clone().map_err(|source| self.failed(source))
     }
 
-    /// The error of a write to this file.
     pub fn failed(&self, source: impl Into<io::Error>) -> OutputError {
         OutputError::write(&self.path, source)
     }
@@ -240,9 +214,6 @@ impl Seek for OutputFile {
 }
 
 /// Writes a file whole.
-///
-/// # Errors
-/// As [`OutputFile`], and what `write` says.
 pub fn write_whole(
     path: &Path,
     existing: Existing,
@@ -290,9 +261,6 @@ impl Drop for OutputDirectory {
 
 /// Writes files into a directory, which is made if need be: `write` gets a temporary one, and its files are moved to
 /// their places once all are written. Files of the same names are replaced.
-///
-/// # Errors
-/// What `write` says, and what cannot be moved.
 pub fn write_into(
     directory: &Path,
     write: impl FnOnce(&Path) -> io::Result<()>,
@@ -332,9 +300,6 @@ pub struct OutputSet {
 impl OutputSet {
     /// Begins the files of a directory, which is made if need be. `names` are all that such a set may have, its head
     /// first.
-    ///
-    /// # Errors
-    /// As [`Existing::check_set`], and when nothing can be written there.
     pub fn create(
         directory: &Path,
         names: &'static [&'static str],

@@ -18,7 +18,6 @@ use crate::input::{Compression, Input, hex};
 use crate::output::{Existing, OutputError, OutputFile};
 use crate::record::UNIT_BYTES;
 
-/// Bytes of one page.
 pub const PAGE_BYTES: usize = UNIT_BYTES as usize;
 
 /// The largest zstd window, as a power of two: 128 MiB.
@@ -40,7 +39,6 @@ pub trait PageSource {
     fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool;
 }
 
-/// The pages of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pages {
     path: String,
@@ -72,9 +70,6 @@ impl Pages {
     }
 
     /// As [`Pages::open`], from memory.
-    ///
-    /// # Errors
-    /// As [`Pages::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>, limit_bytes: u64) -> Result<Pages> {
         let stream = io::Cursor::new(bytes);
         let input = Input::packed(name.to_owned(), stream, zstd_or_none, WINDOW_LOG_MAX)?;
@@ -129,12 +124,10 @@ impl Pages {
         self.pages.get(value as usize)
     }
 
-    /// Number of pages.
     pub fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// Whether there is no page.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
@@ -211,9 +204,6 @@ pub struct PagesWriter {
 
 impl PagesWriter {
     /// Begins a file.
-    ///
-    /// # Errors
-    /// When a file is there that is to stay, and when nothing can be written there.
     pub fn create(path: impl AsRef<Path>, existing: Existing) -> Result<PagesWriter> {
         let file = OutputFile::create(path.as_ref(), existing)?;
         Self::with_level(path, file, LEVEL)
@@ -221,9 +211,6 @@ impl PagesWriter {
 
     /// As [`PagesWriter::create`] of a file that must not exist, for pages that must be taken as they come: quicker
     /// and less small. Nobody else can read it: a recording is of somebody's disk.
-    ///
-    /// # Errors
-    /// As [`PagesWriter::create`].
     pub fn create_quick(path: impl AsRef<Path>) -> Result<PagesWriter> {
         let file = OutputFile::create(path.as_ref(), Existing::Refuse)?;
         file.make_private()?;
@@ -251,9 +238,6 @@ impl PagesWriter {
     }
 
     /// Appends the page of the next value id, which is the number of pages before.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn push(&mut self, page: &[u8; PAGE_BYTES]) -> Result<()> {
         self.pages += 1;
         self.encoder.write_all(page).map_err(|source| {
@@ -273,9 +257,6 @@ impl PagesWriter {
     }
 
     /// Writes everything; the number of pages, and the file that is still to be completed.
-    ///
-    /// # Errors
-    /// As [`PagesWriter::finish`].
     pub fn written(self) -> Result<(u64, OutputFile)> {
         let PagesWriter {
             path,

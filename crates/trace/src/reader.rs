@@ -37,7 +37,6 @@ const BATCH_VALUES: usize = 1 << 16;
 /// How many messages about skipped records are kept.
 const KEPT_MESSAGES: usize = 5;
 
-/// How a trace is to be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadOptions {
@@ -51,7 +50,6 @@ pub struct ReadOptions {
     pub coalesce_ns: Option<u64>,
 }
 
-/// What happened while reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReadStats {
     /// Records given out.
@@ -71,7 +69,6 @@ pub struct ReadStats {
     pub skipped_messages: Vec<String>,
 }
 
-/// Reads one trace.
 pub struct TraceReader {
     path: String,
     format: Format,
@@ -191,9 +188,6 @@ impl TraceReader {
     }
 
     /// Reads a trace from a stream, which must not be a native one: that is read from its end.
-    ///
-    /// # Errors
-    /// As [`TraceReader::open`].
     pub fn from_reader(
         name: &str,
         stream: impl Read + Send + 'static,
@@ -253,9 +247,6 @@ impl TraceReader {
     }
 
     /// Reads a trace of any format from memory.
-    ///
-    /// # Errors
-    /// As [`TraceReader::open`].
     pub fn from_bytes(name: &str, bytes: impl Into<Bytes>, options: &ReadOptions) -> Result<Self> {
         let bytes = bytes.into();
         if bytes.starts_with(&MAGIC) {
@@ -308,7 +299,6 @@ impl TraceReader {
         }
     }
 
-    /// Reads records in memory.
     pub fn recorded(records: Arc<Records>) -> Self {
         TraceReader {
             path: records.name.clone(),
@@ -383,7 +373,6 @@ impl TraceReader {
         self.format
     }
 
-    /// How the input is compressed.
     pub fn compression(&self) -> Compression {
         match &self.source {
             Source::Stream(stream) => stream.pieces.input().compression(),

@@ -14,7 +14,6 @@ use serde::Serialize;
 /// Bytes of one mapping unit, and of one chunk of content.
 pub const UNIT_BYTES: u64 = 4096;
 
-/// Bytes of one sector.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// The longest read or write that is taken for real, in bytes (1 GiB). Trims may be longer.
@@ -28,9 +27,7 @@ pub const NO_CONTENT: u32 = u32::MAX;
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Op {
-    /// Read a byte range.
     Read = 0,
-    /// Write a byte range.
     Write = 1,
     /// Discard a byte range.
     Trim = 2,
@@ -47,14 +44,12 @@ impl Op {
     }
 }
 
-/// One record of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Nanoseconds since the first record of the trace; never decreases.
     pub time_ns: u64,
     /// The device, as a number whose meaning [`crate::DeviceNames`] knows.
     pub device: u32,
-    /// What is asked.
     pub op: Op,
     /// First byte.
     pub offset: u64,
@@ -77,9 +72,7 @@ pub fn chunks(length: u64) -> u64 {
 pub struct Batch {
     /// Nanoseconds since the first record of the trace.
     pub time_ns: Vec<u64>,
-    /// Device numbers.
     pub device: Vec<u32>,
-    /// Operations.
     pub op: Vec<Op>,
     /// First bytes.
     pub offset: Vec<u64>,
@@ -97,12 +90,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of records.
     pub fn len(&self) -> usize {
         self.time_ns.len()
     }
 
-    /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.time_ns.is_empty()
     }
@@ -146,12 +137,10 @@ impl Batch {
         }
     }
 
-    /// The records in order.
     pub fn iter(&self) -> impl Iterator<Item = Record<'_>> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// The last record.
     pub(crate) fn last(&self) -> Option<Record<'_>> {
         self.len().checked_sub(1).map(|last| self.get(last))
     }
@@ -207,7 +196,6 @@ impl Batch {
         self.delta_ratios.shrink_to_fit();
     }
 
-    /// Appends a flush.
     pub(crate) fn push_flush(&mut self, time_ns: u64, device: u32) {
         self.push(&Record {
             time_ns,

@@ -34,22 +34,18 @@ pub struct Records {
 }
 
 impl Records {
-    /// The name of the trace.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Number of records.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The records in order.
     pub fn batches(&self) -> &[Batch] {
         &self.batches
     }
@@ -72,7 +68,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// No record so far.
     pub fn new(name: impl Into<String>) -> Self {
         Recorder {
             name: name.into(),

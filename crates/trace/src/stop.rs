@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks to stop.
     pub fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has asked.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -34,7 +34,6 @@ pub(crate) use raw::{Line, Parse, RawRecord, check};
 
 use crate::devices::NameStyle;
 
-/// A trace format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum Format {

@@ -18,12 +18,9 @@ const SAMPLE_RECORDS: usize = 64;
 /// Nanoseconds of one tick of the clock.
 const TICK_NS: u64 = 1_000;
 
-/// A version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// 32 bytes a record.
     One,
-    /// 40 bytes a record.
     Two,
 }
 
@@ -47,7 +44,6 @@ impl Version {
         Version::recognise(head).unwrap_or(Version::One)
     }
 
-    /// Bytes of one record.
     pub(crate) fn record_bytes(self) -> usize {
         match self {
             Version::One => 32,
@@ -55,7 +51,6 @@ impl Version {
         }
     }
 
-    /// The parser of records.
     pub(crate) fn parser(self) -> fn(&[u8], &mut RawRecord) -> Result<Line, Fault> {
         match self {
             Version::One => |record, out| parse(Version::One, record, out),

@@ -12,7 +12,6 @@ pub struct RatioInfo {
     pub pages: u64,
     /// Pages written without.
     pub pages_without: u64,
-    /// Mean.
     pub mean: f64,
     /// The smallest that at least 10 % do not exceed.
     pub p10: f64,

@@ -15,7 +15,6 @@ use crate::error::{Error, Fault, Place, Result};
 /// How much is decompressed before the format is decided, and the longest line, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Size of the buffer.
 const BUFFER_BYTES: usize = 4 * HEAD_BYTES;
 
 /// What marks a tar header, and where in it.
@@ -28,7 +27,6 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Size of a tar header, and what everything in a tar file is padded to.
 const TAR_BLOCK: usize = 512;
 
-/// A text input, line by line.
 pub(crate) struct Lines {
     input: Input,
     buffer: Vec<u8>,

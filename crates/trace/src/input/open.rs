@@ -19,11 +19,9 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 30;
 /// The most memory an xz stream may ask for, in bytes.
 const XZ_MEMORY_BYTES: u64 = 1 << 30;
 
-/// How an input is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// Not at all.
     None,
     /// gzip, one or several members.
     Gzip,

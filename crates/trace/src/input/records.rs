@@ -3,7 +3,6 @@
 use super::{Input, Lines};
 use crate::error::{Place, Result};
 
-/// Lines or records, one after the other.
 pub(crate) enum Pieces {
     Lines(Lines),
     Records(FixedRecords),
@@ -35,7 +34,6 @@ impl Pieces {
     }
 }
 
-/// Binary records of one size.
 pub(crate) struct FixedRecords {
     input: Input,
     buffer: Vec<u8>,

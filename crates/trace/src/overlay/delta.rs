@@ -37,18 +37,12 @@ impl DeltaModel {
     ///
     /// Chunks are numbered as page writes are: over whole pages, and with all devices kept, it draws
     /// what a workload of the model has.
-    ///
-    /// # Errors
-    /// When a parameter is out of bounds.
     pub fn rater(&self) -> Result<Option<Box<dyn RateWrites>>> {
         let ratios = self.begin()?;
         Ok(ratios.map(|ratios| Box::new(RateByDraw { ratios, next: 0 }) as _))
     }
 
     /// What draws the ratios of one pass; `None` where the trace itself tells.
-    ///
-    /// # Errors
-    /// When a parameter is out of bounds.
     pub(crate) fn begin(&self) -> Result<Option<Ratios>> {
         let DeltaModel::Gaussian { mean, std, seed } = *self else {
             return Ok(None);

@@ -27,7 +27,6 @@ impl Draws {
     }
 }
 
-/// A sequence of random numbers.
 #[derive(Debug)]
 pub(super) struct Sequence {
     state: u64,

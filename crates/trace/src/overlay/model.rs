@@ -33,12 +33,7 @@ pub enum ContentModel {
         seed: u64,
     },
     /// Independent draws of `values` equally likely values.
-    Uniform {
-        /// Number of values that can occur.
-        values: u32,
-        /// Seed of the draws.
-        seed: u64,
-    },
+    Uniform { values: u32, seed: u64 },
     /// A model made elsewhere.
     Named(NamedOverlay),
 }

@@ -46,7 +46,6 @@ impl NamedOverlay {
         &self.name
     }
 
-    /// Its parameters.
     pub fn parameters(&self) -> &BTreeMap<String, String> {
         &self.parameters
     }
@@ -56,7 +55,6 @@ impl NamedOverlay {
         self.make = Some(make);
     }
 
-    /// An overlay for one pass.
     pub(super) fn begin(&self) -> Result<Box<dyn Overlay>> {
         let make = self.make.as_ref().ok_or_else(|| {
             Error::Layout(format!("the content model '{self}' is known by name only"))

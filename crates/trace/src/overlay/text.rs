@@ -124,7 +124,6 @@ impl<'a> Settings<'a> {
         Ok(Settings(parts.map(pair).collect::<Result<_, _>>()?))
     }
 
-    /// The value of a key, if it is there.
     fn take<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, String> {
         let Some(at) = self.0.iter().position(|(name, _)| *name == key) else {
             return Ok(None);

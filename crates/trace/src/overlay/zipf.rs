@@ -8,7 +8,6 @@
 
 use super::draw::Sequence;
 
-/// Draws ranks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Zipf {
     exponent: f64,

@@ -17,7 +17,6 @@ use crate::record::{Op, Record};
 pub struct Access<'a> {
     /// Nanoseconds since the trace began; never decreases.
     pub time_ns: u64,
-    /// What is asked.
     pub op: Op,
     /// The device, numbered from 0 in order of first appearance.
     pub device: u32,
@@ -55,9 +54,6 @@ pub struct AccessSummary {
 }
 
 /// Calls `each` with every record of some traces that are one, none of which has been read from.
-///
-/// # Errors
-/// When a trace cannot be read or the traces cannot be joined, or `each` fails.
 pub fn for_each_record(
     readers: Vec<TraceReader>,
     join: Join,

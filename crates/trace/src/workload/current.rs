@@ -17,7 +17,6 @@ pub struct CurrentValues {
 }
 
 impl CurrentValues {
-    /// Whether no unit ever had a value.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
@@ -41,7 +40,6 @@ impl CurrentValues {
         std::mem::replace(place, value)
     }
 
-    /// The value of a unit.
     #[inline]
     pub fn get(&mut self, device: u32, unit: u64) -> u32 {
         let key = (device, unit / CHUNK_UNITS);

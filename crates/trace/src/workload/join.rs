@@ -79,7 +79,6 @@ impl Inputs {
         }
     }
 
-    /// What was read, for the summary.
     pub(crate) fn summaries(&self) -> Vec<InputSummary> {
         self.inputs
             .iter()
@@ -88,9 +87,6 @@ impl Inputs {
     }
 
     /// Calls `each` with every record in order, and with the names known by then.
-    ///
-    /// # Errors
-    /// Whatever reading or `each` fails with.
     pub(crate) fn for_each(
         &mut self,
         mut each: impl FnMut(&Record<'_>, &DeviceNames) -> Result<()>,

@@ -35,9 +35,6 @@ struct Data {
 
 impl Workload {
     /// Reads traces and lays them out.
-    ///
-    /// # Errors
-    /// When a trace cannot be read or the whole cannot be laid out as asked.
     pub fn open<P: AsRef<Path>>(paths: &[P], options: &WorkloadOptions) -> Result<Workload> {
         let readers = paths
             .iter()
@@ -47,9 +44,6 @@ impl Workload {
     }
 
     /// As [`Workload::open`], from open traces none of which has been read from.
-    ///
-    /// # Errors
-    /// As [`Workload::open`].
     pub fn from_readers(readers: Vec<TraceReader>, options: &WorkloadOptions) -> Result<Workload> {
         let mut inputs = Inputs::new(readers, options.join)?;
         let mut pass = Pass::new(options)?;
@@ -164,7 +158,6 @@ impl Builder {
     }
 }
 
-/// Gives a request its place.
 #[inline]
 pub(super) fn place(request: &mut Request, layout: &Layout, slot: u32, unit: u64) {
     if request.op == crate::record::Op::Flush {

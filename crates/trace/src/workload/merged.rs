@@ -28,7 +28,6 @@ pub(crate) struct Piece {
     pub(crate) length: u16,
 }
 
-/// Interns merged values.
 #[derive(Debug, Default)]
 pub(crate) struct MergedValues {
     ids: HashMap<Piece, u32>,
@@ -44,7 +43,6 @@ impl MergedValues {
         }
     }
 
-    /// The id of a merged value.
     pub(crate) fn intern(&mut self, piece: Piece) -> u32 {
         let count = self.ids.len() as u32;
         let base = self.base;
@@ -54,15 +52,11 @@ impl MergedValues {
         })
     }
 
-    /// Number of merged values.
     pub(crate) fn len(&self) -> u32 {
         self.ids.len() as u32
     }
 
     /// How provisional ids become final after a trace of `base` values.
-    ///
-    /// # Errors
-    /// When the trace's own and the merged values together are too many.
     pub(crate) fn resolver(&self, base: u32) -> Result<impl Fn(u32) -> u32 + use<>> {
         let count = self.len();
         if u64::from(base) + u64::from(count) > u64::from(MAX_VALUES) {

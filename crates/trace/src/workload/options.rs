@@ -20,15 +20,12 @@ pub enum Join {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadOptions {
-    /// How each trace is read.
     pub read: ReadOptions,
-    /// How several traces become one.
     pub join: Join,
     /// Names of the devices to keep (as [`crate::DeviceNames::name`] writes them); all when empty.
     pub devices: Vec<String>,
     /// Number the touched units from 0 without holes, keeping their order.
     pub compact: bool,
-    /// Where the content comes from.
     pub content: ContentModel,
     /// Where the difference ratio R_c of page writes comes from; `None` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,6 @@ use super::translate::{Step, Translator};
 use crate::error::{Error, Result};
 use crate::record::Record;
 
-/// The first pass over the records: it selects, translates and scans.
 pub(crate) struct Pass {
     pub(crate) selection: Selection,
     pub(crate) translator: Translator,
@@ -19,8 +18,6 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// # Errors
-    /// When a model of the options does not work.
     pub(crate) fn new(options: &WorkloadOptions) -> Result<Pass> {
         Ok(Pass {
             selection: Selection::new(&options.devices),

@@ -108,14 +108,8 @@ pub trait RequestSource {
     fn summary(&self) -> &Summary;
 
     /// Back to the first request.
-    ///
-    /// # Errors
-    /// When the input can no longer be read.
     fn rewind(&mut self) -> Result<()>;
 
     /// Replaces the contents of `out` with the next requests; false, and no request, at the end.
-    ///
-    /// # Errors
-    /// When the input can no longer be read.
     fn next_block(&mut self, out: &mut RequestBlock) -> Result<bool>;
 }

@@ -11,7 +11,6 @@ use super::units::{UnitSet, masks};
 use crate::error::Result;
 use crate::record::{NO_CONTENT, Op, Record};
 
-/// Counts of one pass.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     devices: Vec<DeviceScan>,
@@ -147,9 +146,6 @@ impl Scan {
 
     /// Lays the addresses out and turns first reads into the prefill. `devices` are the numbers of
     /// the devices by slot; `resolve` makes provisional value ids final.
-    ///
-    /// # Errors
-    /// When the addresses or the values are too many.
     pub(crate) fn finish(
         mut self,
         devices: &[u32],

@@ -39,7 +39,6 @@ pub struct FirstPass {
 }
 
 impl FirstPass {
-    /// What is known about the whole.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -84,9 +83,6 @@ impl NativeSource {
     }
 
     /// The source of the same records again, without looking at them first.
-    ///
-    /// # Errors
-    /// When a model of the options does not work.
     pub fn after(reader: TraceReader, first: Arc<FirstPass>) -> Result<Self> {
         let mut source = NativeSource {
             selection: Selection::new(&first.options.devices),
@@ -100,7 +96,6 @@ impl NativeSource {
         Ok(source)
     }
 
-    /// What opening has found.
     pub fn first_pass(&self) -> Arc<FirstPass> {
         self.first.clone()
     }

@@ -14,7 +14,6 @@ use crate::record::Op;
 pub struct Summary {
     /// The traces it comes from, in the order given.
     pub inputs: Vec<InputSummary>,
-    /// Number of requests.
     pub requests: u64,
     /// Requests, pages and bytes by operation. Trims count as in the trace, before a compact layout
     /// clips them.
@@ -33,7 +32,6 @@ pub struct Summary {
     pub trims_ignored: u64,
     /// Units that trims covered in part and left alone.
     pub trim_units_ignored: u64,
-    /// How the traces became this workload.
     pub options: WorkloadOptions,
     /// Whether any request carries value ids.
     pub has_content: bool,
@@ -102,11 +100,8 @@ impl Summary {
 /// One trace of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InputSummary {
-    /// Name of the input.
     pub path: String,
-    /// Its format.
     pub format: Format,
-    /// How it is compressed.
     pub compression: Compression,
     /// Its size as stored.
     pub stored_bytes: u64,
@@ -123,24 +118,18 @@ pub struct DeviceSummary {
     pub name: String,
     /// Its number in records.
     pub number: u32,
-    /// Its first LPN.
     pub first_lpn: u64,
-    /// Number of LPNs it takes.
     pub lpn_count: u64,
     /// Distinct units of it read or written.
     pub footprint_units: u64,
 }
 
-/// Counts by operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OpCounts {
-    /// Reads.
     pub reads: OpCount,
-    /// Writes.
     pub writes: OpCount,
     /// Trims that cover at least one whole unit.
     pub trims: OpCount,
-    /// Flushes.
     pub flushes: OpCount,
 }
 
@@ -155,10 +144,8 @@ impl OpCounts {
     }
 }
 
-/// Count of one operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OpCount {
-    /// Requests.
     pub requests: u64,
     /// Mapping units touched, each as often as it is.
     pub pages: u64,
@@ -194,9 +181,7 @@ pub struct ContentCounts {
 /// Consecutive units whose first access is a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefillRun {
-    /// First LPN.
     pub lpn: u32,
-    /// Number of units.
     pub units: u32,
     /// Index of the first unit's value id in `prefill_values`, the others following, or
     /// [`crate::NO_CONTENT`].

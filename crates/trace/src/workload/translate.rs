@@ -63,9 +63,6 @@ pub(crate) struct Translator {
 impl Translator {
     /// Follows the content, which a summary and partial units need. `value_count` is the number of
     /// the trace's values, if it is known before.
-    ///
-    /// # Errors
-    /// When a model of the options does not work.
     pub(crate) fn new(options: &WorkloadOptions, value_count: Option<u32>) -> Result<Self> {
         let drawn = options.delta.map(|model| model.begin()).transpose()?;
         Ok(Translator {
@@ -87,9 +84,6 @@ impl Translator {
     }
 
     /// As [`Translator::new`], for a trace whose contents are known to be whole units.
-    ///
-    /// # Errors
-    /// As [`Translator::new`].
     pub(crate) fn without_following(options: &WorkloadOptions) -> Result<Self> {
         Ok(Translator {
             follow: false,

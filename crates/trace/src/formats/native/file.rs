@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::output::{Existing, OutputError, OutputFile};
 use crate::record::Record;
 
-/// Bytes written at once.
 const BUFFER_BYTES: usize = 1 << 18;
 
 /// A native trace that is being written. Until it is complete it has no name of its own: a file
@@ -21,9 +20,6 @@ pub struct NativeFile {
 
 impl NativeFile {
     /// Begins a file, which must not exist and which nobody else can read: a recording is of somebody's disk.
-    ///
-    /// # Errors
-    /// When nothing can be written there.
     pub fn create(path: impl AsRef<Path>) -> Result<NativeFile> {
         let path = path.as_ref().to_path_buf();
         let file = OutputFile::create(&path, Existing::Refuse)?;
@@ -35,9 +31,6 @@ impl NativeFile {
     }
 
     /// Appends a record, whose time must not be below that of the one before.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     ///
     /// # Panics
     /// As [`crate::Batch::push`].

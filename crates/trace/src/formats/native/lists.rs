@@ -19,9 +19,6 @@ pub(super) type Misfit = (usize, String);
 
 impl Lists {
     /// Decodes the levels and elements of the next `records` records.
-    ///
-    /// # Errors
-    /// When the column cannot be decoded.
     pub(super) fn decode(
         &mut self,
         column: &mut ColumnReader,

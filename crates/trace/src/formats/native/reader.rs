@@ -31,7 +31,6 @@ pub(crate) enum NativeSourceBytes {
     Memory(Bytes),
 }
 
-/// An open native trace.
 pub(crate) struct NativeReader {
     path: String,
     file: Box<dyn FileReader>,

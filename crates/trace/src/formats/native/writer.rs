@@ -36,9 +36,6 @@ pub struct NativeWriter<W: Write + Seek + Send> {
 
 impl<W: Write + Seek + Send> NativeWriter<W> {
     /// Begins a file at the start of `out`, which must be empty.
-    ///
-    /// # Errors
-    /// When `out` cannot be written.
     pub fn new(out: W) -> io::Result<Self> {
         let properties = Arc::new(properties());
         let mut file =
@@ -54,9 +51,6 @@ impl<W: Write + Seek + Send> NativeWriter<W> {
     }
 
     /// Appends a record, whose time must not be below that of the one before.
-    ///
-    /// # Errors
-    /// When a full row group cannot be written.
     ///
     /// # Panics
     /// As [`Batch::push`].
@@ -76,9 +70,6 @@ impl<W: Write + Seek + Send> NativeWriter<W> {
 
     /// Writes what is left, the metadata and the seal. `origin_ns` is the first record's time on the
     /// trace's own clock.
-    ///
-    /// # Errors
-    /// When `out` cannot be written.
     pub fn finish(mut self, names: &DeviceNames, origin_ns: u64) -> io::Result<W> {
         if !self.group.is_empty() {
             self.write_group()?;
