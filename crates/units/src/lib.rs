@@ -4,6 +4,9 @@
 //! a text that its integer unit cannot hold is an error, never rounded. The one exception is
 //! [`Share`], a binary floating-point number.
 
+// Used within this workspace alone: a comment stands where a name does not say it all.
+#![allow(missing_docs)]
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -129,18 +132,14 @@ pub struct Count(pub u64);
 /// A number of table entries, or `unlimited`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entries {
-    /// At most this many.
     Limited(u64),
-    /// As many as there are values.
     Unlimited,
 }
 
 /// A number of bytes, or `unlimited`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bytes {
-    /// At most this many.
     Limited(Size),
-    /// As many as there is use for.
     Unlimited,
 }
 
