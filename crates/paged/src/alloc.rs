@@ -19,9 +19,6 @@ pub struct Paged;
 /// From now on what is large lies in a scratch file in `directory`, and a thread keeps the memory of the process
 /// below `limit` bytes, as far as that is in tables. The file has space for `room` bytes at once; what does not fit in
 /// it lies in memory as before. Once for a process.
-///
-/// # Errors
-/// The file cannot be made, or there is no space for it.
 pub fn start(directory: &Path, limit: u64, room: u64) -> Result<Pager, RegionError> {
     let before = Pager::new(&REGION, limit);
     REGION.open(directory, room)?;

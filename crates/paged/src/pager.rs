@@ -62,7 +62,6 @@ impl Drop for Pager {
 /// What a look at the memory found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// There was nothing to do.
     Below,
     /// It was above the limit, and is below.
     Restored,
@@ -70,7 +69,6 @@ pub(crate) enum Found {
     Over,
 }
 
-/// The hand and its limits.
 pub(crate) struct Balance {
     region: &'static Region,
     /// Above this the hand goes, until it is below that.

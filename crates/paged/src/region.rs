@@ -25,30 +25,20 @@ const PUNCHED: usize = 1 << 20;
 /// Why there is no scratch file.
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {
-    /// The file system refused it.
     #[error("cannot {action} a scratch file in {}: {source}", directory.display())]
     File {
-        /// What was to be done.
         action: &'static str,
-        /// Where.
         directory: PathBuf,
-        /// What the operating system said.
         source: io::Error,
     },
-    /// The store has too little space.
     #[error("the scratch file in {} needs {room} bytes, and there is no room for them: {source}", directory.display())]
     NoRoom {
-        /// Where.
         directory: PathBuf,
-        /// Bytes needed.
         room: u64,
-        /// What the operating system said.
         source: io::Error,
     },
-    /// Files there are memory.
     #[error("{} is a file system in memory: a scratch file there would save none", .0.display())]
     InMemory(PathBuf),
-    /// There is one already.
     #[error("the scratch file of this process is open already")]
     Open,
 }
@@ -78,7 +68,6 @@ struct State {
 /// A range that was given out.
 pub(crate) struct Taken {
     pub start: *mut u8,
-    /// Whether all of it reads as zeros.
     pub is_zero: bool,
 }
 
@@ -135,7 +124,6 @@ impl Region {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is open.
     pub fn is_open(&self) -> bool {
         self.len.load(Ordering::Acquire) > 0
     }
@@ -144,7 +132,6 @@ impl Region {
         self.base.load(Ordering::Acquire)
     }
 
-    /// Whether an address lies in it.
     pub fn contains(&self, address: *mut u8) -> bool {
         let len = self.len.load(Ordering::Acquire);
         len > 0 && address.addr().wrapping_sub(self.start()) < len

@@ -14,10 +14,6 @@ pub(crate) struct Usage {
     pub of_files: u64,
 }
 
-/// Asks the kernel.
-///
-/// # Errors
-/// `/proc/self/statm` cannot be read, or is not what it should be.
 pub(crate) fn usage() -> io::Result<Usage> {
     let text = fs::read_to_string("/proc/self/statm")?;
     let mut fields = text.split_ascii_whitespace().skip(1);
