@@ -15,7 +15,6 @@ use crate::OracleError;
 use crate::ops::{Cause, Op, ReadCause, Totals};
 use crate::rules::{Check, Rotate, Rules};
 
-/// Whoever maps logical pages to unit addresses.
 pub(crate) trait Owner<T> {
     /// A valid unit has a new address; everything that named the old one must follow.
     fn moved(&mut self, unit: T, from: u64, to: u64);

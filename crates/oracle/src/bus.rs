@@ -22,12 +22,7 @@ pub enum Ready {
     /// At this instant.
     At(u64),
     /// When an operation submitted earlier has ended, but not before the instant.
-    After {
-        /// The number of that operation.
-        op: usize,
-        /// The instant.
-        not_before_ns: u64,
-    },
+    After { op: usize, not_before_ns: u64 },
 }
 
 /// A phase of an operation.
@@ -42,11 +37,9 @@ pub struct Phase {
 /// An operation of a die. Operations are numbered in the order of submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// The die it runs on.
     pub die: usize,
     /// When the die may take it.
     pub ready: Ready,
-    /// What it consists of.
     pub phases: Vec<Phase>,
 }
 

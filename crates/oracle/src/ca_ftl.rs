@@ -22,7 +22,6 @@ use crate::rules::Rules;
 pub struct CaOptions {
     /// Entries of the index; `None` is unlimited.
     pub index_entries: Option<usize>,
-    /// The fingerprint of a value.
     pub fingerprint: Box<dyn Fn(u32) -> u64>,
     /// Whether a hit is compared with the stored content before it is shared.
     pub verify: bool,
@@ -78,7 +77,6 @@ pub struct CaTotals {
     pub mismatches: u64,
 }
 
-/// The naive CA-SSD.
 pub struct CaFtl {
     blocks: Blocks<u32>,
     tables: Tables,

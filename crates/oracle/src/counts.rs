@@ -14,16 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Access<V> {
     /// A logical page is written.
     Write {
-        /// The logical page.
         lpn: u64,
         /// Its new content.
         value: V,
     },
     /// A logical page is unmapped.
-    Trim {
-        /// The logical page.
-        lpn: u64,
-    },
+    Trim { lpn: u64 },
 }
 
 /// The logical pages and, for each content, how many of them hold it.

@@ -36,7 +36,6 @@ pub struct Baseline {
     pub probe: u64,
 }
 
-/// The settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Writes since the last scan that make a page write-hot; `None` for any number of writes.
@@ -72,26 +71,21 @@ pub enum Event {
 /// What reading a page took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read<V> {
-    /// What the page holds.
     pub value: V,
     /// Flash pages read: the full copy or the base, and the delta's page unless that is in RAM.
     pub flash_reads: u64,
-    /// Whether the page is in delta form.
     pub delta: bool,
 }
 
-/// What was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Writes that were encoded to see how long that is, or would have been outside baseline mode.
     pub candidates: u64,
     /// Of them, those not encoded in baseline mode.
     pub bypassed: u64,
-    /// Writes stored as deltas.
     pub deltas: u64,
     /// Their bytes, without slots.
     pub delta_bytes: u64,
-    /// Base pages read to encode.
     pub base_reads: u64,
 }
 
@@ -146,7 +140,6 @@ pub struct DeltaFtl<V, L> {
 }
 
 impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
-    /// An empty device.
     pub fn new(rules: Rules, length: L) -> Self {
         DeltaFtl {
             rules,
@@ -163,7 +156,6 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         }
     }
 
-    /// Writes a logical page.
     pub fn write(&mut self, lpn: u64, value: V) {
         self.counts.entry(lpn).or_default().writes += 1;
         let dispatched = self.is_write_hot(lpn) && !self.is_read_hot(lpn);
@@ -248,12 +240,10 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         std::mem::take(&mut self.events)
     }
 
-    /// What was counted since the device was made.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Whether a logical page is in delta form.
     pub fn is_delta(&self, lpn: u64) -> bool {
         self.map.get(&lpn).is_some_and(|entry| entry.flag)
     }

@@ -145,7 +145,6 @@ pub struct WriteCosts {
     pub copy_ns: f64,
     /// Time of an erase.
     pub erase_ns: f64,
-    /// Pages of a block.
     pub pages_per_block: f64,
 }
 

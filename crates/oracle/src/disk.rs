@@ -32,16 +32,12 @@ pub enum Order {
     UpOnly,
 }
 
-/// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it comes.
     pub at: u64,
-    /// What it wants.
     pub kind: Kind,
     /// The first sector.
     pub lba: u64,
-    /// How many.
     pub sectors: u64,
 }
 
@@ -53,7 +49,6 @@ pub type ZoneRules = (u64, u64, u64, u64);
 pub struct MoveRules {
     /// One entry a distance.
     pub seek: Vec<u64>,
-    /// Change of head.
     pub head_switch: u64,
 }
 
@@ -62,7 +57,6 @@ pub struct MoveRules {
 pub struct DiskRules {
     /// Of a rotation.
     pub rotation: u64,
-    /// Surfaces.
     pub heads: u64,
     /// From the outermost inwards.
     pub zones: Vec<ZoneRules>,

@@ -95,12 +95,10 @@ impl HistoryModel {
         self.oldest
     }
 
-    /// All pinned instants.
     pub fn pinned(&self) -> BTreeSet<u64> {
         &self.snapshots | &self.scheduled
     }
 
-    /// The snapshots.
     pub fn snapshots(&self) -> &BTreeSet<u64> {
         &self.snapshots
     }
@@ -265,13 +263,11 @@ impl HistoryModel {
         objects
     }
 
-    /// Versions held.
     pub fn len(&self) -> usize {
         let versions = self.pages.iter().flatten();
         versions.filter(|version| version.held).count()
     }
 
-    /// Whether no version is held.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -78,9 +78,7 @@ pub struct MapModel {
     refers: BTreeMap<u64, Refers>,
     shared: bool,
     journals: Option<Journals>,
-    /// Journal pages written.
     pub journal_writes: u64,
-    /// Journals folded.
     pub folds: u64,
     /// Parts of entries that have changed: a logical page and a table. Taken by who is interested.
     pub reported: BTreeSet<(u64, usize)>,

@@ -3,18 +3,14 @@
 /// Why a unit was programmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A write of the host.
     Host,
-    /// A relocation by garbage collection.
     Gc,
 }
 
 /// Why a flash page was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReadCause {
-    /// A read of the host.
     Host,
-    /// A relocation by garbage collection.
     Gc,
     /// The comparison of a suspected duplicate with the stored content.
     Verify,
@@ -30,30 +26,19 @@ pub enum Op<T> {
         block: usize,
         /// Page within the block.
         page: usize,
-        /// Why.
         cause: ReadCause,
     },
     /// A data page is programmed.
     Program {
-        /// Global block number.
         block: usize,
-        /// Page within the block.
         page: usize,
         /// One entry a slot: the unit and why it is written, or `None` for padding.
         slots: Vec<Option<(T, Cause)>>,
     },
     /// The summary page, the last of its block, is programmed.
-    Summary {
-        /// Global block number.
-        block: usize,
-        /// Page within the block.
-        page: usize,
-    },
+    Summary { block: usize, page: usize },
     /// A block is erased.
-    Erase {
-        /// Global block number.
-        block: usize,
-    },
+    Erase { block: usize },
 }
 
 /// Totals over the operations. Preconditioning (`fill`) is not counted.
@@ -80,7 +65,6 @@ pub struct Totals {
     /// Valid units that collection appended elsewhere. Differs from `gc_units` only by units in
     /// pages that are not yet programmed, of which there are none between two operations.
     pub moved_units: u64,
-    /// Erases of each block.
     pub erases: Vec<u64>,
 }
 
@@ -107,7 +91,6 @@ impl Totals {
         }
     }
 
-    /// Erases of all blocks together.
     pub fn total_erases(&self) -> u64 {
         self.erases.iter().sum()
     }

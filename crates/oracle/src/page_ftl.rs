@@ -23,7 +23,6 @@ use crate::blocks::{Blocks, Owner};
 use crate::ops::{Op, Totals};
 use crate::rules::Rules;
 
-/// The direct-map page FTL.
 #[derive(Debug, Clone)]
 pub struct PageFtl {
     blocks: Blocks<u64>,

@@ -6,10 +6,8 @@
 
 use crate::OracleError;
 
-/// The shape of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Dies of the device.
     pub dies: usize,
     /// Planes of one die; plane p belongs to die p / `planes_per_die`.
     pub planes_per_die: usize,
@@ -29,7 +27,6 @@ impl Geometry {
         self.dies * self.planes_per_die
     }
 
-    /// Blocks of the device.
     pub fn blocks(&self) -> usize {
         self.planes() * self.blocks_per_plane
     }
@@ -44,12 +41,10 @@ impl Geometry {
         self.data_pages() * self.units_per_page
     }
 
-    /// The die of a plane.
     pub fn die_of(&self, plane: usize) -> usize {
         plane / self.planes_per_die
     }
 
-    /// The plane of a block.
     pub fn plane_of(&self, block: usize) -> usize {
         block / self.blocks_per_plane
     }
@@ -129,21 +124,14 @@ pub enum Victims {
 /// Everything that determines the operation sequence of the models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// The shape of the device.
     pub geometry: Geometry,
     /// All planes, each once, in the order in which they are visited.
     pub stripe: Vec<usize>,
-    /// Which planes share their free blocks.
     pub pools: PoolScope,
-    /// Whether relocated units have open blocks of their own.
     pub streams: Streams,
-    /// Which write frontier a host unit goes to.
     pub placement: Placement,
-    /// When the cursor of a group moves on.
     pub rotate: Rotate,
-    /// When collection is considered.
     pub check: Check,
-    /// Which block is collected.
     pub victims: Victims,
     /// How often a block is filled before it is retired instead of erased; 0 for any number of times.
     /// Each retired block of a pool lowers both its watermarks by one, down to one.
@@ -173,7 +161,6 @@ impl Rules {
         }
     }
 
-    /// The pool of a plane.
     pub fn pool_of(&self, plane: usize) -> usize {
         match self.pools {
             PoolScope::Plane => plane,

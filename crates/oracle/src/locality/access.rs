@@ -2,31 +2,23 @@
 
 use std::collections::BTreeMap;
 
-/// What a request asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
-    /// Read a byte range.
     Read,
-    /// Write a byte range.
     Write,
-    /// Discard a byte range.
     Trim,
     /// Make everything acknowledged so far durable.
     Flush,
 }
 
-/// One request of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// Nanoseconds since the trace began; must not decrease from one access to the next.
     pub time_ns: u64,
-    /// What is asked.
     pub op: Op,
-    /// Number of the device.
     pub device: u32,
     /// First byte within the device.
     pub offset: u64,
-    /// Number of bytes.
     pub length: u64,
     /// First unit touched, within the device.
     pub unit: u64,
@@ -36,23 +28,17 @@ pub struct Access {
     pub values: Option<Vec<u32>>,
 }
 
-/// A unit of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Page {
-    /// Number of the device.
     pub device: u32,
-    /// Unit within the device.
     pub unit: u64,
 }
 
-/// One page of a read or write request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageAccess {
     /// Time of the request, in nanoseconds.
     pub time_ns: u64,
-    /// Read or write.
     pub op: Op,
-    /// The page.
     pub page: Page,
     /// Its value id, where known.
     pub value: Option<u32>,

@@ -23,7 +23,6 @@ pub enum WriteKind {
 /// Numbers of page writes by [`WriteKind`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteKinds {
-    /// Silent writes.
     pub silent: u64,
     /// Writes of values never written before.
     pub new: u64,

@@ -136,7 +136,6 @@ pub fn popular_values(accesses: &[Access]) -> BTreeSet<u32> {
 /// Page writes of popular values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PopularMisses {
-    /// All of them.
     pub writes: u64,
     /// Those that miss, first writes included.
     pub misses: u64,

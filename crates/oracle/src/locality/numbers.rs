@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 /// A part of a whole, as two exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// The part.
     pub part: u64,
-    /// The whole.
     pub whole: u64,
 }
 

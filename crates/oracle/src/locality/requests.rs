@@ -8,7 +8,6 @@ use super::numbers::{Share, powers_of_two};
 /// Requests of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpCount {
-    /// Number of requests.
     pub requests: u64,
     /// Units they touch.
     pub pages: u64,
@@ -19,13 +18,9 @@ pub struct OpCount {
 /// Definition 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mix {
-    /// The reads.
     pub reads: OpCount,
-    /// The writes.
     pub writes: OpCount,
-    /// The trims.
     pub trims: OpCount,
-    /// The flushes.
     pub flushes: OpCount,
     /// Write requests in read and write requests.
     pub write_requests: Share,
@@ -90,7 +85,6 @@ pub fn size_histogram(sizes: &[u64]) -> SizeHistogram {
 /// A request that is not sequential and the sequential ones that follow it on its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Number of requests, the first included.
     pub requests: u64,
     /// Bytes they ask for.
     pub bytes: u64,
