@@ -22,7 +22,6 @@ impl AlignedBuf {
         Self::default()
     }
 
-    /// A buffer of `len` zeros.
     pub fn zeroed(len: usize) -> Self {
         let space = vec![0; len + PAGE];
         let start = space.as_ptr().align_offset(PAGE);
@@ -46,7 +45,6 @@ impl AlignedBuf {
         }
     }
 
-    /// Appends bytes.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let old = self.len;
         if old + bytes.len() > self.capacity() {
@@ -56,7 +54,6 @@ impl AlignedBuf {
         self[old..].copy_from_slice(bytes);
     }
 
-    /// Removes all bytes and keeps the memory.
     pub fn clear(&mut self) {
         self.len = 0;
     }

@@ -112,9 +112,6 @@ impl CrashMedium {
 
     /// Flips one bit (0 to 7) of the byte at `offset`, as ageing does. It flips where it is durable:
     /// a pending call over it hides it.
-    ///
-    /// # Errors
-    /// The byte does not lie within the medium.
     pub fn flip(&self, offset: u64, bit: u8) -> Result<(), MediumError> {
         let mut guard = self.state();
         let state = &mut *guard;

@@ -4,69 +4,39 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Making a new file.
     Create,
-    /// Opening a file or block device.
     Open,
-    /// Making a file longer.
     Extend,
-    /// Reading a range.
     Read,
-    /// Writing a range.
     Write,
-    /// Discarding a range.
     Discard,
     /// Flipping a bit, in a test.
     Flip,
-    /// Making everything before durable.
     Sync,
 }
 
-/// Why it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// The operating system says so.
     #[error("{0}")]
     Io(#[source] io::Error),
-    /// An injected input/output error.
     #[error("input/output error (injected)")]
     Eio,
-    /// An injected lack of space.
     #[error("no space left on the device (injected)")]
     NoSpace,
-    /// The power of the medium was cut.
     #[error("the power was cut")]
     PowerCut,
-    /// The range does not lie within the medium.
     #[error("the medium has {medium_len} bytes")]
-    OutOfRange {
-        /// Size of the medium in bytes.
-        medium_len: u64,
-    },
-    /// Offset or length is not aligned.
+    OutOfRange { medium_len: u64 },
     #[error("offset and length must be multiples of {alignment} bytes")]
-    Misaligned {
-        /// What both must be multiples of, in bytes.
-        alignment: u32,
-    },
-    /// A file or device whose size is not aligned.
+    Misaligned { alignment: u32 },
     #[error("its size of {len} bytes is not a multiple of {alignment}")]
-    BadSize {
-        /// Its size in bytes.
-        len: u64,
-        /// What the size must be a multiple of, in bytes.
-        alignment: u32,
-    },
-    /// Somebody else has the file open.
+    BadSize { len: u64, alignment: u32 },
     #[error("it is in use by another process or another opener in this one")]
     InUse,
-    /// The file system cannot bypass the page cache.
     #[error("its file system has no direct I/O; use buffered mode")]
     NoDirectIo,
-    /// Neither a regular file nor a block device.
     #[error("it is neither a regular file nor a block device")]
     NotAMedium,
 }
@@ -74,7 +44,6 @@ pub enum Cause {
 /// A failed call: what was tried, where, and why.
 #[derive(Debug, thiserror::Error)]
 pub struct MediumError {
-    /// What was tried.
     pub operation: Operation,
     /// First byte of the range; 0 where the operation has none.
     pub offset: u64,
@@ -82,7 +51,6 @@ pub struct MediumError {
     pub length: u64,
     /// The file, where the medium is one.
     pub path: Option<PathBuf>,
-    /// Why it failed.
     #[source]
     pub cause: Cause,
 }
@@ -98,13 +66,11 @@ impl MediumError {
         }
     }
 
-    /// The same with the file it happened on.
     pub fn with_path(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
     }
 
-    /// Whether there was no room for the data.
     pub fn is_no_space(&self) -> bool {
         match &self.cause {
             Cause::NoSpace => true,
@@ -116,7 +82,6 @@ impl MediumError {
         }
     }
 
-    /// Whether the power of a medium under test was cut.
     pub fn is_power_cut(&self) -> bool {
         matches!(self.cause, Cause::PowerCut)
     }

@@ -28,12 +28,9 @@ impl When {
     }
 }
 
-/// How a write fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Input/output error.
     Eio,
-    /// No space left.
     NoSpace,
 }
 
@@ -46,25 +43,19 @@ impl Failure {
     }
 }
 
-/// Writes that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteFault {
-    /// Which ones.
     pub when: When,
-    /// How.
     pub failure: Failure,
 }
 
 /// Reads that fail with an input/output error, and could be read a moment later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadFault {
-    /// These calls.
     Calls(When),
     /// So many of a thousand calls, drawn by their number and a seed.
     Share {
-        /// Of the draws.
         seed: u64,
-        /// How many of a thousand fail.
         per_mille: u64,
     },
 }
@@ -91,13 +82,11 @@ pub struct Faults {
     pub unreadable: Vec<Range<u64>>,
     /// Reads that fail wherever they go.
     pub reads: Option<ReadFault>,
-    /// Writes that fail.
     pub writes: Option<WriteFault>,
     /// Syncs that fail with an input/output error.
     pub syncs: Option<When>,
 }
 
-/// Makes calls to the medium behind fail.
 #[derive(Debug)]
 pub struct FaultyMedium<M> {
     inner: M,
@@ -113,7 +102,6 @@ struct State {
 }
 
 impl<M: Medium> FaultyMedium<M> {
-    /// Wraps a medium.
     pub fn new(inner: M, faults: Faults) -> Self {
         let state = State {
             faults,
@@ -127,7 +115,6 @@ impl<M: Medium> FaultyMedium<M> {
         }
     }
 
-    /// The medium behind.
     pub fn inner(&self) -> &M {
         &self.inner
     }

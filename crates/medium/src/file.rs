@@ -24,7 +24,6 @@ use crate::medium::{Medium, SECTOR, check};
 /// Most bytes copied at once for a caller whose buffer is not aligned.
 const BOUNCE: usize = 1 << 20;
 
-/// How a file is accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Through the page cache of the operating system.
@@ -33,7 +32,6 @@ pub enum Mode {
     Direct,
 }
 
-/// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// To be read and written, by one opener at a time.
@@ -100,9 +98,6 @@ impl FileMedium {
     }
 
     /// As [`FileMedium::open`], to be changed or only looked at.
-    ///
-    /// # Errors
-    /// As there.
     pub fn open_for(
         path: impl AsRef<Path>,
         mode: Mode,
@@ -113,9 +108,6 @@ impl FileMedium {
     }
 
     /// Opens what has a name in a directory that is held open, as [`FileMedium::open`]; errors name it by `path`.
-    ///
-    /// # Errors
-    /// As there.
     pub fn open_in(
         directory: BorrowedFd<'_>,
         name: &Path,
@@ -254,9 +246,6 @@ impl FileMedium {
     /// Takes the room of the first `len` bytes of a file now, so that writes to them do not find the file system
     /// full later. A block device has its room; a file system that cannot do this is left to take it when it is
     /// written.
-    ///
-    /// # Errors
-    /// The file system has no room.
     pub fn take_room(&self, len: u64) -> Result<(), MediumError> {
         self.run(Operation::Extend, 0, len, || {
             loop {
@@ -269,7 +258,6 @@ impl FileMedium {
         })
     }
 
-    /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -43,9 +43,6 @@ pub(crate) struct Locked {
 
 impl Locked {
     /// Locks a file, for oneself if it is to be changed.
-    ///
-    /// # Errors
-    /// Somebody else has it, or the file system refuses.
     pub(crate) fn new(file: File, access: Access) -> Result<Self, Cause> {
         let locked = match access {
             Access::Change => file.try_lock(),

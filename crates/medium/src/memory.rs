@@ -33,15 +33,11 @@ impl MemoryMedium {
         }
     }
 
-    /// What it holds.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes.into_inner()
     }
 
     /// Flips one bit (0 to 7) of the byte at `offset`, as ageing does.
-    ///
-    /// # Errors
-    /// The byte does not lie within the medium.
     pub fn flip(&self, offset: u64, bit: u8) -> Result<(), MediumError> {
         let mut bytes = self.bytes.write();
         flip(&mut bytes, offset, bit)
@@ -101,7 +97,6 @@ pub(crate) fn assert_whole_sectors(bytes: &[u8]) {
     );
 }
 
-/// Flips one bit (0 to 7) of the byte at `offset`.
 pub(crate) fn flip(bytes: &mut [u8], offset: u64, bit: u8) -> Result<(), MediumError> {
     let medium_len = bytes.len() as u64;
     let byte = usize::try_from(offset)

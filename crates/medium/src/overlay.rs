@@ -18,7 +18,6 @@ pub struct Overlay<M> {
 }
 
 impl<M: Medium> Overlay<M> {
-    /// A medium over another one.
     pub fn new(inner: M) -> Self {
         Overlay {
             inner,

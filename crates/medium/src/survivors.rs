@@ -19,15 +19,9 @@ pub enum Style {
     /// All survive, as if a sync had been in time.
     All,
     /// Each call survives as a whole, or not at all.
-    Calls {
-        /// Chance that it survives, in per cent.
-        percent: u8,
-    },
+    Calls { percent: u8 },
     /// Each sector of each call survives or not.
-    Sectors {
-        /// Chance that it survives, in per cent.
-        percent: u8,
-    },
+    Sectors { percent: u8 },
     /// All survive but one.
     OneLost,
     /// All survive, one of them only in part. A call of one sector cannot be torn.
@@ -35,10 +29,7 @@ pub enum Style {
     /// Only the calls after some moment survive.
     Later,
     /// Each call survives as a whole or not at all, and the survivors took effect in any order.
-    Shuffled {
-        /// Chance that it survives, in per cent.
-        percent: u8,
-    },
+    Shuffled { percent: u8 },
 }
 
 impl Style {
@@ -63,9 +54,7 @@ impl Style {
 /// What a call leaves in its sectors.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// These bytes.
     Bytes(Vec<u8>),
-    /// This byte everywhere.
     Fill(u8),
 }
 
@@ -125,7 +114,6 @@ impl Call {
     }
 }
 
-/// The bytes after a power cut.
 pub(crate) fn survivors(durable: &[u8], pending: &[Call], seed: u64, style: Style) -> Vec<u8> {
     let mut bytes = durable.to_vec();
     let mut draw = Draw(Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -184,7 +172,6 @@ fn keep_but_tear_one(bytes: &mut [u8], pending: &[Call], draw: &mut Draw) {
     }
 }
 
-/// Seeded draws.
 struct Draw(Xoshiro256PlusPlus);
 
 impl Draw {

@@ -3,7 +3,6 @@
 use crate::error::MediumError;
 use crate::medium::Medium;
 
-/// A medium, and who hears of its failures.
 #[derive(Debug)]
 pub struct Watched<M, F> {
     inner: M,
@@ -11,7 +10,6 @@ pub struct Watched<M, F> {
 }
 
 impl<M: Medium, F: Fn(&MediumError) + Send + Sync> Watched<M, F> {
-    /// A medium of whose failures `heard` hears.
     pub fn new(inner: M, heard: F) -> Self {
         Watched { inner, heard }
     }
