@@ -6,6 +6,7 @@
 use std::hash::Hash;
 
 use flashlore_trace::Access;
+use flashlore_trace::overlay::splitmix64;
 use rustc_hash::FxHashMap;
 
 use crate::error::CharacterizeError;
@@ -44,7 +45,7 @@ impl Sampler {
     }
 
     pub fn follows(&self, key: u64) -> bool {
-        self.is_exact() || mix(key) < self.threshold
+        self.is_exact() || splitmix64(key) < self.threshold
     }
 
     /// How many there are when `followed` are followed.
@@ -55,14 +56,6 @@ impl Sampler {
             (followed as f64 / self.rate).round() as u64
         }
     }
-}
-
-/// A bijection of 64-bit numbers without visible pattern (the finaliser of SplitMix64).
-fn mix(key: u64) -> u64 {
-    let key = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let key = (key ^ (key >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let key = (key ^ (key >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    key ^ (key >> 31)
 }
 
 /// Numbers keys from 0 on in order of first appearance.

@@ -150,9 +150,7 @@ impl SynthOptions {
         }
         Ok(())
     }
-}
 
-impl SynthOptions {
     fn check_fit(&self, fit: &Fit) -> Result<(), String> {
         let pages = fit.pages() as f64 * self.scale;
         if pages > MOST as f64 {

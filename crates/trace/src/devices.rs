@@ -77,21 +77,19 @@ impl DeviceNames {
     }
 
     pub fn name(&self, device: u32) -> String {
-        match self.style {
-            NameStyle::Number => device.to_string(),
+        let name = match self.style {
+            NameStyle::Number => None,
             NameStyle::MajorMinor => {
                 let (major, minor) = major_minor(device);
-                format!("{major},{minor}")
+                Some(format!("{major},{minor}"))
             }
-            NameStyle::HostDisk => match self.host_disk(device) {
-                Some((host, disk)) => format!("{host}.{disk}"),
-                None => device.to_string(),
-            },
-            NameStyle::File => match self.labels.get(device as usize) {
-                Some(file) => file.clone(),
-                None => device.to_string(),
-            },
-        }
+            NameStyle::HostDisk => {
+                let host_disk = self.host_disk(device);
+                host_disk.map(|(host, disk)| format!("{host}.{disk}"))
+            }
+            NameStyle::File => self.labels.get(device as usize).cloned(),
+        };
+        name.unwrap_or_else(|| device.to_string())
     }
 
     /// The host and disk of a device number, when the trace names hosts.

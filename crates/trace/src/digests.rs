@@ -108,11 +108,7 @@ impl Values {
         }
         let id = self.digests.len() as u32;
         if id >= MAX_VALUES {
-            return Err(Fault::value(
-                "digest",
-                "one more new value",
-                "at most 4294967294 distinct values in a trace",
-            ));
+            return Err(too_many_values("digest"));
         }
         self.slots[at] = u64::from(hash) << 32 | u64::from(id + 1);
         self.digests.push(digest);
@@ -167,6 +163,11 @@ pub fn of_sectors(sectors: &[u8]) -> Digest {
     let mut digest = [0; 16];
     digest.copy_from_slice(&blake3::hash(sectors).as_bytes()[..16]);
     digest
+}
+
+pub(crate) fn too_many_values(field: &'static str) -> Fault {
+    let expected = "at most 4294967294 distinct values in a trace";
+    Fault::value(field, "one more new value", expected)
 }
 
 #[inline]

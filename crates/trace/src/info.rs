@@ -180,44 +180,33 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// A line of the table: what it is about, and its value in a format.
+macro_rules! row {
+    ($f:expr, $name:expr, $($value:tt)+) => {
+        writeln!($f, "{:<15}{}", $name, format_args!($($value)+))
+    };
+}
+
 impl fmt::Display for Info {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = &self.input;
-        row(f, "file", &input.path)?;
-        row(
-            f,
-            "format",
-            format_args!("{}, compression {}", input.format, input.compression),
-        )?;
-        row(f, "stored", format_args!("{} bytes", input.stored_bytes))?;
-        row(f, "sha256", &input.sha256)?;
-        row(f, "records", input.read.records)?;
-        row(
-            f,
-            "span",
-            format_args!("{:.3} s", self.span_ns as f64 / 1e9),
-        )?;
-        row(f, "devices", self.device_list())?;
+        let (format, compression) = (input.format, input.compression);
+        row!(f, "file", "{}", input.path)?;
+        row!(f, "format", "{format}, compression {compression}")?;
+        row!(f, "stored", "{} bytes", input.stored_bytes)?;
+        row!(f, "sha256", "{}", input.sha256)?;
+        row!(f, "records", "{}", input.read.records)?;
+        row!(f, "span", "{:.3} s", self.span_ns as f64 / 1e9)?;
+        row!(f, "devices", "{}", self.device_list())?;
         operation(f, "reads", &self.counts.reads, self.read_sizes)?;
         operation(f, "writes", &self.counts.writes, self.write_sizes)?;
         operation(f, "trims", &self.counts.trims, None)?;
-        row(f, "flushes", self.counts.flushes.requests)?;
-        row(
-            f,
-            "4 KiB aligned",
-            format_args!("{:.2} %", self.aligned_share * 100.0),
-        )?;
-        let mib = (self.footprint_units * UNIT_BYTES) as f64 / f64::from(1 << 20);
-        row(
-            f,
-            "footprint",
-            format_args!("{} pages ({mib:.1} MiB)", self.footprint_units),
-        )?;
-        row(
-            f,
-            "read first",
-            format_args!("{} pages", self.prefill_units),
-        )?;
+        row!(f, "flushes", "{}", self.counts.flushes.requests)?;
+        row!(f, "4 KiB aligned", "{:.2} %", self.aligned_share * 100.0)?;
+        let units = self.footprint_units;
+        let mib = (units * UNIT_BYTES) as f64 / f64::from(1 << 20);
+        row!(f, "footprint", "{units} pages ({mib:.1} MiB)")?;
+        row!(f, "read first", "{} pages", self.prefill_units)?;
         self.content_rows(f)?;
         self.ratio_rows(f)?;
         self.warnings(f)
@@ -240,125 +229,78 @@ impl Info {
 
     fn content_rows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(content) = &self.content else {
-            return row(f, "content", "none");
+            return row!(f, "content", "none");
         };
         let counts = &content.counts;
-        row(
-            f,
-            "content",
-            format_args!("{} distinct values", counts.distinct_values),
-        )?;
-        row(
-            f,
-            "written pages",
-            format_args!("{} with content", counts.pages_written),
-        )?;
+        row!(f, "content", "{} distinct values", counts.distinct_values)?;
+        row!(f, "written pages", "{} with content", counts.pages_written)?;
         if let Some(unique) = content.unique_write_share {
             let distinct = counts.distinct_written;
-            row(
-                f,
-                "  unique",
-                format_args!("{distinct} ({:.2} %)", unique * 100.0),
-            )?;
-            let duplicates = content.duplicate_writes;
-            row(
-                f,
-                "  duplicate",
-                format_args!("{duplicates} ({:.2} %)", (1.0 - unique) * 100.0),
-            )?;
+            row!(f, "  unique", "{distinct} ({:.2} %)", unique * 100.0)?;
+            let (duplicates, share) = (content.duplicate_writes, (1.0 - unique) * 100.0);
+            row!(f, "  duplicate", "{duplicates} ({share:.2} %)")?;
         }
         if let Some(silent) = content.silent_write_share {
-            row(
-                f,
-                "  silent",
-                format_args!("{} ({:.2} %)", counts.silent, silent * 100.0),
-            )?;
+            row!(f, "  silent", "{} ({:.2} %)", counts.silent, silent * 100.0)?;
         }
-        row(
-            f,
-            "read pages",
-            format_args!("{} with content", counts.pages_read),
-        )?;
-        row(
-            f,
-            "  differing",
-            format_args!("{} from what was written", counts.reads_differing),
-        )
+        row!(f, "read pages", "{} with content", counts.pages_read)?;
+        let differing = counts.reads_differing;
+        row!(f, "  differing", "{differing} from what was written")
     }
 
     fn ratio_rows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(ratios) = &self.delta_ratios else {
-            return row(f, "R_c", "none");
+            return row!(f, "R_c", "none");
         };
         let RatioInfo {
+            pages,
+            pages_without,
             mean,
             p10,
             p50,
             p90,
-            ..
         } = ratios;
-        row(
+        row!(
             f,
             "R_c",
-            format_args!(
-                "{} written pages; mean {mean:.3}, p10 {p10:.3}, p50 {p50:.3}, p90 {p90:.3}",
-                ratios.pages
-            ),
+            "{pages} written pages; mean {mean:.3}, p10 {p10:.3}, p50 {p50:.3}, p90 {p90:.3}"
         )?;
-        if ratios.pages_without > 0 {
-            let without = ratios.pages_without;
-            row(f, "  without", format_args!("{without} written pages"))?;
+        if *pages_without > 0 {
+            row!(f, "  without", "{pages_without} written pages")?;
         }
         Ok(())
     }
 
     fn warnings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let read = &self.input.read;
-        if read.clamped > 0 {
-            let step = read.largest_step_back_ns;
-            row(
-                f,
-                "out of order",
-                format_args!("{} records, by up to {step} ns", read.clamped),
-            )?;
+        let (clamped, step) = (read.clamped, read.largest_step_back_ns);
+        if clamped > 0 {
+            row!(f, "out of order", "{clamped} records, by up to {step} ns")?;
         }
-        if read.coalesced > 0 {
-            row(
+        let joined = read.coalesced;
+        if joined > 0 {
+            row!(
                 f,
                 "joined",
-                format_args!("{} records became part of the one before", read.coalesced),
+                "{joined} records became part of the one before"
             )?;
         }
-        if read.passed_over > 0 {
-            row(
-                f,
-                "passed over",
-                format_args!("{} events that are no requests", read.passed_over),
-            )?;
+        let others = read.passed_over;
+        if others > 0 {
+            row!(f, "passed over", "{others} events that are no requests")?;
         }
-        if self.trims_ignored > 0 {
-            row(
-                f,
-                "small trims",
-                format_args!("{} cover no whole page", self.trims_ignored),
-            )?;
+        let trims = self.trims_ignored;
+        if trims > 0 {
+            row!(f, "small trims", "{trims} cover no whole page")?;
         }
         if read.skipped > 0 {
-            row(
-                f,
-                "skipped",
-                format_args!("{} malformed records", read.skipped),
-            )?;
+            row!(f, "skipped", "{} malformed records", read.skipped)?;
         }
         for message in &read.skipped_messages {
-            row(f, "", message)?;
+            row!(f, "", "{message}")?;
         }
         Ok(())
     }
-}
-
-fn row(f: &mut fmt::Formatter<'_>, name: &str, value: impl fmt::Display) -> fmt::Result {
-    writeln!(f, "{name:<15}{value}")
 }
 
 fn operation(
@@ -373,18 +315,12 @@ fn operation(
         bytes,
     } = count;
     let Some(Sizes { mean, p50, p99 }) = sizes else {
-        return row(
-            f,
-            name,
-            format_args!("{requests} requests, {pages} pages, {bytes} bytes"),
-        );
+        return row!(f, name, "{requests} requests, {pages} pages, {bytes} bytes");
     };
-    row(
+    row!(
         f,
         name,
-        format_args!(
-            "{requests} requests, {pages} pages, {bytes} bytes; size mean {mean:.0}, p50 {p50}, \
+        "{requests} requests, {pages} pages, {bytes} bytes; size mean {mean:.0}, p50 {p50}, \
              p99 {p99}"
-        ),
     )
 }

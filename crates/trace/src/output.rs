@@ -53,7 +53,7 @@ impl OutputError {
         !matches!(self, OutputError::Write { .. })
     }
 
-    fn write(path: &Path, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn write(path: &Path, source: impl Into<io::Error>) -> Self {
         OutputError::Write {
             path: path.to_path_buf(),
             source: source.into(),

@@ -227,23 +227,19 @@ impl PagesWriter {
             encoder.include_checksum(true)?;
             Ok(encoder)
         };
-        match begin() {
-            Ok(encoder) => Ok(PagesWriter {
-                path,
-                encoder,
-                pages: 0,
-            }),
-            Err(source) => Err(OutputError::Write { path, source }.into()),
-        }
+        let encoder = begin().map_err(|source: io::Error| OutputError::write(&path, source))?;
+        Ok(PagesWriter {
+            path,
+            encoder,
+            pages: 0,
+        })
     }
 
     /// Appends the page of the next value id, which is the number of pages before.
     pub fn push(&mut self, page: &[u8; PAGE_BYTES]) -> Result<()> {
         self.pages += 1;
-        self.encoder.write_all(page).map_err(|source| {
-            let path = self.path.clone();
-            OutputError::Write { path, source }.into()
-        })
+        let written = self.encoder.write_all(page);
+        Ok(written.map_err(|source| OutputError::write(&self.path, source))?)
     }
 
     /// Completes the file; its number of pages.

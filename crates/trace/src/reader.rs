@@ -135,13 +135,13 @@ struct Stream {
 
 /// Makes absolute times relative to the first and never decreasing.
 #[derive(Default)]
-struct Clock {
+pub(crate) struct Clock {
     origin_ns: Option<u64>,
     latest_ns: u64,
 }
 
 impl Clock {
-    fn relative(&mut self, time_ns: u64, stats: &mut ReadStats) -> u64 {
+    pub(crate) fn relative(&mut self, time_ns: u64, stats: &mut ReadStats) -> u64 {
         let origin_ns = *self.origin_ns.get_or_insert_with(|| {
             self.latest_ns = time_ns;
             time_ns
@@ -235,15 +235,20 @@ impl TraceReader {
             values: Values::default(),
             clock: Clock::default(),
         };
-        Ok(TraceReader {
-            path: name.to_owned(),
+        let source = Source::Stream(Box::new(stream));
+        Ok(Self::over(name.to_owned(), format, source, options))
+    }
+
+    fn over(path: String, format: Format, source: Source, options: &ReadOptions) -> Self {
+        TraceReader {
+            path,
             format,
             lenient: options.lenient,
-            source: Source::Stream(Box::new(stream)),
+            source,
             coalescer: options.coalesce_ns.map(Coalescer::new),
             stats: ReadStats::default(),
             stop: Stop::default(),
-        })
+        }
     }
 
     /// Reads a trace of any format from memory.
@@ -263,15 +268,8 @@ impl TraceReader {
             });
         }
         let native = NativeReader::open(path.clone(), bytes)?;
-        Ok(TraceReader {
-            path,
-            format: Format::Native,
-            lenient: options.lenient,
-            source: Source::Native(Box::new(native)),
-            coalescer: options.coalesce_ns.map(Coalescer::new),
-            stats: ReadStats::default(),
-            stop: Stop::default(),
-        })
+        let source = Source::Native(Box::new(native));
+        Ok(Self::over(path, Format::Native, source, options))
     }
 
     /// Records that a model makes: `next` replaces the contents of a batch and answers false at the
@@ -283,35 +281,25 @@ impl TraceReader {
         identity: [u8; 32],
         next: Box<dyn FnMut(&mut Batch) -> bool + Send>,
     ) -> Self {
-        TraceReader {
-            path: name.into(),
-            format: Format::Made,
-            lenient: false,
-            source: Source::Made(Made {
-                next,
-                identity,
-                names: DeviceNames::new(Format::Made.name_style()),
-                values: 0,
-            }),
-            coalescer: None,
-            stats: ReadStats::default(),
-            stop: Stop::default(),
-        }
+        let source = Source::Made(Made {
+            next,
+            identity,
+            names: DeviceNames::new(Format::Made.name_style()),
+            values: 0,
+        });
+        Self::over(name.into(), Format::Made, source, &ReadOptions::default())
     }
 
     pub fn recorded(records: Arc<Records>) -> Self {
+        let (path, stats) = (records.name.clone(), records.stats.clone());
+        let source = Source::Recorded(Recorded {
+            records,
+            next: 0,
+            names: DeviceNames::new(Format::Made.name_style()),
+        });
         TraceReader {
-            path: records.name.clone(),
-            format: Format::Made,
-            lenient: false,
-            coalescer: None,
-            stats: records.stats.clone(),
-            source: Source::Recorded(Recorded {
-                records,
-                next: 0,
-                names: DeviceNames::new(Format::Made.name_style()),
-            }),
-            stop: Stop::default(),
+            stats,
+            ..Self::over(path, Format::Made, source, &ReadOptions::default())
         }
     }
 

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::digests::MAX_VALUES;
+use crate::digests::{MAX_VALUES, too_many_values};
 use crate::error::{Error, Fault, Place, Result};
 use crate::formats::check;
-use crate::reader::ReadStats;
+use crate::reader::{Clock, ReadStats};
 use crate::record::{Batch, Op, Record, chunks};
 
 /// A batch is closed at this many records,
@@ -59,8 +59,7 @@ pub struct Recorder {
     /// Numbers of the values that the caller names by numbers of its own.
     ids: HashMap<u64, u32, rustc_hash::FxBuildHasher>,
     scratch: Vec<u32>,
-    first_ns: Option<i64>,
-    latest_ns: i64,
+    clock: Clock,
     stats: ReadStats,
     len: u64,
     hash: Sha256,
@@ -75,8 +74,7 @@ impl Recorder {
             open: Batch::default(),
             ids: HashMap::default(),
             scratch: Vec::new(),
-            first_ns: None,
-            latest_ns: 0,
+            clock: Clock::default(),
             stats: ReadStats::default(),
             len: 0,
             hash: Sha256::new(),
@@ -142,11 +140,7 @@ impl Recorder {
             let next = self.ids.len() as u32;
             let id = *self.ids.entry(value).or_insert(next);
             if id >= MAX_VALUES {
-                return Err(Fault::value(
-                    "content",
-                    "one more new value",
-                    "at most 4294967294 distinct values in a trace",
-                ));
+                return Err(too_many_values("content"));
             }
             self.scratch.push(id);
         }
@@ -154,18 +148,10 @@ impl Recorder {
     }
 
     fn append(&mut self, time_ns: i64, op: Op, offset: u64, length: u64, has_content: bool) {
-        let first = *self.first_ns.get_or_insert_with(|| {
-            self.latest_ns = time_ns;
-            time_ns
-        });
-        if time_ns < self.latest_ns {
-            let back = self.latest_ns.abs_diff(time_ns);
-            self.stats.clamped += 1;
-            self.stats.largest_step_back_ns = self.stats.largest_step_back_ns.max(back);
-        }
-        self.latest_ns = self.latest_ns.max(time_ns);
+        // From the least time there is, which keeps order and distances.
+        let absolute_ns = time_ns.abs_diff(i64::MIN);
         let record = Record {
-            time_ns: self.latest_ns.abs_diff(first),
+            time_ns: self.clock.relative(absolute_ns, &mut self.stats),
             device: 0,
             op,
             offset,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rank;
+use super::reached;
 
 /// Bars of the histogram: 0.05 each.
 const BARS: usize = 20;
@@ -66,7 +66,8 @@ impl Ratios {
         // count * squares - sum^2 is exact, and so is free of cancellation.
         let spread = u128::from(count) * squares - sum * sum;
         let std = (spread as f64).sqrt() / count as f64 / scale;
-        let percentile = |percent| self.percentile(count, percent) as f64 / scale;
+        let reached = |percent| reached(self.counts.iter().copied(), percent);
+        let percentile = |percent| reached(percent).unwrap_or(steps) as f64 / scale;
         Some(RatioSpread {
             count,
             mean,
@@ -76,16 +77,6 @@ impl Ratios {
             p90: percentile(90),
             histogram,
         })
-    }
-
-    fn percentile(&self, count: u64, percent: u64) -> usize {
-        let wanted = rank(count, percent);
-        let mut below = 0;
-        let reached = self.counts.iter().position(|n| {
-            below += n;
-            below >= wanted
-        });
-        reached.unwrap_or(self.counts.len() - 1)
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Sampler;
+use crate::measures::place;
 
 const READ: u8 = 1;
 const WRITTEN: u8 = 2;
@@ -30,11 +31,7 @@ pub(crate) struct FootprintCounter {
 
 impl FootprintCounter {
     pub fn observe(&mut self, page: u32, write: bool) {
-        let page = page as usize;
-        if page >= self.pages.len() {
-            self.pages.resize(page + 1, 0);
-        }
-        let marks = &mut self.pages[page];
+        let marks = place(&mut self.pages, page as usize, 0);
         *marks |= match (write, *marks) {
             (true, _) => WRITTEN,
             (false, 0) => READ | READ_FIRST,

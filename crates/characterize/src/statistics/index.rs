@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::locality::LocalityCurve;
 use crate::ids::{Sampler, map_bytes};
-use crate::measures::share;
+use crate::measures::{place, share};
 use crate::structures::holes::HoleStack;
 use crate::structures::stack::StackDistances;
 
@@ -193,11 +193,7 @@ impl IndexCounter {
 /// Counts a hit at this depth.
 fn count(hits: &mut Vec<u64>, depth: Option<u32>) {
     if let Some(depth) = depth {
-        let at = depth as usize - 1;
-        if at >= hits.len() {
-            hits.resize(at + 1, 0);
-        }
-        hits[at] += 1;
+        *place(hits, depth as usize - 1, 0) += 1;
     }
 }
 

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Sampler;
-use crate::measures::{rank, share};
+use crate::measures::{place, rank, share};
 use crate::structures::near::NearStack;
 use crate::structures::stack::StackDistances;
 
@@ -133,11 +133,7 @@ impl LocalityCounter {
             self.first += 1;
             return None;
         };
-        let at = distance as usize - 1;
-        if at >= self.counts.len() {
-            self.counts.resize(at + 1, 0);
-        }
-        self.counts[at] += 1;
+        *place(&mut self.counts, distance as usize - 1, 0) += 1;
         Some(self.scaled(u64::from(distance)))
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Sampler;
 use crate::measures::buckets::{Bucket, PowerBuckets};
 use crate::measures::samples::{Samples, Sorted};
-use crate::measures::share;
+use crate::measures::{place, share};
 
 /// How far overwrites are apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,15 +69,12 @@ impl OverwriteCounter {
     pub fn observe(&mut self, page: Option<u32>, time_ns: u64) {
         self.page_writes += 1;
         let Some(page) = page else { return };
-        let page = page as usize;
-        if page >= self.last.len() {
-            self.last.resize(page + 1, Last::default());
-        }
         let now = Last {
             number: self.page_writes,
             time_ns,
         };
-        let last = std::mem::replace(&mut self.last[page], now);
+        let last = place(&mut self.last, page as usize, Last::default());
+        let last = std::mem::replace(last, now);
         if last.number == 0 {
             self.first += 1;
         } else {

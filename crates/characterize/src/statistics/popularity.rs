@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::Sampler;
 use crate::measures::buckets::Bucket;
-use crate::measures::share;
+use crate::measures::{place, share};
 
 /// Shares of the values, most frequent first, at which the share of accesses is given, in ppm.
 const CDF_PPM: [u64; 14] = [
@@ -85,11 +85,7 @@ impl PopularityCounter {
     pub fn observe(&mut self, value: Option<u32>) {
         self.accesses += 1;
         if let Some(value) = value {
-            let value = value as usize;
-            if value >= self.counts.len() {
-                self.counts.resize(value + 1, 0);
-            }
-            self.counts[value] += 1;
+            *place(&mut self.counts, value as usize, 0) += 1;
         }
     }
 

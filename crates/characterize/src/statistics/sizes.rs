@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::map_bytes;
 use crate::measures::buckets::{Bucket, PowerBuckets};
-use crate::measures::rank;
+use crate::measures::reached;
 
 /// Up to so many distinct sizes have a bar each.
 const EXACT_SIZES: usize = 64;
@@ -74,12 +74,8 @@ fn spread(counts: FxHashMap<u64, u64>) -> Option<SizeSpread> {
         .map(|(size, n)| u128::from(*size) * u128::from(*n))
         .sum();
     let percentile = |percent| {
-        let mut below = 0;
-        let reached = sizes.iter().find(|(_, n)| {
-            below += n;
-            below >= rank(count, percent)
-        });
-        reached.map_or(max, |(size, _)| *size)
+        let reached = reached(sizes.iter().map(|(_, n)| *n), percent);
+        reached.map_or(max, |at| sizes[at].0)
     };
     Some(SizeSpread {
         mean: sum as f64 / count as f64,

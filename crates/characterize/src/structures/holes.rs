@@ -17,6 +17,7 @@
 use std::collections::BinaryHeap;
 
 use super::slots::Slots;
+use crate::measures::place;
 
 /// Not in the stack.
 const OUT: u32 = u32::MAX;
@@ -33,10 +34,7 @@ impl HoleStack {
     /// none does.
     pub fn access(&mut self, key: u32) -> Option<u32> {
         let key = key as usize;
-        if key >= self.last.len() {
-            self.last.resize(key + 1, OUT);
-        }
-        let place = self.last[key];
+        let place = *place(&mut self.last, key, OUT);
         let lives = place != OUT;
         let depth = lives.then(|| self.slots.above(place) + 1);
         match self.holes.peek() {

@@ -4,6 +4,7 @@
 //! more than the number of slots taken since.
 
 use super::slots::Slots;
+use crate::measures::place;
 
 /// No access yet.
 const NEVER: u32 = u32::MAX;
@@ -20,10 +21,7 @@ impl StackDistances {
     /// since its last access, itself included; nothing for its first.
     pub fn access(&mut self, key: u32) -> Option<u32> {
         let key = key as usize;
-        if key >= self.last.len() {
-            self.last.resize(key + 1, NEVER);
-        }
-        let before = self.last[key];
+        let before = *place(&mut self.last, key, NEVER);
         let distance = (before != NEVER).then(|| {
             let distance = self.slots.above(before) + 1;
             self.slots.free(before);

@@ -6,8 +6,10 @@
 use flashlore_trace::Op;
 use rustc_hash::FxHashMap;
 
+use crate::recency::NOWHERE;
+
 /// No position, no value.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = NOWHERE;
 
 /// One access to one page.
 #[derive(Debug, Clone, Copy)]
@@ -45,11 +47,25 @@ pub(super) struct Page {
     pub(super) held: u32,
 }
 
+impl Page {
+    pub(super) const UNUSED: Page = Page {
+        last: NONE,
+        held: NONE,
+    };
+}
+
 /// A value: the position of its last use, and how many pages hold it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value {
     pub(super) last: u32,
     pub(super) copies: u32,
+}
+
+impl Value {
+    pub(super) const UNUSED: Value = Value {
+        last: NONE,
+        copies: 0,
+    };
 }
 
 /// Pages and values as far as a trace was followed.
@@ -69,10 +85,7 @@ impl Follower {
             Op::Trim => known.map(|_| false)?,
             _ => known.is_none(),
         };
-        let before = known.unwrap_or(Page {
-            last: NONE,
-            held: NONE,
-        });
+        let before = known.unwrap_or(Page::UNUSED);
         let mut feature = Feature {
             op,
             position: self.position,
@@ -124,11 +137,7 @@ impl Follower {
             value.copies -= 1;
         }
         if to != NONE {
-            let unused = Value {
-                last: NONE,
-                copies: 0,
-            };
-            self.values.entry(to).or_insert(unused).copies += 1;
+            self.values.entry(to).or_insert(Value::UNUSED).copies += 1;
         }
     }
 

@@ -316,10 +316,9 @@ impl Fit {
         };
         let (reads, writes) = (mean(&self.sizes.reads), mean(&self.sizes.writes));
         let of = |run: &RunCount| {
-            let mean = if run.run.op == Op::Read {
-                reads
-            } else {
-                writes
+            let mean = match run.run.op {
+                Op::Read => reads,
+                _ => writes,
             };
             f64::from(run.count) * (f64::from(run.run.pages) / mean).max(1.0)
         };

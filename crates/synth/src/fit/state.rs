@@ -30,10 +30,7 @@ impl State {
 
     /// A value that was never written.
     pub(super) fn new_value(&mut self) -> u32 {
-        self.values.push(Value {
-            last: NOWHERE,
-            copies: 0,
-        });
+        self.values.push(Value::UNUSED);
         self.values.len() as u32 - 1
     }
 
@@ -91,10 +88,7 @@ impl State {
     /// A page takes a value, or [`NONE`] where content is not known. `page` is at most the footprint.
     pub(super) fn take(&mut self, page: u32, value: u32) {
         if page == self.footprint() {
-            self.pages.push(Page {
-                last: NOWHERE,
-                held: NONE,
-            });
+            self.pages.push(Page::UNUSED);
         }
         let Page { last, held } = self.pages[page as usize];
         self.release(held, value);

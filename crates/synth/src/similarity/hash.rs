@@ -1,5 +1,7 @@
 //! Everything of a page that looks random is a function of the seed and of names: no state, no order.
 
+use flashlore_trace::overlay::splitmix64;
+
 use crate::draw::Draw;
 
 /// What a random choice is about; choices of different purposes are independent.
@@ -25,7 +27,7 @@ pub(crate) enum Purpose {
 #[inline]
 pub(crate) fn hash(seed: u64, purpose: Purpose, name: u32, number: u32) -> u64 {
     let names = u64::from(name) << 32 | u64::from(number);
-    mix(mix(seed ^ (u64::from(purpose as u32) << 56)) ^ names)
+    splitmix64(splitmix64(seed ^ (u64::from(purpose as u32) << 56)) ^ names)
 }
 
 /// A number in [0, 1) by the same names.
@@ -46,14 +48,4 @@ pub(crate) fn fill(draw: &mut Draw, bytes: &mut [u8]) {
     for piece in bytes.chunks_mut(8) {
         piece.copy_from_slice(&draw.bits().to_le_bytes()[..piece.len()]);
     }
-}
-
-/// A bijection whose every output bit depends on every input bit (the finaliser of SplitMix64; Steele,
-/// Lea, Flood, OOPSLA 2014).
-#[inline]
-fn mix(bits: u64) -> u64 {
-    let mut x = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
 }

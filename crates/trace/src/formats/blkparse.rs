@@ -11,14 +11,11 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Cursor, decimal_ns, major_minor, sectors, uint, uint32};
+use super::fields::{Cursor, SECOND_SCALE, decimal_ns, major_minor, sectors, uint, uint32};
 use super::raw::{Line, Parse, RawRecord, check};
 use crate::devices::{self, DeviceNames};
 use crate::error::Fault;
 use crate::record::{Op, Record};
-
-/// A second is 10^9 ns.
-const SECOND_SCALE: usize = 9;
 
 /// What the lines of the summary begin with that are not indented.
 const SUMMARY: [&[u8]; 5] = [b"CPU", b"Total (", b"Throughput (", b"Events (", b"Skips: "];

@@ -4,15 +4,12 @@
 //! hexadecimal digits, the size in bytes and the address in 512-byte blocks. Requests of one second
 //! share their time and keep their order. One file is one virtual disk.
 
-use super::fields::{Cursor, bytes, uint};
+use super::fields::{Cursor, bytes, seconds, uint};
 use super::raw::{Line, RawRecord};
 use super::scsi;
 use crate::error::Fault;
 
 const HEADER: &[u8] = b"version,time,op,size,lbn";
-
-/// Nanoseconds of one tick of the clock.
-const TICK_NS: u64 = 1_000_000_000;
 
 pub(crate) fn parse(line: &[u8], out: &mut RawRecord) -> Result<Line, Fault> {
     if line == HEADER {
@@ -23,14 +20,7 @@ pub(crate) fn parse(line: &[u8], out: &mut RawRecord) -> Result<Line, Fault> {
     if !matches!(version, b"1" | b"2") {
         return Err(Fault::bytes("version", version, "1 or 2"));
     }
-    let time = fields.comma();
-    out.time_ns = uint("time", time)?.checked_mul(TICK_NS).ok_or_else(|| {
-        Fault::bytes(
-            "time",
-            time,
-            "whole seconds whose nanoseconds stay below 2^64",
-        )
-    })?;
+    out.time_ns = seconds("time", fields.comma())?;
     let code = fields.comma();
     let code_number = operation_code(code)
         .ok_or_else(|| Fault::bytes("op", code, "a SCSI operation code in hexadecimal digits"))?;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::fields::{Cursor, decimal_ns, sectors, uint32};
-use super::raw::{RawRecord, check};
+use super::raw::{RawRecord, check, read_or_write};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
 use crate::record::{Op, Record};
@@ -33,11 +33,7 @@ pub(crate) fn parse(
 /// Appends a line; `Err` says what the format lacks. The time always has a decimal point, which is
 /// what tells the format from SSDsim's.
 pub(crate) fn write(out: &mut String, time_ns: u64, record: &Record<'_>) -> Result<(), String> {
-    let flags = match record.op {
-        Op::Read => 1,
-        Op::Write => 0,
-        Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
-    };
+    let flags = read_or_write(record.op, 1, 0)?;
     let (lba, count) = super::ssdsim::in_sectors(record)?;
     let (ms, below) = (time_ns / 1_000_000, time_ns % 1_000_000);
     let _ = writeln!(

@@ -7,6 +7,9 @@ use crate::devices::from_major_minor;
 use crate::error::Fault;
 use crate::record::SECTOR_BYTES;
 
+/// A second is 10^9 ns.
+pub(crate) const SECOND_SCALE: usize = 9;
+
 /// The rest of a line.
 pub(crate) struct Cursor<'a> {
     rest: Option<&'a [u8]>,
@@ -116,6 +119,24 @@ pub(crate) fn uint32(field: &'static str, text: &[u8]) -> Result<u32, Fault> {
     digits(text)
         .and_then(|value| u32::try_from(value).ok())
         .ok_or_else(|| Fault::bytes(field, text, "a whole number below 2^32"))
+}
+
+/// A number of ticks of a clock, as nanoseconds.
+#[inline]
+pub(crate) fn ticks(
+    field: &'static str,
+    text: &[u8],
+    tick_ns: u64,
+    expected: &'static str,
+) -> Result<u64, Fault> {
+    let ns = uint(field, text)?.checked_mul(tick_ns);
+    ns.ok_or_else(|| Fault::bytes(field, text, expected))
+}
+
+/// A number of whole seconds, as nanoseconds.
+pub(crate) fn seconds(field: &'static str, text: &[u8]) -> Result<u64, Fault> {
+    let expected = "whole seconds whose nanoseconds stay below 2^64";
+    ticks(field, text, 1_000_000_000, expected)
 }
 
 /// A number of microseconds, as nanoseconds.

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use super::fields::{Cursor, hex16, major_minor, sectors, uint};
-use super::raw::{RawRecord, check};
+use super::raw::{RawRecord, check, read_or_write};
 use crate::devices::{self, DeviceNames};
 use crate::digests::{Digest, of_sectors};
 use crate::error::Fault;
@@ -98,11 +98,7 @@ pub(crate) fn write(
     record: &Record<'_>,
     digest: impl Fn(u32) -> Digest,
 ) -> Result<(), String> {
-    let op = match record.op {
-        Op::Read => 'R',
-        Op::Write => 'W',
-        Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
-    };
+    let op = read_or_write(record.op, 'R', 'W')?;
     let (lba, count) = super::ssdsim::in_sectors(record)?;
     let Some(content) = record.content else {
         return Err("the record has no content and the format demands a digest".to_owned());

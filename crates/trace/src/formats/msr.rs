@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Cursor, bytes, uint};
-use super::raw::{RawRecord, check};
+use super::fields::{Cursor, bytes, ticks, uint};
+use super::raw::{RawRecord, check, read_or_write};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
 use crate::record::{Op, Record};
@@ -20,15 +20,8 @@ pub(crate) fn parse(
     out: &mut RawRecord,
 ) -> Result<(), Fault> {
     let mut fields = Cursor::new(line);
-    let timestamp = fields.comma();
-    let ticks = uint("timestamp", timestamp)?;
-    out.time_ns = ticks.checked_mul(TICK_NS).ok_or_else(|| {
-        Fault::bytes(
-            "timestamp",
-            timestamp,
-            "a FILETIME whose nanoseconds stay below 2^64",
-        )
-    })?;
+    let filetime = "a FILETIME whose nanoseconds stay below 2^64";
+    out.time_ns = ticks("timestamp", fields.comma(), TICK_NS, filetime)?;
     let host = fields.comma();
     let disk = fields.comma();
     let op = fields.comma();
@@ -58,11 +51,7 @@ pub(crate) fn write(
     record: &Record<'_>,
     names: &DeviceNames,
 ) -> Result<(), String> {
-    let op = match record.op {
-        Op::Read => "Read",
-        Op::Write => "Write",
-        Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
-    };
+    let op = read_or_write(record.op, "Read", "Write")?;
     let (host, disk) = names
         .host_disk(record.device)
         .unwrap_or(("host", record.device));

@@ -126,6 +126,15 @@ impl Format {
     }
 }
 
+/// What stands for an operation in a format without trims and flushes; `Err` says what it lacks.
+pub(super) fn read_or_write<T>(op: Op, read: T, write: T) -> Result<T, String> {
+    match op {
+        Op::Read => Ok(read),
+        Op::Write => Ok(write),
+        Op::Trim | Op::Flush => Err("the format knows reads and writes only".to_owned()),
+    }
+}
+
 /// The rules every format shares: a transfer has a length, ends within the address space and is not
 /// absurdly long; a flush has neither offset nor length.
 pub(crate) fn check(op: Op, offset: u64, length: u64) -> Result<(), Fault> {

@@ -5,14 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::fields::{Cursor, bytes, decimal_ns, sectors, uint32};
-use super::raw::{RawRecord, check};
+use super::fields::{Cursor, SECOND_SCALE, bytes, decimal_ns, sectors, uint32};
+use super::raw::{RawRecord, check, read_or_write};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
 use crate::record::{Op, Record, SECTOR_BYTES};
-
-/// A second is 10^9 ns.
-const SECOND_SCALE: usize = 9;
 
 pub(crate) fn parse(
     line: &[u8],
@@ -35,11 +32,7 @@ pub(crate) fn parse(
 
 /// Appends a line; `Err` says what the format lacks.
 pub(crate) fn write(out: &mut String, time_ns: u64, record: &Record<'_>) -> Result<(), String> {
-    let op = match record.op {
-        Op::Read => 'r',
-        Op::Write => 'w',
-        Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
-    };
+    let op = read_or_write(record.op, 'r', 'w')?;
     if !record.offset.is_multiple_of(SECTOR_BYTES) {
         return Err(format!(
             "offset {} is not a multiple of 512 bytes",

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::fields::{Cursor, sectors, uint, uint32};
-use super::raw::{RawRecord, check};
+use super::raw::{RawRecord, check, read_or_write};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
 use crate::record::{Op, Record, SECTOR_BYTES};
@@ -30,11 +30,7 @@ pub(crate) fn parse(
 
 /// Appends a line; `Err` says what the format lacks.
 pub(crate) fn write(out: &mut String, time_ns: u64, record: &Record<'_>) -> Result<(), String> {
-    let op = match record.op {
-        Op::Read => 1,
-        Op::Write => 0,
-        Op::Trim | Op::Flush => return Err("the format knows reads and writes only".to_owned()),
-    };
+    let op = read_or_write(record.op, 1, 0)?;
     let (lba, count) = in_sectors(record)?;
     let _ = writeln!(out, "{time_ns} {} {lba} {count} {op}", record.device);
     Ok(())

@@ -5,15 +5,12 @@
 //! stands. A record with an empty operation is passed over. The response time must be a number and is
 //! not kept.
 
-use super::fields::{Cursor, bytes, decimal_ns, uint32};
+use super::fields::{Cursor, SECOND_SCALE, bytes, decimal_ns, uint32};
 use super::raw::{Line, RawRecord, check};
 use crate::error::Fault;
 use crate::record::Op;
 
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";
-
-/// A second is 10^9 ns.
-const SECOND_SCALE: usize = 9;
 
 pub(crate) fn parse(line: &[u8], out: &mut RawRecord) -> Result<Line, Fault> {
     if line == HEADER {

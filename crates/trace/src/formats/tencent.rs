@@ -3,14 +3,11 @@
 //! Offset and size count 512-byte sectors, 0 is a read and 1 a write, and times are whole seconds
 //! since 1970: requests of one second share their time and keep their order. There is no header.
 
-use super::fields::{Cursor, sectors, uint, uint32};
+use super::fields::{Cursor, seconds, sectors, uint32};
 use super::raw::{RawRecord, check};
 use crate::devices::DeviceNames;
 use crate::error::Fault;
 use crate::record::Op;
-
-/// Nanoseconds of one tick of the clock.
-const TICK_NS: u64 = 1_000_000_000;
 
 pub(crate) fn parse(
     line: &[u8],
@@ -18,16 +15,7 @@ pub(crate) fn parse(
     out: &mut RawRecord,
 ) -> Result<(), Fault> {
     let mut fields = Cursor::new(line);
-    let timestamp = fields.comma();
-    out.time_ns = uint("timestamp", timestamp)?
-        .checked_mul(TICK_NS)
-        .ok_or_else(|| {
-            Fault::bytes(
-                "timestamp",
-                timestamp,
-                "whole seconds whose nanoseconds stay below 2^64",
-            )
-        })?;
+    out.time_ns = seconds("timestamp", fields.comma())?;
     out.offset = sectors("offset", fields.comma())?;
     out.length = sectors("size", fields.comma())?;
     let op = fields.comma();

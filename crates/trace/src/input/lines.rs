@@ -97,7 +97,7 @@ impl Lines {
                 return Ok(None);
             };
             if self.is_content(from, to) {
-                return Ok(Some(trim_end(&self.buffer[from..to])));
+                return Ok(Some(self.buffer[from..to].trim_ascii_end()));
             }
         }
     }
@@ -126,7 +126,7 @@ impl Lines {
     }
 
     fn is_content(&self, from: usize, to: usize) -> bool {
-        let line = trim_end(&self.buffer[from..to]);
+        let line = self.buffer[from..to].trim_ascii_end();
         let padding = self.archive && line.iter().all(|&b| b == 0);
         !line.is_empty() && !padding
     }
@@ -168,10 +168,6 @@ impl Lines {
             ),
         }
     }
-}
-
-fn trim_end(line: &[u8]) -> &[u8] {
-    line.trim_ascii_end()
 }
 
 /// Where the contents of the first file begin when `head` begins with a tar header.

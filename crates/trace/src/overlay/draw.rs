@@ -14,7 +14,7 @@ impl Draws {
     /// Those of a seed for the use that `stream` names: other streams are independent of them.
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         Draws {
-            key: mix(mix(seed.wrapping_add(GAMMA)) ^ stream),
+            key: mix(splitmix64(seed) ^ stream),
         }
     }
 
@@ -35,8 +35,9 @@ pub(super) struct Sequence {
 impl Sequence {
     #[inline]
     pub(super) fn next(&mut self) -> u64 {
+        let number = splitmix64(self.state);
         self.state = self.state.wrapping_add(GAMMA);
-        mix(self.state)
+        number
     }
 
     /// A multiple of 2^-53 from 0 up to but not 1.
@@ -52,7 +53,14 @@ impl Sequence {
     }
 }
 
-/// The finalizer of SplitMix64, a bijection.
+/// What SplitMix64 gives in a state (Steele, Lea, Flood, OOPSLA 2014): a bijection whose every output bit depends on
+/// every input bit.
+#[inline]
+pub fn splitmix64(state: u64) -> u64 {
+    mix(state.wrapping_add(GAMMA))
+}
+
+/// The finalizer of SplitMix64.
 #[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

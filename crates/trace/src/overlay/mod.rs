@@ -24,5 +24,6 @@ mod zipf;
 
 pub(crate) use delta::Ratios;
 pub use delta::{DeltaModel, FULL_RATIO};
+pub use draw::splitmix64;
 pub use model::{ContentModel, Overlay};
 pub use named::{MakeOverlay, NamedOverlay};

@@ -32,6 +32,20 @@ pub(crate) struct Step {
     pub(crate) has_content: bool,
 }
 
+impl Step {
+    /// A step over whole units without content.
+    fn bare(op: Op, unit: u64, units: u32) -> Step {
+        Step {
+            op,
+            unit,
+            units,
+            head_partial: false,
+            tail_partial: false,
+            has_content: false,
+        }
+    }
+}
+
 /// Turns records into steps and follows the content of every unit.
 pub(crate) struct Translator {
     overlay: Option<Box<dyn Overlay>>,
@@ -91,11 +105,6 @@ impl Translator {
         })
     }
 
-    /// Whether values come from an overlay and not from the trace.
-    pub(crate) fn has_overlay(&self) -> bool {
-        self.overlay.is_some()
-    }
-
     /// Whether page writes can have an R_c.
     pub(crate) fn has_ratios(&self) -> bool {
         self.rated || self.drawn.is_some()
@@ -139,14 +148,7 @@ impl Translator {
         self.old.clear();
         self.delta_ratios.clear();
         match record.op {
-            Op::Flush => Ok(Some(Step {
-                op: Op::Flush,
-                unit: 0,
-                units: 0,
-                head_partial: false,
-                tail_partial: false,
-                has_content: false,
-            })),
+            Op::Flush => Ok(Some(Step::bare(Op::Flush, 0, 0))),
             Op::Trim => self.trim(slot, record),
             Op::Read | Op::Write => Ok(Some(self.transfer(slot, record))),
         }
@@ -168,14 +170,7 @@ impl Translator {
             )));
         }
         self.current.forget(slot, from, to);
-        Ok(Some(Step {
-            op: Op::Trim,
-            unit: from,
-            units: units as u32,
-            head_partial: false,
-            tail_partial: false,
-            has_content: false,
-        }))
+        Ok(Some(Step::bare(Op::Trim, from, units as u32)))
     }
 
     fn transfer(&mut self, slot: u32, record: &Record<'_>) -> Step {
@@ -192,7 +187,7 @@ impl Translator {
             }
         }
         match record.content {
-            _ if self.has_overlay() => {}
+            _ if self.overlay.is_some() => {}
             Some(content) => self.contents(slot, record, content),
             None if record.op == Op::Write && !self.current.is_empty() => {
                 self.current.forget(slot, from, to);

@@ -24,10 +24,9 @@ impl NativeFile {
         let path = path.as_ref().to_path_buf();
         let file = OutputFile::create(&path, Existing::Refuse)?;
         file.make_private()?;
-        match NativeWriter::new(BufWriter::with_capacity(BUFFER_BYTES, file)) {
-            Ok(writer) => Ok(NativeFile { path, writer }),
-            Err(source) => Err(OutputError::Write { path, source }.into()),
-        }
+        let writer = NativeWriter::new(BufWriter::with_capacity(BUFFER_BYTES, file))
+            .map_err(|source| OutputError::write(&path, source))?;
+        Ok(NativeFile { path, writer })
     }
 
     /// Appends a record, whose time must not be below that of the one before.
@@ -35,10 +34,8 @@ impl NativeFile {
     /// # Panics
     /// As [`crate::Batch::push`].
     pub fn push(&mut self, record: &Record<'_>) -> Result<()> {
-        self.writer.push(record).map_err(|source| {
-            let path = self.path.clone();
-            OutputError::Write { path, source }.into()
-        })
+        let pushed = self.writer.push(record);
+        Ok(pushed.map_err(|source| OutputError::write(&self.path, source))?)
     }
 
     /// Completes the file: device numbers mean themselves, and `origin_ns` is the first record's time
