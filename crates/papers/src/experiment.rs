@@ -1,6 +1,6 @@
 //! What has to run for the checks that are asked for, and the calibration before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use flashlore_sim::config::RunConfig;
@@ -196,7 +196,7 @@ impl<'a> Experiment<'a> {
         let (workload, system) = self.run_of(&calibration.run);
         let measure = |value: f64| -> Result<f64, PaperError> {
             let frozen = [setting_text(&calibration.setting, value)];
-            let config = self.configure(workload, system, &frozen)?;
+            let config = self.recipe(workload, system).config(&frozen)?;
             let group = Group {
                 workload: workload.clone(),
                 seed: self.options.seed,
@@ -238,7 +238,7 @@ impl<'a> Experiment<'a> {
                 let name = workload.run(system);
                 if self.needed.contains(&name) {
                     let frozen = self.frozen(calibrated, None);
-                    runs.push((name, self.configure(workload, system, &frozen)?));
+                    runs.push((name, self.recipe(workload, system).config(&frozen)?));
                 }
             }
             runs.extend(self.variants(workload, calibrated)?);
@@ -274,7 +274,7 @@ impl<'a> Experiment<'a> {
                 let mut texts = self.frozen(calibrated, Some(variant));
                 texts.extend(variant.set.iter().cloned());
                 let name = format!("{}{}", workload.run(system), suffix(variant));
-                runs.push((name, self.configure(workload, system, &texts)?));
+                runs.push((name, self.recipe(workload, system).config(&texts)?));
             }
         }
         Ok(runs)
@@ -305,15 +305,10 @@ impl<'a> Experiment<'a> {
     pub(crate) fn used_workloads(&self) -> Vec<Workload> {
         let used = |w: &&Workload| {
             let systems = w.systems.iter().map(String::as_str);
-            let searches = self.paper.search.iter();
-            let searched = |name: &&str| self.needed.contains(*name);
-            let mut names = searches
-                .filter(|s| s.place().0 == w.id)
-                .map(|s| s.name.as_str());
-            systems
-                .chain([VALUES])
-                .any(|s| self.needed.contains(&w.run(s)))
-                || names.any(|name| searched(&name))
+            let searches = self.paper.search.iter().filter(|s| s.place().0 == w.id);
+            let runs = systems.chain([VALUES]).map(|system| w.run(system));
+            let mut all = runs.chain(searches.map(|search| search.name.clone()));
+            all.any(|run| self.needed.contains(&run))
         };
         self.workloads.iter().filter(used).cloned().collect()
     }
@@ -355,15 +350,6 @@ impl<'a> Experiment<'a> {
         let offset = variant.map_or(0.0, |variant| variant.offset);
         let text = |c: &Calibrated| setting_text(&c.setting, c.value + offset);
         calibrated.map(text).into_iter().collect()
-    }
-
-    fn configure(
-        &self,
-        workload: &Workload,
-        system: &str,
-        more: &[String],
-    ) -> Result<RunConfig, PaperError> {
-        self.recipe(workload, system).config(more)
     }
 
     fn recipe(&self, workload: &Workload, system: &str) -> Recipe {
@@ -418,14 +404,6 @@ fn search(
         }
     }
     Ok(tried)
-}
-
-/// Names of the profiles with the hash of each.
-pub(crate) fn profiles(found: &[Found]) -> BTreeMap<String, String> {
-    found
-        .iter()
-        .filter_map(|found| found.profile.clone())
-        .collect()
 }
 
 #[cfg(test)]

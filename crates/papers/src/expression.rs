@@ -184,7 +184,7 @@ impl Parser<'_> {
     fn factor(&mut self) -> Result<Expression, String> {
         if self.accept("(").is_some() {
             let inner = self.sum()?;
-            return self.close().map(|()| inner);
+            return self.demand(")").map(|()| inner);
         }
         match self.peek() {
             Some(c) if c.is_ascii_digit() => {
@@ -195,8 +195,10 @@ impl Parser<'_> {
                 Ok(Expression::Number(value))
             }
             Some(c) if c.is_ascii_alphabetic() => self.named(),
-            Some(c) => Err(self.expected("a number, a figure or a function", &c.to_string())),
-            None => Err(self.expected("a number, a figure or a function", "")),
+            other => {
+                let found = other.map_or(String::new(), String::from);
+                Err(self.expected("a number, a figure or a function", &found))
+            }
         }
     }
 
@@ -228,15 +230,12 @@ impl Parser<'_> {
         name: &str,
         wanted: Option<usize>,
     ) -> Result<Expression, String> {
-        if self.accept("(").is_none() {
-            let found = self.peek().map_or(String::new(), String::from);
-            return Err(self.expected("(", &found));
-        }
+        self.demand("(")?;
         let mut all = vec![self.sum()?];
         while self.accept(",").is_some() {
             all.push(self.sum()?);
         }
-        self.close()?;
+        self.demand(")")?;
         if let Some(wanted) = wanted {
             return match all.len() {
                 n if n == wanted => Ok(Expression::Call(function, all)),
@@ -256,12 +255,12 @@ impl Parser<'_> {
         ))
     }
 
-    fn close(&mut self) -> Result<(), String> {
-        match self.accept(")") {
+    fn demand(&mut self, wanted: &str) -> Result<(), String> {
+        match self.accept(wanted) {
             Some(_) => Ok(()),
             None => {
                 let found = self.peek().map_or(String::new(), String::from);
-                Err(self.expected(")", &found))
+                Err(self.expected(wanted, &found))
             }
         }
     }

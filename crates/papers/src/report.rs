@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::definition::{Accept, Column, Difference, Kind, Row, Variant, Workload};
 use crate::error::PaperError;
-use crate::experiment::{Calibrated, Chosen, Experiment, LeftOut, profiles, suffix};
+use crate::experiment::{Calibrated, Chosen, Experiment, LeftOut, suffix};
 use crate::expression::Expression;
 use crate::figures::Figures;
 use crate::group::Found;
@@ -149,7 +149,8 @@ impl Report {
         found: Vec<Found>,
     ) -> Result<Self, PaperError> {
         let paper = experiment.paper;
-        let profiles = profiles(&found);
+        let profiles = found.iter().filter_map(|found| found.profile.clone());
+        let profiles = profiles.collect();
         let mut runs = Figures::default();
         let mut configurations = BTreeMap::new();
         for found in found {
