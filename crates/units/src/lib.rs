@@ -206,17 +206,15 @@ impl FromStr for Size {
             "kB" | "KB" | "MB" | "GB" | "TB" | "k" | "K" | "M" | "G" | "T" => {
                 return Err(fail(": units are binary, so write KiB, MiB, GiB or TiB"));
             }
-            _ => binary_factor(unit.strip_suffix('B').unwrap_or("")).ok_or_else(|| fail(""))?,
+            _ => factor(&BINARY, unit.strip_suffix('B').unwrap_or("")).ok_or_else(|| fail(""))?,
         };
         scale_exactly(number, factor).map(Self).map_err(fail)
     }
 }
 
-fn binary_factor(unit: &str) -> Option<u64> {
-    BINARY
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, factor)| *factor)
+fn factor(units: &[(&str, u64)], unit: &str) -> Option<u64> {
+    let known = units.iter().find(|(name, _)| *name == unit);
+    known.map(|(_, factor)| *factor)
 }
 
 impl FromStr for Count {
@@ -235,7 +233,7 @@ fn parse_count(text: &str, expected: &'static str) -> Result<u64, ParseUnitError
         "k" | "K" | "M" | "G" | "T" => {
             return Err(fail(": multiples are binary, so write Ki, Mi, Gi or Ti"));
         }
-        _ => binary_factor(unit).ok_or_else(|| fail(""))?,
+        _ => factor(&BINARY, unit).ok_or_else(|| fail(""))?,
     };
     scale_exactly(number, factor).map_err(fail)
 }
@@ -276,11 +274,8 @@ impl FromStr for Nanos {
                 _ => Err(fail(": the unit is missing")),
             };
         }
-        let (_, factor) = TIMES
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .ok_or_else(|| fail(""))?;
-        scale_exactly(number, *factor).map(Self).map_err(fail)
+        let factor = factor(&TIMES, unit).ok_or_else(|| fail(""))?;
+        scale_exactly(number, factor).map(Self).map_err(fail)
     }
 }
 
@@ -307,18 +302,12 @@ impl FromStr for Watermark {
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let fail = || ParseUnitError::new(WATERMARK, text, "");
         if let Ok(blocks) = text.trim().parse::<u32>() {
-            return if blocks == 0 {
-                Err(fail())
-            } else {
-                Ok(Self::Blocks(blocks))
-            };
+            let some = Some(blocks).filter(|blocks| *blocks > 0);
+            return some.map(Self::Blocks).ok_or_else(fail);
         }
         let share: Share = text.parse().map_err(|_| fail())?;
-        if share.get() < 1.0 {
-            Ok(Self::Share(share))
-        } else {
-            Err(fail())
-        }
+        let below = Some(share).filter(|share| share.get() < 1.0);
+        below.map(Self::Share).ok_or_else(fail)
     }
 }
 
