@@ -93,7 +93,7 @@ pub struct FaultyMedium<M> {
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     faults: Faults,
     reads: u64,
@@ -103,16 +103,11 @@ struct State {
 
 impl<M: Medium> FaultyMedium<M> {
     pub fn new(inner: M, faults: Faults) -> Self {
-        let state = State {
+        let state = Mutex::new(State {
             faults,
-            reads: 0,
-            writes: 0,
-            syncs: 0,
-        };
-        FaultyMedium {
-            inner,
-            state: Mutex::new(state),
-        }
+            ..State::default()
+        });
+        FaultyMedium { inner, state }
     }
 
     pub fn inner(&self) -> &M {

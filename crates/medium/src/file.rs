@@ -14,7 +14,7 @@ use std::thread;
 
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, OFlags, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::buffer::{AlignedBuf, PAGE};
 use crate::error::{Cause, MediumError, Operation};
@@ -248,12 +248,9 @@ impl FileMedium {
     /// written.
     pub fn take_room(&self, len: u64) -> Result<(), MediumError> {
         self.run(Operation::Extend, 0, len, || {
-            loop {
-                return match rustix::fs::fallocate(&*self.file, FallocateFlags::KEEP_SIZE, 0, len) {
-                    Err(Errno::INTR) => continue,
-                    Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
-                    Err(error) => Err(error.into()),
-                };
+            match self.allocate(FallocateFlags::KEEP_SIZE, 0, len) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
+                done => Ok(done?),
             }
         })
     }
@@ -296,14 +293,15 @@ impl FileMedium {
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        loop {
-            return match rustix::fs::fallocate(&*self.file, flags, offset, len) {
-                Err(Errno::INTR) => continue,
-                // The space stays taken; the content is undefined after a discard anyway.
-                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-                Err(error) => Err(error.into()),
-            };
+        match self.allocate(flags, offset, len) {
+            // The space stays taken; the content is undefined after a discard anyway.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            done => Ok(done?),
         }
+    }
+
+    fn allocate(&self, flags: FallocateFlags, offset: u64, len: u64) -> rustix::io::Result<()> {
+        retry_on_intr(|| rustix::fs::fallocate(&*self.file, flags, offset, len))
     }
 
     /// Checks a call, makes it unless it is empty, and says where it failed.
