@@ -19,16 +19,6 @@ pub fn utilisation_from_spare_of_exported(spare: f64) -> f64 {
     1.0 / (1.0 + spare)
 }
 
-/// The utilisation of a device whose spare space is given as (raw - exported) / raw.
-pub fn utilisation_from_spare_of_raw(spare: f64) -> f64 {
-    1.0 - spare
-}
-
-/// (raw - exported) / exported from (raw - exported) / raw.
-pub fn spare_of_exported_from_spare_of_raw(spare: f64) -> f64 {
-    spare / (1.0 - spare)
-}
-
 /// `rho` of a device with this many valid pages, when so many of its blocks are kept free or open.
 pub fn sealed_utilisation(
     valid_pages: f64,
@@ -191,10 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn the_two_definitions_of_spare_space_agree() {
+    fn utilisations_by_hand() {
         // 4 blocks, 3 exported.
-        close(spare_of_exported_from_spare_of_raw(0.25), 1.0 / 3.0, 1e-15);
-        close(utilisation_from_spare_of_raw(0.25), 0.75, 1e-15);
         close(utilisation_from_spare_of_exported(1.0 / 3.0), 0.75, 1e-15);
         close(sealed_utilisation(300.0, 5.0, 1.0, 100.0), 0.75, 1e-15);
     }

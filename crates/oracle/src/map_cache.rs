@@ -61,7 +61,7 @@ struct Journals {
 }
 
 /// The cache and what it has cost so far.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct MapModel {
     capacity: usize,
     protected: usize,
@@ -108,20 +108,8 @@ impl MapModel {
             protected: protected.min(capacity - 1),
             entries_per_page,
             table_pages: logical_pages.div_ceil(entries_per_page),
-            cached: [Vec::new(), Vec::new()],
-            stale: Vec::new(),
-            on_flash: BTreeSet::new(),
-            owed: Vec::new(),
-            refers: BTreeMap::new(),
             shared,
-            journals: None,
-            journal_writes: 0,
-            folds: 0,
-            reported: BTreeSet::new(),
-            hits: 0,
-            misses: 0,
-            reads: 0,
-            writes: 0,
+            ..MapModel::default()
         }
     }
 

@@ -85,6 +85,13 @@ pub fn page_accesses(accesses: &[Access]) -> Vec<PageAccess> {
     accesses.iter().flat_map(Access::pages).collect()
 }
 
+/// The values of the page accesses of a kind that carry one, in order.
+pub(super) fn values(accesses: &[Access], op: Op) -> Vec<u32> {
+    let pages = page_accesses(accesses).into_iter();
+    let of_kind = pages.filter(|access| access.op == op);
+    of_kind.filter_map(|access| access.value).collect()
+}
+
 /// The trace cut at every multiple of `slice_ns`: by number k, the accesses of [k T, (k + 1) T),
 /// their times counted from k T. Slices without accesses are left out.
 ///

@@ -4,16 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, Page, page_accesses};
+use super::access::{Access, Op, Page, page_accesses, values};
+use super::numbers::counted;
 
 /// Definition 8: for each page access of a kind with a value, the number of distinct values
 /// accessed since the previous access of the same value, this value included.
 pub fn value_distances(accesses: &[Access], op: Op) -> Vec<Option<u64>> {
-    let values: Vec<u32> = page_accesses(accesses)
-        .iter()
-        .filter(|access| access.op == op)
-        .filter_map(|access| access.value)
-        .collect();
+    let values = values(accesses, op);
     let distance = |i: usize| {
         let mut since: BTreeSet<u32> = BTreeSet::new();
         for j in (0..i).rev() {
@@ -50,10 +47,7 @@ pub fn page_distances(accesses: &[Access], op: Op) -> Vec<Option<u64>> {
 /// The distribution: for each distance that occurs, the number of accesses with this distance or
 /// a smaller one. Over the re-references or over all accesses it is the same count.
 pub fn reference_counts(distances: &[Option<u64>]) -> BTreeMap<u64, u64> {
-    let mut counts = BTreeMap::new();
-    for &distance in distances.iter().flatten() {
-        *counts.entry(distance).or_insert(0) += 1;
-    }
+    let mut counts = counted(distances.iter().flatten().copied());
     let mut sum = 0;
     for count in counts.values_mut() {
         sum += *count;
@@ -65,19 +59,18 @@ pub fn reference_counts(distances: &[Option<u64>]) -> BTreeMap<u64, u64> {
 /// The smallest d such that at least `percent` % of the re-references have a distance of at most
 /// d. Absent without re-references.
 pub fn distance_over_references(distances: &[Option<u64>], percent: u64) -> Option<u64> {
-    let mut finite: Vec<u64> = distances.iter().flatten().copied().collect();
-    finite.sort_unstable();
-    let references = finite.len() as u64;
-    let reached = |i: &usize| (*i as u64 + 1) * 100 >= percent * references;
-    (0..finite.len()).find(reached).map(|i| finite[i])
+    distance_over(distances, percent, distances.iter().flatten().count())
 }
 
 /// The smallest d such that at least `percent` % of all accesses have a distance of at most d.
 /// Absent when there are too many first accesses for that.
 pub fn distance_over_all(distances: &[Option<u64>], percent: u64) -> Option<u64> {
+    distance_over(distances, percent, distances.len())
+}
+
+fn distance_over(distances: &[Option<u64>], percent: u64, accesses: usize) -> Option<u64> {
     let mut finite: Vec<u64> = distances.iter().flatten().copied().collect();
     finite.sort_unstable();
-    let all = distances.len() as u64;
-    let reached = |i: &usize| (*i as u64 + 1) * 100 >= percent * all;
+    let reached = |i: &usize| (*i as u64 + 1) * 100 >= percent * accesses as u64;
     (0..finite.len()).find(reached).map(|i| finite[i])
 }

@@ -6,15 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, Page, page_accesses};
+use super::access::{Access, Op, Page, values};
+use super::numbers::counted;
 
 /// The powers of two from 1 to the number of distinct written values.
 pub fn index_sizes(accesses: &[Access]) -> Vec<u64> {
-    let distinct: BTreeSet<u32> = page_accesses(accesses)
-        .iter()
-        .filter(|access| access.op == Op::Write)
-        .filter_map(|access| access.value)
-        .collect();
+    let distinct: BTreeSet<u32> = values(accesses, Op::Write).into_iter().collect();
     let powers = (0..64).map(|exponent| 1 << exponent);
     powers
         .take_while(|&size| size <= distinct.len() as u64)
@@ -27,12 +24,8 @@ pub fn plain_misses(accesses: &[Access], sizes: &[u64]) -> BTreeMap<u64, u64> {
     for &size in sizes {
         let mut list: Vec<u32> = Vec::new();
         let mut missed = 0;
-        for access in page_accesses(accesses) {
-            if access.op == Op::Write
-                && let Some(value) = access.value
-            {
-                missed += u64::from(!use_value(&mut list, size, value));
-            }
+        for value in values(accesses, Op::Write) {
+            missed += u64::from(!use_value(&mut list, size, value));
         }
         misses.insert(size, missed);
     }
@@ -110,14 +103,7 @@ fn remove_if_dead(
 /// Definition 10: the smallest set of most frequent written values that makes at least half of the
 /// page writes with a value. Of equally frequent values the one with the smaller id is taken.
 pub fn popular_values(accesses: &[Access]) -> BTreeSet<u32> {
-    let mut count_of_value: BTreeMap<u32, u64> = BTreeMap::new();
-    for access in page_accesses(accesses) {
-        if access.op == Op::Write
-            && let Some(value) = access.value
-        {
-            *count_of_value.entry(value).or_insert(0) += 1;
-        }
-    }
+    let count_of_value = counted(values(accesses, Op::Write));
     let writes: u64 = count_of_value.values().sum();
     let mut by_count: Vec<(u32, u64)> = count_of_value.into_iter().collect();
     by_count.sort_by(|(id, count), (other_id, other)| other.cmp(count).then(id.cmp(other_id)));
@@ -150,17 +136,13 @@ pub fn popular_misses(accesses: &[Access], size: u64) -> PopularMisses {
     let mut list: Vec<u32> = Vec::new();
     let mut written: BTreeSet<u32> = BTreeSet::new();
     let mut counts = PopularMisses::default();
-    for access in page_accesses(accesses) {
-        if access.op == Op::Write
-            && let Some(value) = access.value
-        {
-            let hit = use_value(&mut list, size, value);
-            let first = written.insert(value);
-            if popular.contains(&value) {
-                counts.writes += 1;
-                counts.misses += u64::from(!hit);
-                counts.first_writes += u64::from(first);
-            }
+    for value in values(accesses, Op::Write) {
+        let hit = use_value(&mut list, size, value);
+        let first = written.insert(value);
+        if popular.contains(&value) {
+            counts.writes += 1;
+            counts.misses += u64::from(!hit);
+            counts.first_writes += u64::from(first);
         }
     }
     counts

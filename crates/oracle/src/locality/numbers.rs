@@ -16,6 +16,15 @@ impl Share {
     }
 }
 
+/// How often each thing occurs.
+pub(super) fn counted<T: Ord>(things: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
+    let mut counts = BTreeMap::new();
+    for thing in things {
+        *counts.entry(thing).or_insert(0) += 1;
+    }
+    counts
+}
+
 /// The smallest of the numbers such that at least `percent` % of the numbers are not greater.
 /// Absent without numbers.
 pub fn percentile(numbers: &[u64], percent: u64) -> Option<u64> {
@@ -52,13 +61,12 @@ pub fn standard_deviation(numbers: &[u64]) -> Option<f64> {
 /// How many of the numbers are 0, 1, 2 to 3, 4 to 7 and so on, by the lower bound of the class.
 /// Classes without numbers are left out.
 pub fn powers_of_two(numbers: &[u64]) -> BTreeMap<u64, u64> {
-    let mut histogram = BTreeMap::new();
-    for &number in numbers {
+    let class = |&number: &u64| {
         let mut bound = u64::from(number > 0);
         while bound > 0 && number / bound >= 2 {
             bound *= 2;
         }
-        *histogram.entry(bound).or_insert(0) += 1;
-    }
-    histogram
+        bound
+    };
+    counted(numbers.iter().map(class))
 }

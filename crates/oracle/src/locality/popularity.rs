@@ -4,16 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, page_accesses};
-use super::numbers::Share;
+use super::access::{Access, Op, values};
+use super::numbers::{Share, counted};
 
 /// Definition 6: distinct values in the page accesses of a kind that carry a value.
 pub fn unique_share(accesses: &[Access], op: Op) -> Share {
-    let values: Vec<u32> = page_accesses(accesses)
-        .iter()
-        .filter(|access| access.op == op)
-        .filter_map(|access| access.value)
-        .collect();
+    let values = values(accesses, op);
     let distinct: BTreeSet<u32> = values.iter().copied().collect();
     Share {
         part: distinct.len() as u64,
@@ -23,15 +19,7 @@ pub fn unique_share(accesses: &[Access], op: Op) -> Share {
 
 /// Definition 7: how often each value is accessed, in descending order.
 pub fn popularity(accesses: &[Access], op: Op) -> Vec<u64> {
-    let mut count_of_value: BTreeMap<u32, u64> = BTreeMap::new();
-    for access in page_accesses(accesses) {
-        if access.op == op
-            && let Some(value) = access.value
-        {
-            *count_of_value.entry(value).or_insert(0) += 1;
-        }
-    }
-    let mut counts: Vec<u64> = count_of_value.into_values().collect();
+    let mut counts: Vec<u64> = counted(values(accesses, op)).into_values().collect();
     counts.sort_unstable();
     counts.reverse();
     counts
@@ -65,8 +53,7 @@ pub fn accesses_of_top(counts: &[u64], values: Share) -> Share {
 /// Definition 7: how many values occur 1, 2, 3, 4 to 7, 8 to 15 and so on times, by the lower
 /// bound of the class. Classes without values are left out.
 pub fn count_histogram(counts: &[u64]) -> BTreeMap<u64, u64> {
-    let mut histogram = BTreeMap::new();
-    for &count in counts {
+    let class = |&count: &u64| {
         let mut bound = count.min(3);
         if count >= 4 {
             bound = 4;
@@ -74,7 +61,7 @@ pub fn count_histogram(counts: &[u64]) -> BTreeMap<u64, u64> {
                 bound *= 2;
             }
         }
-        *histogram.entry(bound).or_insert(0) += 1;
-    }
-    histogram
+        bound
+    };
+    counted(counts.iter().map(class))
 }

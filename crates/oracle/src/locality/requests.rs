@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::access::{Access, Op};
-use super::numbers::{Share, powers_of_two};
+use super::numbers::{Share, counted, powers_of_two};
 
 /// Requests of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,15 +75,11 @@ pub fn size_histogram(sizes: &[u64]) -> SizeHistogram {
     if distinct.len() > 64 {
         return SizeHistogram::PowersOfTwo(powers_of_two(sizes));
     }
-    let mut histogram = BTreeMap::new();
-    for &size in sizes {
-        *histogram.entry(size).or_insert(0) += 1;
-    }
-    SizeHistogram::Exact(histogram)
+    SizeHistogram::Exact(counted(sizes.iter().copied()))
 }
 
 /// A request that is not sequential and the sequential ones that follow it on its device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Run {
     pub requests: u64,
     /// Bytes they ask for.
@@ -129,10 +125,7 @@ pub fn sequential(accesses: &[Access]) -> Sequential {
                 run_of_request[j]
             }
             None => {
-                runs.push(Run {
-                    requests: 0,
-                    bytes: 0,
-                });
+                runs.push(Run::default());
                 runs.len() - 1
             }
         };

@@ -1,9 +1,7 @@
 //! Definition 5: when requests arrive. All kinds of requests and all devices count.
 
-use std::collections::BTreeMap;
-
 use super::access::Access;
-use super::numbers::{mean, standard_deviation};
+use super::numbers::{counted, mean, standard_deviation};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -47,13 +45,8 @@ pub fn index_of_dispersion(accesses: &[Access], window_ns: u64) -> Option<f64> {
     if windows < 2 {
         return None;
     }
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for access in accesses {
-        let window = access.time_ns / window_ns;
-        if window < windows {
-            *counts.entry(window).or_insert(0) += 1;
-        }
-    }
+    let window = |access: &Access| access.time_ns / window_ns;
+    let counts = counted(accesses.iter().map(window).filter(|at| *at < windows));
     let requests: u64 = counts.values().sum();
     let mean = requests as f64 / windows as f64;
     let in_occupied: f64 = counts
@@ -68,10 +61,7 @@ pub fn index_of_dispersion(accesses: &[Access], window_ns: u64) -> Option<f64> {
 /// The largest number of requests in one of the windows [0 s, 1 s), [1 s, 2 s) and so on, the last
 /// one included whether complete or not; 0 for an empty trace.
 pub fn most_in_a_second(accesses: &[Access]) -> u64 {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for access in accesses {
-        *counts.entry(access.time_ns / SECOND_NS).or_insert(0) += 1;
-    }
+    let counts = counted(accesses.iter().map(|access| access.time_ns / SECOND_NS));
     counts.values().copied().max().unwrap_or(0)
 }
 
