@@ -20,9 +20,6 @@ const TAKEN: usize = 1 << 16;
 
 /// The records that buffers describe: operations, offsets and lengths, times if there are any, and content if it is
 /// known: a number for each chunk of 4 KiB of every write, or of every read and write.
-///
-/// # Errors
-/// Arrays of other types or lengths, or records that break a rule.
 pub fn of_buffers(
     py: Python<'_>,
     [op, offset, length]: [&Bound<'_, PyAny>; 3],
@@ -64,21 +61,16 @@ pub fn of_buffers(
         if let Some(time) = &time {
             taken.time.take(py, time, at, end)?;
         }
-        let values = match &content {
-            Some(content) => {
-                let values = taken.values(reads) as usize;
-                taken
-                    .content
-                    .take(py, content, first_value, first_value + values)?;
-                values
-            }
-            None => 0,
-        };
+        let mut end_value = first_value;
+        if let Some(content) = &content {
+            end_value += taken.values(reads) as usize;
+            taken.content.take(py, content, first_value, end_value)?;
+        }
         let has_content = content.is_some();
         py.detach(|| taken.push(&mut recorder, has_content, reads))
             .map_err(|error| raised(error.into()))?;
         py.check_signals()?;
-        (at, first_value) = (end, first_value + values);
+        (at, first_value) = (end, end_value);
     }
     recorder.finish().map_err(|error| raised(error.into()))
 }
@@ -123,7 +115,6 @@ enum Values {
     I64(PyBuffer<i64>),
 }
 
-/// Does the same with a buffer of any type.
 macro_rules! with_buffer {
     ($values:expr, $buffer:ident => $done:expr) => {
         match $values {
@@ -274,9 +265,6 @@ impl Taken {
 
 /// The records of an Arrow stream: `op` (uint8), `offset` and `length` (uint64), and if they are there `time` (int64)
 /// and `content` (a list of uint64, or null).
-///
-/// # Errors
-/// Columns of other types, or records that break a rule.
 pub fn of_stream(py: Python<'_>, data: &Bound<'_, PyAny>, name: &str) -> PyResult<Records> {
     let stream = stream_of(data)?;
     let watch = Watch::default();
@@ -306,27 +294,23 @@ fn push_batch(recorder: &mut Recorder, batch: &RecordBatch) -> PyResult<()> {
     let op = column("op")?.as_primitive_opt::<UInt8Type>();
     let op = op.ok_or_else(|| wrong("op"))?.values();
     let (offset, length) = (number("offset")?, number("length")?);
-    let time = match batch.column_by_name("time") {
-        Some(time) => {
-            let time = time.as_primitive_opt::<Int64Type>();
-            Some(time.ok_or_else(|| wrong("time"))?.values())
-        }
-        None => None,
-    };
+    let times = batch.column_by_name("time").map(|time| {
+        let time = time.as_primitive_opt::<Int64Type>();
+        time.ok_or_else(|| wrong("time"))
+    });
+    let times = times.transpose()?;
     let content = batch.column_by_name("content");
     for row in 0..batch.num_rows() {
         let list = content
             .filter(|content| content.is_valid(row))
             .map(|content| list_of(content, row).ok_or_else(|| wrong("content")))
             .transpose()?;
-        let values = match &list {
-            Some(list) => {
-                let values = list.as_primitive_opt::<UInt64Type>();
-                Some(&values.ok_or_else(|| wrong("content"))?.values()[..])
-            }
-            None => None,
-        };
-        let time = time.map_or(0, |time| time[row]);
+        let values = list.as_ref().map(|list| {
+            let values = list.as_primitive_opt::<UInt64Type>();
+            values.ok_or_else(|| wrong("content"))
+        });
+        let values = values.transpose()?.map(|values| &values.values()[..]);
+        let time = times.map_or(0, |times| times.value(row));
         recorder
             .push(time, op[row], offset[row], length[row], values)
             .map_err(|error| raised(error.into()))?;

@@ -5,7 +5,6 @@ use flashlore_sim::engine::RunError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// Where the classes are.
 const MODULE: &str = "flashlore.errors";
 
 /// The exception for an error of the command.

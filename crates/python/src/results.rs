@@ -31,11 +31,8 @@ type State<'py> = (
     Option<Bound<'py, PyBytes>>,
 );
 
-/// Where it is from.
 enum Held {
-    /// A run.
     Ran(Box<RunOutput>),
-    /// Files.
     Read {
         result: Box<RunResult>,
         response: Option<Rows>,

@@ -73,9 +73,8 @@ impl Table {
     /// A frame of results, whose columns keep their order.
     pub fn of_frame(frame: &Frame) -> PyResult<Self> {
         if frame.columns().is_empty() {
-            let schema = Arc::new(Schema::empty());
             return Ok(Table {
-                schema,
+                schema: Arc::new(Schema::empty()),
                 batches: Vec::new(),
             });
         }

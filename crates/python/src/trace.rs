@@ -30,12 +30,9 @@ pub struct Trace {
     loaded: Mutex<Option<Loaded>>,
 }
 
-/// Where the records are.
 #[derive(Clone)]
 enum Source {
-    /// Behind these paths.
     Paths(Vec<PathBuf>),
-    /// In memory.
     Records(Arc<Records>),
 }
 
@@ -189,7 +186,6 @@ impl Trace {
         }
     }
 
-    /// Whether it is made by a profile.
     pub fn is_profile(&self) -> bool {
         match &self.source {
             Source::Paths(paths) => paths.iter().any(|path| profile(path).is_some()),
@@ -197,7 +193,6 @@ impl Trace {
         }
     }
 
-    /// How it is read.
     pub fn reading(&self) -> &Reading {
         &self.reading
     }
@@ -221,9 +216,6 @@ impl Trace {
     }
 
     /// Its records, none of which has been read.
-    ///
-    /// # Errors
-    /// A trace that cannot be opened.
     pub fn readers(&self, stop: &Stop) -> Result<Vec<TraceReader>, CliError> {
         let opened = |path: &PathBuf| Ok(open(path, &self.reading.read)?.stopped_by(stop));
         match &self.source {
@@ -235,9 +227,6 @@ impl Trace {
     }
 
     /// Its workload for a plan; `profiles` tells whether some trace of the plan is made by a profile.
-    ///
-    /// # Errors
-    /// A trace that cannot be read or laid out.
     pub fn for_plan(
         &self,
         plan: &Plan,
@@ -277,7 +266,6 @@ impl Trace {
     }
 }
 
-/// How records in memory are read.
 fn as_it_is() -> Reading {
     Reading {
         read: ReadOptions::default(),
@@ -311,7 +299,6 @@ fn usage_of(error: impl ToString) -> PyErr {
     usage(error.to_string())
 }
 
-/// Records as columns.
 #[derive(Default)]
 struct Columns {
     time: Int64Builder,
