@@ -13,13 +13,10 @@ pub(crate) const MOST_MACHINES: usize = 256;
 /// A virtual machine, whose blocks have its number in the highest byte of their addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
-    /// Its number.
     pub number: u8,
-    /// Blocks it has.
     pub blocks: u32,
 }
 
-/// Refuses virtual machines that no array can have.
 pub(crate) fn validate_machines(machines: &[Machine]) -> Result<(), ArrayError> {
     let blocks: u64 = machines.iter().map(|m| u64::from(m.blocks)).sum();
     let rules = [
@@ -49,7 +46,6 @@ pub(crate) fn validate_machines(machines: &[Machine]) -> Result<(), ArrayError> 
     Ok(())
 }
 
-/// The address of a block of a virtual machine.
 pub fn lba(machine: u8, address: u64) -> u64 {
     u64::from(machine) << MACHINE_SHIFT | address
 }
@@ -59,7 +55,6 @@ fn split(lba: u64) -> (u8, u64) {
     (machine, lba & ((1 << MACHINE_SHIFT) - 1))
 }
 
-/// The blocks of all machines.
 #[derive(Debug)]
 pub struct Addresses {
     machines: Vec<Machine>,
@@ -92,9 +87,6 @@ impl Addresses {
     }
 
     /// The number of the block with this address.
-    ///
-    /// # Errors
-    /// There is no such address.
     pub fn block(&self, lba: u64) -> Result<u32, ArrayError> {
         let (number, address) = split(lba);
         let position = self.of_number[usize::from(number)].map(usize::from);
@@ -109,7 +101,6 @@ impl Addresses {
         }
     }
 
-    /// The address of a block.
     pub fn lba(&self, block: u32) -> u64 {
         let (position, address) = self.place(block);
         lba(self.machines[position].number, address.into())
@@ -131,16 +122,12 @@ impl Addresses {
     }
 
     /// The blocks of a machine.
-    ///
-    /// # Errors
-    /// There is no such machine.
     pub fn blocks_of(&self, machine: u8) -> Result<std::ops::Range<u32>, ArrayError> {
         let first = self.block(lba(machine, 0))?;
         let (position, _) = self.place(first);
         Ok(first..first + self.machines[position].blocks)
     }
 
-    /// The error that a block cannot be read.
     pub fn unreadable(&self, block: u32, source: ContentError) -> ArrayError {
         let (machine, address) = split(self.lba(block));
         ArrayError::Unreadable {

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 
-/// What a walk does with a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is one of those that were looked for.
@@ -19,7 +18,6 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// The members.
 #[derive(Debug, Default)]
 pub(crate) struct ByAge {
     order: BTreeSet<(u64, u32)>,
@@ -40,7 +38,6 @@ impl ByAge {
         }
     }
 
-    /// Takes a number out, if it is in.
     pub fn remove(&mut self, number: u32) {
         if let Some(noted) = self.noted.get_mut(number as usize)
             && *noted > 0
@@ -50,7 +47,6 @@ impl ByAge {
         }
     }
 
-    /// Whether a number is in.
     pub fn holds(&self, number: u32) -> bool {
         self.noted.get(number as usize).is_some_and(|&n| n > 0)
     }
@@ -92,9 +88,6 @@ impl ByAge {
     }
 
     /// Recounts the members, given the present stamp of each number, 0 if it has none.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self, stamp: impl Fn(u32) -> u64) -> Result<(), String> {
         let members = self.noted.iter().filter(|&&noted| noted > 0).count();
         if members != self.order.len() {

@@ -8,7 +8,6 @@ use flashlore_delta::Page;
 
 use crate::error::ArrayError;
 
-/// A medium of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Device {
     /// The solid-state one.
@@ -17,23 +16,17 @@ pub enum Device {
     Slow,
 }
 
-/// What is asked of a medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Bytes are read.
     Read,
-    /// Bytes are written.
     Write,
     /// Everything written becomes durable; it has no bytes.
     Sync,
 }
 
-/// One operation on a medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceOperation {
-    /// Which medium.
     pub device: Device,
-    /// What is asked of it.
     pub kind: Kind,
     /// First byte; 0 for a sync.
     pub offset: u64,
@@ -41,12 +34,10 @@ pub struct DeviceOperation {
     pub bytes: u64,
 }
 
-/// Work of the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Work {
     /// A block is encoded, with or without a base.
     Encode,
-    /// A block is decoded.
     Decode,
     /// The signature of a block is computed, or its sketch.
     Signature,
@@ -56,7 +47,6 @@ pub enum Work {
 
 /// Hears what an element does. All methods do nothing unless they are written.
 pub trait Observer: Send {
-    /// An operation on a medium was carried out.
     fn device(&mut self, operation: DeviceOperation) {
         let _ = operation;
     }
@@ -71,29 +61,21 @@ pub trait Observer: Send {
     fn begin_background(&mut self) {}
 }
 
-/// Hears nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
 
-/// What was asked of a medium so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Reads.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
-    /// Syncs.
     pub syncs: u64,
 }
 
 impl Traffic {
-    /// What was asked since traffic that was counted earlier.
     #[must_use]
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {
@@ -105,7 +87,6 @@ impl Traffic {
         }
     }
 
-    /// Counts an operation.
     pub fn add(&mut self, operation: &DeviceOperation) {
         match operation.kind {
             Kind::Read => {
@@ -121,7 +102,6 @@ impl Traffic {
     }
 }
 
-/// What can be told of every array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Blocks read by the host.
@@ -130,11 +110,8 @@ pub struct Statistics {
     pub writes: u64,
     /// Blocks trimmed by the host.
     pub trims: u64,
-    /// Flushes of the host.
     pub flushes: u64,
-    /// What was asked of the fast medium.
     pub fast: Traffic,
-    /// What was asked of the slow medium.
     pub slow: Traffic,
 }
 
@@ -172,6 +149,5 @@ pub trait Element {
     /// As for a write, or a block holds something. Some blocks have their content then and the others nothing.
     fn lay_in(&mut self, pages: &mut dyn Iterator<Item = (u64, Page)>) -> Result<(), ArrayError>;
 
-    /// What was done so far.
     fn statistics(&self) -> Statistics;
 }

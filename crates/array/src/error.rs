@@ -6,26 +6,16 @@ use flashlore_medium::MediumError;
 /// Why a block has no content that could be given out.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
-    /// A medium failed.
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// The bytes are not those that were stored.
     #[error("its checksum is {found:#010x}, expected {expected:#010x}")]
-    Checksum {
-        /// That of what was read.
-        found: u32,
-        /// That of what was written.
-        expected: u32,
-    },
-    /// A difference that does not decode.
+    Checksum { found: u32, expected: u32 },
     #[error("its difference does not decode: {0}")]
     Decode(#[from] DecodeError),
 }
 
-/// An array that cannot be made or opened, or an operation it did not do.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
-    /// An address that no virtual machine has.
     #[error("block {address} of virtual machine {machine} does not exist, it has {blocks} blocks")]
     OutOfRange {
         /// The virtual machine: the highest byte of the address.
@@ -38,11 +28,8 @@ pub enum ArrayError {
     /// The content of a block cannot be read any more (EIO).
     #[error("block {address} of virtual machine {machine} cannot be read: {source}")]
     Unreadable {
-        /// The virtual machine.
         machine: u8,
-        /// The rest of the address.
         address: u64,
-        /// What happened.
         source: ContentError,
     },
     /// Nothing more can be stored (ENOSPC).
@@ -56,13 +43,11 @@ pub enum ArrayError {
         "a medium failed earlier ({0}), nothing is changed any more until the array is opened again"
     )]
     Stopped(String),
-    /// A block that was to be laid in is not empty.
     #[error("block {block} is to be laid in and holds something")]
     Occupied {
         /// Its number, counted through all virtual machines.
         block: u32,
     },
-    /// Sizes that do not fit each other or the media.
     #[error("{0}")]
     Shape(String),
     /// One of the media is an older copy of itself: the other has been used since.
@@ -70,13 +55,7 @@ pub enum ArrayError {
         "the fast medium is of session {fast} of the array, the slow one of session {slow}: the one with the lower \
          number is an older copy, and nothing was written; put that of the same session in its place"
     )]
-    Stale {
-        /// The session that the fast medium knows.
-        fast: u32,
-        /// That of the slow one.
-        slow: u32,
-    },
-    /// The media hold no array, parts of two, or a damaged one.
+    Stale { fast: u32, slow: u32 },
     #[error("{0}")]
     Damaged(String),
 }

@@ -10,6 +10,9 @@
 //! | [`timed`] | requests to an array in simulated time |
 //! | [`rivals`] | what it is measured against: the fast medium alone, the slow one alone, two caches |
 
+// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+#![allow(missing_docs)]
+
 pub mod addresses;
 pub mod element;
 pub mod error;

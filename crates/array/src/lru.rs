@@ -14,12 +14,10 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// An empty list.
     pub fn new() -> Self {
         Lru::default()
     }
 
-    /// How many numbers are in it.
     pub fn len(&self) -> u32 {
         self.list.len()
     }
@@ -35,7 +33,6 @@ impl Lru {
         self.list.push_head(&mut self.nodes, number);
     }
 
-    /// Takes a number out, if it is in the list.
     pub fn remove(&mut self, number: u32) {
         if self.stamp_of(number) > 0 {
             self.list.remove(&mut self.nodes, number);
@@ -43,30 +40,23 @@ impl Lru {
         }
     }
 
-    /// Whether `a` was touched after `b`.
     pub fn is_newer(&self, a: u32, b: u32) -> bool {
         self.stamp_of(a) > self.stamp_of(b)
     }
 
-    /// From the number touched last to the oldest.
     pub fn newest_first(&self) -> impl Iterator<Item = u32> {
         self.list.iter(&self.nodes)
     }
 
-    /// From the oldest number to the one touched last.
     pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
         self.list.iter_back(&self.nodes)
     }
 
-    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node<u64>>()
     }
 
     /// Recounts the list in both directions.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         let mut stamp = u64::MAX;
         let mut forwards = Vec::new();

@@ -10,7 +10,6 @@ use crate::element::{
     Device, DeviceOperation, Kind, Observer, Statistics, Traffic, Unobserved, Work,
 };
 
-/// The media of an array.
 pub(crate) struct Media {
     fast: Arc<dyn Medium>,
     slow: Arc<dyn Medium>,

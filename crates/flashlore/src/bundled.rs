@@ -9,9 +9,7 @@ const PREFIX: &str = "demo:";
 pub struct Capture {
     /// Its name with the prefix.
     pub name: &'static str,
-    /// What ran.
     pub description: &'static str,
-    /// The file.
     pub bytes: &'static [u8],
 }
 
@@ -44,7 +42,6 @@ pub fn is_bundled(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.starts_with(PREFIX))
 }
 
-/// The capture that `path` names.
 pub fn find(path: &Path) -> Option<&'static Capture> {
     CAPTURES
         .iter()

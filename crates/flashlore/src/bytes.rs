@@ -64,7 +64,6 @@ impl Bytes {
         )?))
     }
 
-    /// Where a run gets bytes from.
     pub fn source(&self) -> Option<&dyn PageSource> {
         match self {
             Bytes::Pages(pages) => Some(pages),

@@ -12,68 +12,48 @@ use flashlore_sim::results::ResultsError;
 use flashlore_synth::ProfileError;
 use flashlore_trace::OutputError;
 
-/// Why a command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// Flags that contradict each other, or mean nothing.
     #[error("{0}")]
     Usage(String),
-    /// A configuration that cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// An experiment that cannot be done.
     #[error(transparent)]
     Paper(#[from] PaperError),
-    /// A trace that cannot be read, laid out or written.
     #[error(transparent)]
     Trace(#[from] flashlore_trace::Error),
-    /// A trace that cannot be characterised.
     #[error(transparent)]
     Characterize(#[from] CharacterizeError),
-    /// A profile that cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A run that cannot begin or go on.
     #[error("{trace} on system {system}: {source}")]
     Run {
-        /// The trace.
         trace: String,
-        /// The system.
         system: String,
-        /// Why.
         source: Box<RunError>,
     },
-    /// Results that cannot be read.
     #[error(transparent)]
     Results(#[from] ResultsError),
-    /// A file or directory that cannot be used.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was to be done.
         action: &'static str,
-        /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
         source: io::Error,
     },
-    /// A volume that cannot be made, opened or used.
     #[error("{}: {source}", directory.display())]
     Volume {
-        /// Its directory.
         directory: PathBuf,
-        /// What happened.
         source: flashlore_serve::ServeError,
     },
     /// A recording that cannot begin or be completed; it names its file.
     #[error(transparent)]
     Recording(flashlore_serve::ServeError),
-    /// A volume that cannot be mounted or unmounted.
     #[error(transparent)]
     Mount(#[from] flashlore_fuse::MountError),
     /// A file or directory that holds something already, or cannot be written.
     #[error(transparent)]
     Place(#[from] OutputError),
-    /// Standard output that cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
     /// What the Python package refused, or that there is none.

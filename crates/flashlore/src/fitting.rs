@@ -41,7 +41,6 @@ const FEW: u64 = 2;
 
 /// What is replayed on, and how well the fit shall do.
 pub struct Target<'a> {
-    /// Systems and device.
     pub plan: &'a Plan,
     /// Seeds from which each fit is generated; as many others check it.
     pub seeds: u64,
@@ -54,19 +53,15 @@ pub struct Target<'a> {
 /// A figure of a system, of the trace and of the fit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// The system.
     pub system: String,
     /// `waf_gc-1`, or a program cause over the pages that the host writes.
     pub figure: &'static str,
-    /// On the trace.
     pub trace: f64,
     /// On the fit, from the seeds that chose it: their mean.
     pub fit: f64,
     /// From other seeds: the mean, the least and the greatest.
     pub check: f64,
-    /// The least of them.
     pub check_min: f64,
-    /// The greatest of them.
     pub check_max: f64,
     /// How far `fit` may be from `trace`.
     pub tolerance: f64,
@@ -76,7 +71,6 @@ pub struct Figure {
 
 /// The fit that was taken.
 pub struct Chosen {
-    /// The fit.
     pub fit: Fit,
     /// How detailed it is.
     pub detail: Detail,

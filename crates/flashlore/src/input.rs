@@ -21,9 +21,7 @@ use crate::plan::Plan;
 /// How traces are to become workloads, as far as it does not follow from the systems.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// How each is read.
     pub read: ReadOptions,
-    /// How several become one.
     pub join: Join,
     /// Names of the devices to keep; all when empty.
     pub devices: Vec<String>,
@@ -111,7 +109,6 @@ pub fn open(path: &Path, read: &ReadOptions) -> Result<TraceReader, CliError> {
     Ok(TraceReader::open(path, read)?)
 }
 
-/// What stands behind `profile:`.
 pub fn profile(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
@@ -249,7 +246,6 @@ impl Input {
         })
     }
 
-    /// What is known about the workload.
     pub fn summary(&self) -> &Summary {
         match &self.requests {
             Requests::Memory(workload) => workload.summary(),

@@ -18,6 +18,9 @@
 //! Results go to standard output, progress and errors to standard error. Exit code 0: done; 1: it
 //! failed; 2: it was asked for in a way that cannot work.
 
+// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+#![allow(missing_docs)]
+
 mod bundled;
 pub mod bytes;
 pub mod characterizing;

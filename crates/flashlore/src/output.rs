@@ -6,7 +6,6 @@ use flashlore_sim::results::TableStyle;
 
 use crate::error::CliError;
 
-/// Writes `text` to standard output.
 pub fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())

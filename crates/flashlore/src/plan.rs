@@ -98,7 +98,6 @@ pub struct Choice<'a> {
     pub set: &'a [String],
     /// How many seeds, at least 1.
     pub seeds: u64,
-    /// Whether the devices may differ.
     pub different_devices: bool,
 }
 
@@ -183,7 +182,6 @@ impl Plan {
         }
     }
 
-    /// Whether every system keeps old versions.
     pub fn all_have_history(&self) -> bool {
         self.columns.iter().all(|c| c.system.history.enabled)
     }

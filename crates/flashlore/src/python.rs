@@ -33,7 +33,6 @@ pub fn as_text(path: &Path) -> Result<&str, CliError> {
     path.to_str().ok_or_else(refused)
 }
 
-/// No package.
 pub struct Missing;
 
 impl Python for Missing {

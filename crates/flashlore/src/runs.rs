@@ -19,9 +19,7 @@ use crate::progress::Progress;
 /// One run to be done.
 #[derive(Clone)]
 pub struct Job<'a> {
-    /// What is replayed.
     pub input: &'a Input,
-    /// On what.
     pub config: RunConfig,
     /// By how much the seeds of the workload are raised.
     pub draw: u64,

@@ -20,9 +20,6 @@ struct Create {
 }
 
 /// Makes a volume or an array from the arguments of the command `create`; answers the sentence that it prints.
-///
-/// # Errors
-/// Those of the command.
 pub fn create(arguments: Vec<OsString>) -> Result<String, CliError> {
     let parsed = Create::try_parse_from(arguments);
     let Create { args } = parsed.map_err(|error| CliError::Usage(sentence(&error)))?;

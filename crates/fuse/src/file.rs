@@ -19,7 +19,6 @@ pub(crate) enum Sought {
     Hole,
 }
 
-/// An open file.
 pub(crate) struct OpenFile {
     device: Arc<dyn BlockDevice>,
     writable: bool,

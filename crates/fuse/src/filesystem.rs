@@ -64,7 +64,6 @@ impl OpenFiles {
         files.remove(&handle.0);
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.files.read().len()
     }

@@ -45,9 +45,6 @@ pub enum Gone {
 }
 
 /// Mounts at a directory whose path has no links; answers the device and how the mount is found again.
-///
-/// # Errors
-/// The kernel or `fusermount3` refused.
 pub fn mount(point: &Path, read_only: bool) -> io::Result<(OwnedFd, MountId)> {
     let id = MountId::draw()?;
     let device = match by_call(point, &id, read_only) {

@@ -21,6 +21,9 @@
 //! instant or a purge is seen by the next read; a file that was opened goes on to show the same instant, whatever its
 //! name means later; while the live file is open for writing the volume does not go back in time.
 
+// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+#![allow(missing_docs)]
+
 pub mod mounted;
 
 mod errno;

@@ -22,38 +22,14 @@ pub enum MountError {
     /// The kernel has no FUSE, or this place must not use it.
     #[error("{DEVICE} is missing: load the module fuse, or let this container have the device")]
     NoDevice,
-    /// A directory that cannot be mounted on.
     #[error("cannot mount at {}: {why}", point.display())]
-    Point {
-        /// The directory.
-        point: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The kernel or `fusermount3` refused.
+    Point { point: PathBuf, why: String },
     #[error("cannot mount at {}: {source}; without root it takes fusermount3 and {DEVICE}", point.display())]
-    Refused {
-        /// The directory.
-        point: PathBuf,
-        /// What they said.
-        source: io::Error,
-    },
-    /// It cannot be unmounted.
+    Refused { point: PathBuf, source: io::Error },
     #[error("cannot unmount {}: {source}", point.display())]
-    Unmount {
-        /// The directory.
-        point: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The kernel's requests cannot be served any more.
+    Unmount { point: PathBuf, source: io::Error },
     #[error("the mount at {} broke: {source}", point.display())]
-    Broke {
-        /// The directory.
-        point: PathBuf,
-        /// What happened.
-        source: io::Error,
-    },
+    Broke { point: PathBuf, source: io::Error },
 }
 
 /// A directory on which a volume can be mounted.
@@ -109,9 +85,6 @@ pub struct Mounted {
 }
 
 /// Mounts a volume or an array. `ended` is called when the mount has ended, however that came.
-///
-/// # Errors
-/// It cannot be mounted there.
 pub fn mount(
     service: &Arc<dyn Served>,
     read_only: bool,
@@ -170,7 +143,6 @@ impl Mounted {
         &self.files
     }
 
-    /// Files that are open.
     pub fn open_files(&self) -> usize {
         self.open.count()
     }

@@ -17,7 +17,6 @@ const SECTOR: u64 = 512;
 /// What is read and written best at once, and the unit of holes.
 pub(crate) const PAGE: u32 = 4096;
 
-/// A file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
     /// The root.
@@ -58,7 +57,6 @@ impl Node {
     }
 }
 
-/// What attributes are made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     /// Bytes of the disk.
@@ -80,7 +78,6 @@ fn blocks(size: u64, pages: u64) -> u64 {
     (pages * a_page).clamp(a_page, all.saturating_sub(a_page).max(a_page))
 }
 
-/// The attributes of a file.
 pub(crate) fn attributes(node: Node, facts: &Facts) -> Option<FileAttr> {
     let (size, blocks, perm, at) = match node {
         Node::Root | Node::At => (0, 0, 0o500, facts.written),

@@ -32,7 +32,6 @@ pub enum Errno {
 }
 
 impl Errno {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::NotPermitted,
         Self::Io,
@@ -44,7 +43,6 @@ impl Errno {
         Self::Shutdown,
     ];
 
-    /// The number on the wire.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -73,17 +71,12 @@ impl Errno {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// A message begins with the wrong number.
     #[error("a {message} begins with {found:#x}, expected {expected:#x}")]
     Magic {
-        /// What should have come.
         message: &'static str,
-        /// What came.
         found: u64,
-        /// What should have been there.
         expected: u64,
     },
-    /// The client's flags have bits that were not offered.
     #[error("the client's flags are {0:#x}, expected none but 0x1 and 0x2")]
     ClientFlags(u32),
     /// A client without the fixed newstyle may only choose an export by name.
@@ -92,28 +85,13 @@ pub enum ProtocolError {
     /// EXPORT_NAME has no error reply, so the connection ends.
     #[error("EXPORT_NAME cannot be granted: {0}")]
     ExportName(String),
-    /// More options than a negotiation may have.
     #[error("the negotiation has more than {0} options")]
     TooManyOptions(u32),
-    /// More bytes than a negotiation may have.
     #[error("option {option} has {length} bytes of data, the negotiation may have {left} more")]
-    TooManyBytes {
-        /// The option.
-        option: u32,
-        /// Its data, in bytes.
-        length: u32,
-        /// What was left of the limit, in bytes.
-        left: u64,
-    },
+    TooManyBytes { option: u32, length: u32, left: u64 },
     /// A write whose payload is too long even to be passed over.
     #[error("a write of {length} bytes, expected at most {limit}")]
-    PayloadTooLong {
-        /// Its length in bytes.
-        length: u32,
-        /// The most that is passed over, in bytes.
-        limit: u32,
-    },
-    /// The export that was chosen contradicts itself.
+    PayloadTooLong { length: u32, limit: u32 },
     #[error("the export cannot be served: {0}")]
     Export(#[from] crate::export::InvalidExport),
     /// Input after an error or an end.

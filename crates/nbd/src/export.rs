@@ -38,17 +38,13 @@ pub struct ExportInfo {
     pub read_only: bool,
     /// FLUSH makes durable what was acknowledged; FUA is known with it.
     pub flush: bool,
-    /// TRIM is known.
     pub trim: bool,
-    /// WRITE_ZEROES is known.
     pub write_zeroes: bool,
     /// WRITE_ZEROES may be asked to fail instead of being slow.
     pub fast_zero: bool,
-    /// CACHE is known.
     pub cache: bool,
     /// A flush on one connection covers what was acknowledged on all.
     pub multi_conn: bool,
-    /// Alignment and the longest request.
     pub block_sizes: BlockSizes,
     /// A sentence for people, empty for none.
     pub description: String,
@@ -114,9 +110,6 @@ impl ExportInfo {
     }
 
     /// Whether the export can be served.
-    ///
-    /// # Errors
-    /// The field that contradicts the protocol.
     pub fn check(&self) -> Result<(), InvalidExport> {
         let BlockSizes {
             minimum,
@@ -149,16 +142,12 @@ impl ExportInfo {
 /// A field of [`ExportInfo`] that contradicts the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InvalidExport {
-    /// The minimum block size.
     #[error("minimum block size is {0}, expected a power of two up to 65536")]
     Minimum(u32),
-    /// The preferred block size.
     #[error("preferred block size is {0}, expected a power of two from 512 and from the minimum")]
     Preferred(u32),
-    /// The maximum block size.
     #[error("maximum block size is {0}, expected a multiple of the preferred one or 4294967295")]
     Maximum(u32),
-    /// The size.
     #[error("size is {0}, expected a multiple of the minimum block size up to 2^63 - 1")]
     Size(u64),
     /// A name, a description or a context.
@@ -183,9 +172,6 @@ pub trait Directory {
     type Export;
 
     /// The export of a name and what it says of itself. Empty is the default export.
-    ///
-    /// # Errors
-    /// Why there is none.
     fn open(&self, name: &str) -> Result<(ExportInfo, Self::Export), Refusal>;
 
     /// Names and descriptions, as LIST tells them. It need not be complete.

@@ -17,6 +17,9 @@
 //!   with the bytes that have come, never with those that are announced.
 //! - No input makes anything panic. After an error a state machine takes nothing more.
 
+// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+#![allow(missing_docs)]
+
 mod bytes;
 pub mod error;
 pub mod export;

@@ -6,7 +6,6 @@ pub struct Limits {
     /// The longest data of an option that is held, in bytes; longer data are passed over and answered
     /// with an error.
     pub option_bytes: u32,
-    /// Options of one negotiation.
     pub options: u32,
     /// Bytes of data of all options of one negotiation, passed over or not.
     pub negotiation_bytes: u32,

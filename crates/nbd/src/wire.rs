@@ -8,9 +8,7 @@ pub const MAGIC: u64 = 0x4e42_444d_4147_4943;
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 /// Start of every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Start of a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Start of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Start of a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
@@ -42,11 +40,9 @@ pub mod handshake_flags {
 pub mod option {
     /// Choose an export and begin transmission; there is no error reply.
     pub const EXPORT_NAME: u32 = 1;
-    /// End the negotiation.
     pub const ABORT: u32 = 2;
     /// Ask for the names of the exports.
     pub const LIST: u32 = 3;
-    /// Go over to TLS.
     pub const STARTTLS: u32 = 5;
     /// Ask about an export.
     pub const INFO: u32 = 6;
@@ -56,7 +52,6 @@ pub mod option {
     pub const STRUCTURED_REPLY: u32 = 8;
     /// Ask which metadata contexts there are.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Choose metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
@@ -80,9 +75,7 @@ pub mod option_reply {
     pub const ERR_INVALID: u32 = ERROR_BIT + 3;
     /// TLS must be started first.
     pub const ERR_TLS_REQD: u32 = ERROR_BIT + 5;
-    /// There is no such export.
     pub const ERR_UNKNOWN: u32 = ERROR_BIT + 6;
-    /// The server is shutting down.
     pub const ERR_SHUTDOWN: u32 = ERROR_BIT + 7;
     /// The client must ask for block sizes.
     pub const ERR_BLOCK_SIZE_REQD: u32 = ERROR_BIT + 8;
@@ -92,11 +85,9 @@ pub mod option_reply {
 
 /// Types of information on an export.
 pub mod info {
-    /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
     /// The name by which the server knows the export.
     pub const NAME: u16 = 1;
-    /// A sentence for people.
     pub const DESCRIPTION: u16 = 2;
     /// Minimum, preferred and maximum block size.
     pub const BLOCK_SIZE: u16 = 3;
@@ -104,43 +95,29 @@ pub mod info {
 
 /// Transmission flags: what an export can do.
 pub mod export_flags {
-    /// Always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// Nothing can be written.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is known.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// The flag FUA is known.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// TRIM is known.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// WRITE_ZEROES is known.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The flag DF is known.
     pub const SEND_DF: u16 = 1 << 7;
     /// Several connections see one consistent disk.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE is known.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// The flag FAST_ZERO is known.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Types of requests.
 pub mod command {
-    /// Read bytes.
     pub const READ: u16 = 0;
-    /// Write bytes.
     pub const WRITE: u16 = 1;
-    /// Disconnect.
     pub const DISC: u16 = 2;
     /// Make durable what was acknowledged.
     pub const FLUSH: u16 = 3;
     /// Forget bytes.
     pub const TRIM: u16 = 4;
-    /// Fetch bytes ahead of reading.
     pub const CACHE: u16 = 5;
-    /// Write zeroes.
     pub const WRITE_ZEROES: u16 = 6;
     /// Ask for metadata of bytes.
     pub const BLOCK_STATUS: u16 = 7;
@@ -183,7 +160,6 @@ pub mod chunk {
 
 /// The context that every server knows, and its flags.
 pub mod base_allocation {
-    /// Its name.
     pub const NAME: &str = "base:allocation";
     /// Nothing is stored.
     pub const HOLE: u32 = 1 << 0;

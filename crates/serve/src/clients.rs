@@ -39,7 +39,6 @@ impl Uses {
     }
 }
 
-/// Who uses a volume.
 #[derive(Default)]
 pub struct Clients {
     uses: Mutex<Uses>,
@@ -49,7 +48,6 @@ pub struct Clients {
 /// Clients that may write and are still there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writers {
-    /// All of them.
     pub count: u64,
     /// Those that cannot be dropped.
     pub fixed: u64,
@@ -74,12 +72,10 @@ impl Clients {
         uses.mounted = Some(at);
     }
 
-    /// Whether the volume is served.
     pub fn is_served(&self) -> bool {
         self.lock().served
     }
 
-    /// Where the volume is mounted.
     pub fn mounted(&self) -> Option<PathBuf> {
         self.lock().mounted.clone()
     }
@@ -131,9 +127,7 @@ impl Drop for ShutOut<'_> {
 /// What a client may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// It only reads.
     Read,
-    /// It may write.
     Write {
         /// Whether its connection can be ended from here.
         droppable: bool,

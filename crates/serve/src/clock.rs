@@ -53,7 +53,6 @@ impl<F: Fn() -> u64 + Send + Sync> Clocks for F {
 /// What the kernel calls the time namespace that it starts with (PROC_TIME_INIT_INO).
 const FIRST_TIME_NAMESPACE: &str = "time:[4026531834]";
 
-/// The clocks of the machine this runs on.
 struct Machine {
     boot: Option<u64>,
     /// When this was made: the time since the start, and what the clock showed that has measured it since. The two
@@ -123,7 +122,6 @@ pub fn even(clocks: Arc<dyn Clocks>) -> Clock {
 pub(crate) struct Remembered<'a> {
     /// The last change.
     pub newest: u64,
-    /// Whether nothing has happened yet.
     pub is_new: bool,
     /// What the clocks showed last.
     pub clock: Option<&'a ClockNote>,
@@ -196,7 +194,6 @@ impl VolumeTime {
         time.saturating_add(since_boot.saturating_sub(began))
     }
 
-    /// The wall clock.
     pub fn wall(&self) -> u64 {
         self.clocks.wall()
     }

@@ -44,9 +44,6 @@ pub struct Control {
 
 impl Control {
     /// Takes requests to a service. One that a dead server left is replaced: the caller holds the lock of the volume.
-    ///
-    /// # Errors
-    /// The socket cannot be made.
     pub fn start(service: Arc<dyn Served>) -> Result<Self, ServeError> {
         let path = service.home().control();
         let handle = service.home().handle();
@@ -153,7 +150,6 @@ fn pulsing<T>(stream: &UnixStream, act: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A connection to a served volume.
 pub struct Remote {
     path: PathBuf,
     reader: BufReader<UnixStream>,
@@ -215,9 +211,7 @@ impl Remote {
 pub enum Reach {
     /// Somebody serves it.
     Remote(Remote),
-    /// It is open here.
     Local {
-        /// What is open.
         service: Box<dyn Served>,
         /// Whether it was asked to change anything.
         changes: bool,
@@ -241,7 +235,6 @@ impl Reach {
         Ok(Reach::local(served::open(home, mode, clocks, access)?))
     }
 
-    /// What is open here.
     pub fn local(service: Box<dyn Served>) -> Self {
         Reach::Local {
             service,
@@ -259,9 +252,6 @@ impl Reach {
     }
 
     /// Has a request carried out.
-    ///
-    /// # Errors
-    /// Why it was not done.
     pub fn ask(&mut self, request: &Request) -> Result<Answer, ServeError> {
         match self {
             Reach::Remote(remote) => remote.ask(request),
@@ -290,9 +280,6 @@ impl Reach {
 
 /// Has one request carried out, by whoever serves the volume or here; `tell` hears what should be known of a volume
 /// that is opened here.
-///
-/// # Errors
-/// Why it was not done.
 pub fn ask(
     home: &Home,
     mode: Mode,

@@ -8,7 +8,6 @@ use flashlore_medium::{Cause, MediumError, Operation};
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::{VolumeError, options::SizeError};
 
-/// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// It was asked for in a way that cannot work.
@@ -17,46 +16,29 @@ pub enum ServeError {
     /// The volume is in a state in which it cannot be done now.
     #[error("{0}")]
     Refused(String),
-    /// A file or directory that cannot be used.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was to be done.
         action: &'static str,
-        /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
         source: io::Error,
     },
-    /// A file that does not hold what it should.
     #[error("{}: {why}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// The store beneath.
+    Content { path: PathBuf, why: String },
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// The volume.
     #[error(transparent)]
     Volume(#[from] VolumeError),
-    /// The array.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// The volume or a machine as a device.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A trace that cannot be written.
     #[error(transparent)]
     Trace(Box<flashlore_trace::Error>),
-    /// Sizes no volume can have.
     #[error(transparent)]
     Size(#[from] SizeError),
     /// A served volume said why not, and whether the request itself was at fault.
     #[error("{text}")]
     Remote {
-        /// Its sentence.
         text: String,
         /// Whether another request would help.
         usage: bool,

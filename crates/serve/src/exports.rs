@@ -31,7 +31,6 @@ pub const CHANGED_SINCE: &str = "flashlore:changed-since=";
 const ZERO: u32 = 2;
 /// Bytes fetched at once by CACHE.
 const CACHE_BYTES: u64 = 1 << 20;
-/// A device as an export.
 struct Exported {
     device: Arc<dyn BlockDevice>,
     service: Arc<dyn Served>,

@@ -35,7 +35,6 @@ pub(crate) const CONTROL: &str = "control.sock";
 const NBD: &str = "nbd.sock";
 pub(crate) const DESCRIPTION: &str = "array.json";
 
-/// The directory of a volume or an array.
 #[derive(Debug, Clone)]
 pub struct Home {
     directory: PathBuf,
@@ -62,9 +61,6 @@ impl Home {
     }
 
     /// The same, held open: from here on it is this directory, whatever becomes of its name.
-    ///
-    /// # Errors
-    /// It cannot be opened.
     pub fn held(&self) -> Result<Self, ServeError> {
         if self.held.is_some() {
             return Ok(self.clone());
@@ -123,7 +119,6 @@ impl Home {
         )?)
     }
 
-    /// A handle of the directory, for a socket in it.
     pub(crate) fn handle(&self) -> io::Result<OwnedFd> {
         match &self.held {
             Some(held) => held.directory.try_clone(),
@@ -131,7 +126,6 @@ impl Home {
         }
     }
 
-    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -151,12 +145,10 @@ impl Home {
         self.directory.join(DESCRIPTION)
     }
 
-    /// Whether it holds an array rather than a volume.
     pub fn is_array(&self) -> bool {
         self.has(DESCRIPTION)
     }
 
-    /// Whether it holds a volume or an array.
     pub fn exists(&self) -> bool {
         self.has(VOLUME) || self.is_array()
     }
@@ -178,9 +170,6 @@ impl Home {
     }
 
     /// The socket that speaks NBD unless another address is given.
-    ///
-    /// # Errors
-    /// No file can be opened.
     pub fn nbd(&self) -> Result<Address, ServeError> {
         let path = self.directory.join(NBD);
         let handle = self

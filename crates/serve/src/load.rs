@@ -17,7 +17,6 @@ const POOL: u64 = 1024;
 /// How long a request waits for its turn before it looks whether it is to come at all.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Which requests come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pattern {
     /// Anywhere, rather than one behind the other.
@@ -35,19 +34,14 @@ impl Pattern {
     }
 }
 
-/// When it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// After so many requests.
     Requests(u64),
-    /// After this time.
     Time(Duration),
 }
 
-/// A load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
-    /// Which requests come.
     pub pattern: Pattern,
     /// Requests at once.
     pub depth: usize,
@@ -62,16 +56,12 @@ pub struct Load {
     pub compressible: f64,
     /// A flush after every so many requests; none if 0.
     pub flush_every: u64,
-    /// What is drawn.
     pub seed: u64,
-    /// When it ends.
     pub until: Until,
 }
 
-/// How a load went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Went {
-    /// How long all of it took.
     pub took: Duration,
     /// The longest that a request began after its turn; zero without a rate.
     pub latest: Duration,
@@ -84,7 +74,6 @@ enum Kind {
     Trim,
 }
 
-/// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Request {
     kind: Kind,

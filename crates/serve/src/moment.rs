@@ -10,12 +10,9 @@ use std::str::FromStr;
 use flashlore_units::Nanos;
 use jiff::Timestamp;
 
-/// What a text names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moment {
-    /// The present.
     Now,
-    /// An instant.
     At(u64),
     /// So many nanoseconds before the present.
     Ago(u64),

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::ServeError;
 use crate::troubles::Failures;
 
-/// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -25,7 +24,6 @@ pub enum Request {
     },
     /// Keeps an instant under a name.
     SnapshotCreate {
-        /// The name.
         name: String,
         /// Which instant; the present without.
         at: Option<String>,
@@ -38,13 +36,9 @@ pub enum Request {
         snapshot: String,
     },
     /// Makes everything so far durable and remembers the instant under a name.
-    Mark {
-        /// The name.
-        name: String,
-    },
+    Mark { name: String },
     /// Every page holds again what it held at an instant.
     Recover {
-        /// Which instant.
         to: String,
         /// Rather the last mark at that instant or before.
         mark: bool,
@@ -58,9 +52,7 @@ pub enum Request {
     },
     /// The pages that differ between two instants.
     Diff {
-        /// One instant.
         from: String,
-        /// The other.
         to: String,
         /// Also where something was purged; that is told apart.
         #[serde(default)]
@@ -78,10 +70,7 @@ pub enum Request {
     /// Makes everything durable.
     Flush,
     /// The instant that a text names.
-    Resolve {
-        /// The text.
-        moment: String,
-    },
+    Resolve { moment: String },
     /// Bytes as they are or were.
     Read {
         /// At which instant; the present without.
@@ -98,10 +87,7 @@ pub enum Request {
         allow_missing: bool,
     },
     /// What an instant lacks because it was purged.
-    Missing {
-        /// The instant.
-        at: String,
-    },
+    Missing { at: String },
     /// Fills a machine of an array as a clone of another one, stored as differences from it.
     Clone {
         /// The machine that is compared with.
@@ -161,29 +147,19 @@ impl Request {
 /// Bytes of one [`Request::Read`] at most.
 pub const MOST_READ: u64 = 1 << 20;
 
-/// What is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
-    /// It is done.
     Done,
-    /// The state of the volume.
     Info(Box<Info>),
-    /// The state of an array.
     Array(Box<ArrayInfo>),
     /// How the blocks of a clone are stored.
     Cloned {
-        /// As nothing: they are zeros.
         zeros: u64,
-        /// As differences.
         differences: u64,
-        /// Bytes of these.
         difference_bytes: u64,
-        /// Compressed by themselves.
         compressed: u64,
-        /// Bytes of these.
         compressed_bytes: u64,
-        /// Whole.
         whole: u64,
     },
     /// What happened.
@@ -192,17 +168,14 @@ pub enum Answer {
         oldest: u64,
         /// The last change.
         newest: u64,
-        /// Oldest first.
         entries: Vec<LogEntry>,
     },
     /// The snapshots, oldest first.
     Snapshots {
-        /// The snapshots.
         snapshots: Vec<Snapshot>,
     },
     /// A snapshot or mark was made.
     Instant {
-        /// Its instant.
         instant: u64,
     },
     /// A rewind.
@@ -243,7 +216,6 @@ pub enum Answer {
     },
     /// Bytes in base 64.
     Bytes {
-        /// The text.
         base64: String,
     },
     /// What a step of a scrub found.
@@ -257,17 +229,14 @@ pub enum Answer {
     },
     /// It was not done.
     Error {
-        /// Why.
         text: String,
         /// Whether another request would help.
         usage: bool,
     },
 }
 
-/// What a purge erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erased {
-    /// Blocks.
     pub blocks: u64,
     /// Pages copied out of them.
     pub copied: u64,
@@ -281,7 +250,6 @@ fn yes() -> bool {
     true
 }
 
-/// The state of a volume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// What is done with content.
@@ -294,7 +262,6 @@ pub struct Info {
     pub stored: u64,
     /// Bytes that can be stored.
     pub capacity: u64,
-    /// Bytes saved.
     pub saved: Saved,
     /// Bytes of old versions alone.
     pub kept: u64,
@@ -315,9 +282,7 @@ pub struct Info {
     pub checkpoint: u64,
     /// Why it is read-only, if it is.
     pub failure: Option<String>,
-    /// Pages known to be unreadable.
     pub findings: Vec<Unreadable>,
-    /// What failed since it was opened.
     #[serde(default)]
     pub failures: Option<Failures>,
     /// Clients that may write, and clients that read an instant, if it is served.
@@ -330,14 +295,10 @@ pub struct Info {
     pub warnings: Vec<String>,
 }
 
-/// The state of an array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArrayInfo {
-    /// What is done with content.
     pub system: String,
-    /// The fast medium.
     pub fast: PathBuf,
-    /// The slow medium.
     pub slow: PathBuf,
     /// The virtual machines, the first one first.
     pub machines: Vec<MachineInfo>,
@@ -348,17 +309,14 @@ pub struct ArrayInfo {
     pub element: Option<ElementInfo>,
     /// Why it is read-only, if it is.
     pub failure: Option<String>,
-    /// What failed since it was opened.
     #[serde(default)]
     pub failures: Option<Failures>,
     /// Clients that may write, and clients that only read, if it is served.
     pub clients: Option<(u64, u64)>,
 }
 
-/// A virtual machine of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineInfo {
-    /// Its number.
     pub number: u8,
     /// Its name as an export and as a file.
     pub name: String,
@@ -368,7 +326,6 @@ pub struct MachineInfo {
     pub logical: u64,
 }
 
-/// The state of an open array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ElementInfo {
     /// Virtual blocks that others are differences from.
@@ -403,7 +360,6 @@ pub struct ElementInfo {
     pub waiting: u64,
     /// How often it was opened.
     pub epoch: u32,
-    /// Number of the last checkpoint.
     pub checkpoint: u64,
     /// Bytes of memory that its tables hold.
     pub memory: u64,
@@ -413,35 +369,25 @@ pub struct ElementInfo {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// Operations on a medium.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficInfo {
     /// `fast` or `slow`.
     pub medium: String,
-    /// Reads.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
-    /// Syncs.
     pub syncs: u64,
 }
 
 /// Bytes saved against storing each page whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
-    /// By sharing equal pages.
     pub dedup: u64,
-    /// By storing differences.
     pub delta: u64,
-    /// By compressing.
     pub compression: u64,
 }
 
-/// The history of a volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryInfo {
     /// The oldest instant that can be rewound to.
@@ -452,7 +398,6 @@ pub struct HistoryInfo {
     pub entries: u64,
     /// The most of them.
     pub most_entries: u64,
-    /// Snapshots.
     pub snapshots: u64,
     /// The least window that is kept, in nanoseconds.
     pub least_window: u64,
@@ -463,43 +408,33 @@ pub struct HistoryInfo {
     pub missing: u64,
 }
 
-/// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum LogEntry {
     /// Pages changed, with less than a second between them.
     Changes {
-        /// The first change.
         first: u64,
-        /// The last.
         last: u64,
         /// How many changes.
         pages: u64,
     },
-    /// A snapshot.
     Snapshot {
-        /// Its name, if it has one.
         name: Option<String>,
         /// The instant it keeps.
         instant: u64,
     },
-    /// A mark.
     Mark {
-        /// Its name.
         name: String,
-        /// Its instant.
         instant: u64,
     },
     /// Old versions were purged.
     Purge {
-        /// When.
         instant: u64,
         /// First byte and number of bytes; without, everything: the history begins later since then.
         range: Option<(u64, u64)>,
     },
     /// What the clock of the machine showed, where it did not go with the volume.
     Clock {
-        /// The time of the volume.
         instant: u64,
         /// What the clock of the machine showed.
         wall: u64,
@@ -521,10 +456,8 @@ impl LogEntry {
     }
 }
 
-/// A snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// Its name, if it has one.
     pub name: Option<String>,
     /// The instant it keeps.
     pub instant: u64,
@@ -535,7 +468,6 @@ pub struct Snapshot {
 pub struct Unreadable {
     /// The unit it lies on.
     pub unit: u32,
-    /// What does not hold.
     pub why: String,
     /// The pages that give an error until they are written again.
     pub addresses: Vec<u32>,

@@ -24,12 +24,10 @@ use crate::request::{Answer, MOST_READ, Request};
 use crate::service::Service;
 use crate::troubles::Noted;
 
-/// A disk that clients may write.
 #[derive(Clone)]
 pub struct Live {
     /// Its name, as an export and as a file.
     pub name: String,
-    /// The disk.
     pub device: Arc<dyn BlockDevice>,
 }
 
@@ -45,12 +43,9 @@ pub struct Space {
 /// Tells somebody a sentence.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What is served.
 pub trait Served: Send + Sync {
-    /// Its directory.
     fn home(&self) -> &Home;
 
-    /// Who uses it.
     fn clients(&self) -> &Arc<Clients>;
 
     /// The present, in nanoseconds since 1970.
@@ -99,9 +94,6 @@ pub trait Served: Send + Sync {
     }
 
     /// Carries a request out.
-    ///
-    /// # Errors
-    /// Why it was not done.
     fn carry_out(&self, request: &Request) -> Result<Answer, ServeError>;
 
     /// Carries a request out. Failures are answers too.
@@ -169,7 +161,6 @@ pub(crate) fn refuse_more_than_at_once(length: u64) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Bytes as an answer.
 pub(crate) fn bytes_answered(bytes: &[u8]) -> Answer {
     Answer::Bytes {
         base64: STANDARD.encode(bytes),

@@ -40,14 +40,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// So many sentences are remembered.
 const MOST_WARNINGS: usize = 16;
 
-/// An open volume.
 pub struct Service {
     pub(crate) home: Home,
     pub(crate) disk: Arc<Disk>,
     pub(crate) clients: Arc<Clients>,
     pub(crate) time: Arc<VolumeTime>,
     news: Arc<News>,
-    /// What the opening found.
     recovery: Recovery,
     /// Until it is closed.
     looker: Mutex<Option<Looker>>,
@@ -239,7 +237,6 @@ impl Service {
         })
     }
 
-    /// The volume as a device.
     pub fn disk(&self) -> &Arc<Disk> {
         &self.disk
     }

@@ -24,7 +24,6 @@ type Teller = Box<dyn Fn(&str) + Send + Sync>;
 /// What failed since it was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
-    /// How much.
     pub count: u64,
     /// When something failed last, in nanoseconds since 1970.
     pub at: u64,
@@ -58,7 +57,6 @@ impl Troubles {
         self.lock().teller = Some(teller);
     }
 
-    /// What failed so far, if anything did.
     pub fn failures(&self) -> Option<Failures> {
         let failures = self.lock().failures.clone();
         Some(failures).filter(|failures| failures.count > 0)

@@ -12,7 +12,6 @@ struct Segment {
     used: u64,
 }
 
-/// The segments of a disk.
 #[derive(Debug, Clone)]
 pub(super) struct Buffer {
     segments: Vec<Segment>,
@@ -46,12 +45,10 @@ impl Buffer {
         found
     }
 
-    /// Where a segment ends.
     pub fn end(&self, segment: usize) -> u64 {
         self.segments[segment].end
     }
 
-    /// Notes that a segment has been used.
     pub fn touch(&mut self, segment: usize) {
         self.uses += 1;
         self.segments[segment].used = self.uses;

@@ -3,10 +3,8 @@
 //! Invariants: runs are in order and neither overlap nor touch; `dirty` is the sum of their lengths; there
 //! are never more sectors, what is being destaged included, nor more runs than the limits.
 
-/// The size of a write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteCache {
-    /// Sectors it holds at most.
     pub sectors: u32,
     /// Separate runs it holds at most.
     pub runs: u32,
@@ -22,7 +20,6 @@ struct Extent {
 
 const NOTHING: Extent = Extent { start: 0, end: 0 };
 
-/// What is dirty.
 #[derive(Debug, Clone)]
 pub(super) struct Dirty {
     limits: WriteCache,

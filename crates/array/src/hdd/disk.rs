@@ -38,7 +38,6 @@ enum Stage {
     Draining,
 }
 
-/// The request that is served.
 #[derive(Debug, Clone, Copy)]
 struct Serving {
     id: u64,
@@ -47,7 +46,6 @@ struct Serving {
     stage: Stage,
 }
 
-/// A hard disk.
 #[derive(Debug, Clone)]
 pub struct Hdd {
     mechanism: Mechanism,
@@ -62,7 +60,6 @@ pub struct Hdd {
     queue: Queue,
     serving: Option<Serving>,
     ended: VecDeque<Completion>,
-    /// The present.
     now: Time,
     /// The end of the last request.
     idle_since: Time,
@@ -86,9 +83,6 @@ pub struct Hdd {
 
 impl Hdd {
     /// An idle disk at time 0, its heads over the outermost cylinder.
-    ///
-    /// # Errors
-    /// When the parameters contradict themselves.
     pub fn new(parameters: &Parameters, options: Options) -> Result<Self, ParameterError> {
         let buffer = parameters.buffer;
         Ok(Hdd {
@@ -208,7 +202,6 @@ impl Hdd {
         }
     }
 
-    /// The request that is served takes its next step.
     fn step(&mut self, serving: Serving) {
         match serving.stage {
             Stage::Ending => {
@@ -291,7 +284,6 @@ impl Hdd {
         }
     }
 
-    /// How long so many sectors take on the bus.
     fn bus(&self, sectors: u64) -> Time {
         sectors.saturating_mul(self.bus_sector) / 1_000
     }

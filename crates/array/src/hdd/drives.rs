@@ -18,7 +18,6 @@ pub const NAMES: [&str; 5] = [
     "cheetah-9lp-9g",
 ];
 
-/// The drive of this name.
 pub fn named(name: &str) -> Option<Parameters> {
     match name {
         "barracuda-7200.7-160g" => Some(barracuda_7200_7()),

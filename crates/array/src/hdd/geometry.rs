@@ -12,15 +12,12 @@
 
 use super::Time;
 
-/// Bytes of a sector.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// Neighbouring cylinders whose tracks hold equally many sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
-    /// Cylinders in it.
     pub cylinders: u32,
-    /// Sectors of each track.
     pub sectors_per_track: u32,
     /// Slots by which the next track of the same cylinder begins later.
     pub track_skew: u32,
@@ -28,19 +25,16 @@ pub struct Zone {
     pub cylinder_skew: u32,
 }
 
-/// One track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Track {
     /// Counted from the outermost.
     pub cylinder: u32,
-    /// The surface.
     pub head: u32,
 }
 
 /// Where a sector lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Its track.
     pub track: Track,
     /// Its number along the track.
     pub sector: u32,
@@ -57,7 +51,6 @@ struct Zoned {
     zone: Zone,
 }
 
-/// The places of a disk.
 #[derive(Debug, Clone)]
 pub(super) struct Geometry {
     rotation: Time,

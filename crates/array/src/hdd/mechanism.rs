@@ -9,7 +9,6 @@ use super::Time;
 use super::geometry::{Geometry, Place, Track};
 use super::seek::SeekCurve;
 
-/// How the heads move before sectors are read, or written.
 #[derive(Debug, Clone)]
 pub(super) struct Moves {
     pub seek: SeekCurve,
@@ -45,7 +44,6 @@ pub(super) struct Passage {
     pub switch: Time,
     /// The last sector has passed.
     pub end: Time,
-    /// The track it was on.
     pub at: Track,
 }
 

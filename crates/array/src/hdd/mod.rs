@@ -52,10 +52,8 @@ pub type Time = u64;
 /// requests add.
 pub const LATEST: Time = 1 << 62;
 
-/// What a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Sectors are to be read.
     Read,
     /// Sectors are to be written: to the write cache if it is on, to the media otherwise.
     Write,
@@ -66,29 +64,24 @@ pub enum Op {
 /// A request to a disk or an array. Sectors have 512 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What it wants.
     pub op: Op,
-    /// The first sector.
     pub lba: u64,
     /// How many; at least one, and 0 for a flush.
     pub sectors: u32,
 }
 
 impl Request {
-    /// A flush.
     pub const FLUSH: Request = Request {
         op: Op::Flush,
         lba: 0,
         sectors: 0,
     };
 
-    /// A read of so many sectors.
     pub fn read(lba: u64, sectors: u32) -> Self {
         let op = Op::Read;
         Request { op, lba, sectors }
     }
 
-    /// A write of so many sectors.
     pub fn write(lba: u64, sectors: u32) -> Self {
         let op = Op::Write;
         Request { op, lba, sectors }
@@ -115,48 +108,26 @@ impl Request {
     }
 }
 
-/// A request has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The caller's name for it.
     pub id: u64,
-    /// When it ended.
     pub at: Time,
 }
 
-/// A request that cannot be served.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It is not within the disk.
     #[error(
         "{:?} of {} sectors at sector {}: expected a run of at least one sector below {capacity}, and \
          a flush of none",
         request.op, request.sectors, request.lba
     )]
-    Range {
-        /// The request.
-        request: Request,
-        /// Sectors there are.
-        capacity: u64,
-    },
-    /// It comes before something that was submitted or advanced to earlier.
+    Range { request: Request, capacity: u64 },
     #[error("a request at {time} ns, expected none before the present, {now} ns")]
-    Past {
-        /// When it came.
-        time: Time,
-        /// The present.
-        now: Time,
-    },
+    Past { time: Time, now: Time },
     /// It comes too late for sums of durations to fit 64 bits.
     #[error("a request at {time} ns, expected none after {LATEST} ns")]
-    TooLate {
-        /// When it came.
-        time: Time,
-    },
-    /// Requests are under way, and this one should be served alone.
+    TooLate { time: Time },
     #[error("{waiting} requests are under way, expected none where one is served by itself")]
-    Busy {
-        /// How many.
-        waiting: usize,
-    },
+    Busy { waiting: usize },
 }

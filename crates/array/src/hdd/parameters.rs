@@ -11,19 +11,15 @@ use super::{LATEST, Time};
 const LONGEST_ROTATION: Time = 1_000_000_000;
 const MOST_SECTORS_PER_TRACK: u32 = 1 << 20;
 
-/// Where seek times come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seek {
-    /// Three figures of a data sheet.
     Fitted(SeekTimes),
     /// Measured points: distance in cylinders, nanoseconds.
     Measured(Vec<(u32, Time)>),
 }
 
-/// How the heads move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Positioning {
-    /// Seek time by distance.
     pub seek: Seek,
     /// Change of head inside a cylinder, in nanoseconds.
     pub head_switch: Time,
@@ -40,12 +36,10 @@ pub struct Overhead {
     pub write: Time,
 }
 
-/// The track buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
     /// Segments; without any nothing is buffered and nothing is read ahead.
     pub segments: u32,
-    /// Sectors of a segment.
     pub segment_sectors: u32,
     /// So many sectors behind the last one asked for are read ahead.
     pub read_ahead: u32,
@@ -63,9 +57,7 @@ pub struct Power {
 /// A drive as its data sheet and measurements describe it. Durations are in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// What it is called.
     pub name: &'static str,
-    /// Duration of a rotation.
     pub rotation: Time,
     /// Surfaces with data.
     pub heads: u32,
@@ -77,48 +69,34 @@ pub struct Parameters {
     pub reads: Positioning,
     /// How the heads move before they write.
     pub writes: Positioning,
-    /// What the controller takes.
     pub overhead: Overhead,
     /// Bytes a second between host and buffer; at least the rate of the fastest track.
     pub bus_rate: u64,
-    /// The track buffer.
     pub buffer: Buffer,
     /// The write cache, where it is on.
     pub write_cache: WriteCache,
-    /// Power, where it is known.
     pub power: Option<Power>,
 }
 
-/// How a drive is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The order of waiting requests.
     pub scheduler: Scheduler,
     /// Whether a write ends when it is in the write cache.
     pub write_back: bool,
 }
 
-/// A description of a drive that contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// A field is out of its range.
     #[error("drive {drive}: `{field}` is {found}, expected {expected}")]
     Field {
-        /// The drive.
         drive: &'static str,
-        /// The field at fault.
         field: &'static str,
-        /// What it holds.
         found: String,
-        /// What it should hold.
         expected: String,
     },
-    /// The seek curve cannot be.
     #[error("drive {drive}: {error}")]
     Seek {
-        /// The drive.
         drive: &'static str,
-        /// What is wrong.
         error: SeekError,
     },
 }

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 
 use super::{Op, Request, Time};
 
-/// In which order waiting requests are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scheduler {
     /// First come, first served.
@@ -22,7 +21,6 @@ pub enum Scheduler {
     CLook,
 }
 
-/// A request that waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiting {
     pub id: u64,
@@ -32,7 +30,6 @@ pub(super) struct Waiting {
     pub number: u64,
 }
 
-/// The waiting requests of a disk.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     scheduler: Scheduler,
@@ -74,7 +71,6 @@ impl Queue {
         self.arrivals += 1;
     }
 
-    /// Whether a read waits.
     pub fn has_reads(&self) -> bool {
         self.reads > 0
     }

@@ -6,23 +6,14 @@
 
 use super::{Completion, Hdd, Request, RequestError, Statistics, Time};
 
-/// An array that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RaidError {
-    /// There is no disk.
     #[error("RAID-0 over no disk, expected at least one")]
     NoDisk,
-    /// The stripe unit does not fit.
     #[error("a stripe unit of {unit} sectors, expected 1 to {most}, the smallest disk")]
-    Unit {
-        /// The unit.
-        unit: u32,
-        /// Sectors of the smallest disk.
-        most: u64,
-    },
+    Unit { unit: u32, most: u64 },
 }
 
-/// The address map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripes {
     disks: u64,
@@ -34,9 +25,7 @@ pub struct Stripes {
 pub struct Part {
     /// The disk, from 0.
     pub disk: usize,
-    /// The first sector there.
     pub lba: u64,
-    /// How many.
     pub sectors: u32,
 }
 
@@ -89,7 +78,6 @@ struct InFlight {
     at: Time,
 }
 
-/// Several disks as one.
 #[derive(Debug, Clone)]
 pub struct Raid0 {
     stripes: Stripes,
@@ -129,7 +117,6 @@ impl Raid0 {
         self.capacity
     }
 
-    /// What all disks have done together.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
         for disk in &self.disks {

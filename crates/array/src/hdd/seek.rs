@@ -20,29 +20,22 @@ pub struct SeekTimes {
     pub full_stroke: Time,
 }
 
-/// A seek curve that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeekError {
-    /// No curve of this shape has such an average.
     #[error(
         "seek: the average is {average} ns, expected {least} to {most} ns between a track-to-track time \
          of {track_to_track} ns and a full stroke of {full_stroke} ns over {cylinders} cylinders"
     )]
     Average {
-        /// What was given.
         average: Time,
         /// The mean of a straight line.
         least: Time,
         /// The mean of a square root without a linear part.
         most: Time,
-        /// What was given.
         track_to_track: Time,
-        /// What was given.
         full_stroke: Time,
-        /// Of the disk.
         cylinders: u32,
     },
-    /// The points of a measured curve are not in order.
     #[error(
         "seek: point {index} of the measured curve is ({distance} cylinders, {time} ns), expected \
          distances that increase from 1"
@@ -50,17 +43,13 @@ pub enum SeekError {
     Points {
         /// Which point, from 0.
         index: usize,
-        /// Its distance.
         distance: u32,
-        /// Its time.
         time: Time,
     },
-    /// A measured curve has no point.
     #[error("seek: the measured curve has no point, expected at least one")]
     NoPoints,
 }
 
-/// Seek time by distance.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SeekCurve {
     /// Fitted from [`SeekTimes`]; all coefficients in nanoseconds.

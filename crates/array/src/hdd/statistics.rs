@@ -33,11 +33,8 @@ macro_rules! statistics {
 }
 
 statistics! {
-    /// Reads that were served.
     reads: u64,
-    /// Writes that were served.
     writes: u64,
-    /// Flushes that were served.
     flushes: u64,
     /// Sectors that were asked for.
     read_sectors: u64,

@@ -31,7 +31,6 @@ impl Alike {
         }
     }
 
-    /// Adds one.
     pub fn push(&mut self, signature: Signature) {
         let number = self.signatures.len() as u32;
         for list in lists_of(&signature) {

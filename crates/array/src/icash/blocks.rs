@@ -41,7 +41,6 @@ pub enum Content {
     Held(Form, Chain),
 }
 
-/// A virtual block.
 #[derive(Debug, Clone)]
 pub struct Virtual {
     /// The block, or none: then this is the frozen content of a reference that has no address any more.
@@ -52,7 +51,6 @@ pub struct Virtual {
     pub sketch: Option<Sketch>,
     /// Its data block: its content, or what differences are based on.
     pub slot: Option<u32>,
-    /// Where its present content is.
     pub content: Content,
     /// CRC-32 of the present content; 0 if that is stored or there is none.
     pub crc: u32,
@@ -63,7 +61,6 @@ pub struct Virtual {
     pub is_stuck: bool,
 }
 
-/// All virtual blocks.
 #[derive(Debug)]
 pub struct VirtualBlocks {
     all: Vec<Option<Virtual>>,
@@ -102,7 +99,6 @@ impl VirtualBlocks {
         }
     }
 
-    /// How many there are.
     pub fn len(&self) -> u32 {
         (self.all.len() - self.free.len()) as u32
     }
@@ -112,12 +108,10 @@ impl VirtualBlocks {
         self.budget - self.len()
     }
 
-    /// The one of a block.
     pub fn find(&self, block: u32) -> Option<Id> {
         self.of_block.get(&block).copied()
     }
 
-    /// A virtual block that exists.
     pub fn get(&self, id: Id) -> &Virtual {
         self.all[id.0 as usize].as_ref().expect("it exists")
     }
@@ -210,7 +204,6 @@ impl VirtualBlocks {
         oldest.into_iter().map(Id).collect()
     }
 
-    /// Ends one.
     pub fn remove(&mut self, id: Id) {
         self.order.remove(id.0);
         for members in [&mut self.replaceable, &mut self.with_slot, &mut self.held] {
@@ -250,7 +243,6 @@ impl VirtualBlocks {
         self.order.oldest_first().map(|n| (Id(n), self.get(Id(n))))
     }
 
-    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.all.capacity() * size_of::<Option<Virtual>>()
             + self.free.capacity() * size_of::<u32>()
@@ -262,9 +254,6 @@ impl VirtualBlocks {
     }
 
     /// Recounts list, map and classes.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self, is_reference: impl Fn(&Virtual) -> bool) -> Result<(), String> {
         self.order.check()?;
         for members in [&self.replaceable, &self.with_slot, &self.held] {

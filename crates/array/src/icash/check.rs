@@ -12,9 +12,6 @@ use crate::icash::state::ICash;
 
 impl ICash {
     /// Recounts the invariants of the state in RAM (spec 6, numbers 2 to 6 and 8).
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.blocks.check(|found| self.pool.is_base(found.slot))?;
         self.heatmap.check()?;

@@ -13,7 +13,6 @@ use crate::icash::state::ICash;
 /// What a block holds that was never written.
 pub(super) const ZEROS: Page = [0; BLOCK_BYTES];
 
-/// The checksum of content.
 pub(super) fn crc_of(page: &Page) -> u32 {
     crc32fast::hash(page)
 }
@@ -127,7 +126,6 @@ impl ICash {
         Ok(page)
     }
 
-    /// A block of the slow medium.
     pub(super) fn read_slow(&mut self, offset: u64) -> Result<Page, ContentError> {
         let mut page = ZEROS;
         self.media.read(Device::Slow, offset, &mut page)?;

@@ -9,7 +9,6 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// What was counted since counts that were taken earlier.
             #[must_use]
             pub fn since(&self, earlier: &Counters) -> Counters {
                 Counters {
@@ -17,7 +16,6 @@ macro_rules! counters {
                 }
             }
 
-            /// All of them, each by its name.
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($field), self.$field)),*]
             }
@@ -58,7 +56,6 @@ counters! {
     unpacked,
     /// Blocks that became associates of a block with the same address in another machine.
     same_address,
-    /// Scans.
     scans,
     /// References a scan chose that found an associate.
     scan_references,
@@ -76,9 +73,7 @@ counters! {
     deltas_replaced,
     /// Differences of references that left RAM because there was no other.
     own_deltas_dropped,
-    /// Blocks written home.
     written_home,
-    /// Groups of the log.
     groups,
     /// Of these, groups because enough was not durable.
     own_flushes,
@@ -88,7 +83,6 @@ counters! {
     encoded_records,
     /// Blocks of the log they took.
     log_blocks,
-    /// Checkpoints.
     checkpoints,
     /// Segments of the log that were cleaned.
     cleaned,
@@ -105,11 +99,9 @@ counters! {
 /// How many virtual blocks are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct States {
-    /// References.
     pub references: u64,
     /// Of these, those without an address.
     pub detached: u64,
-    /// Associates.
     pub associates: u64,
     /// All others.
     pub independents: u64,
@@ -120,11 +112,8 @@ pub struct States {
 pub struct Memory {
     /// Differences, as far as they ever were.
     pub segments: usize,
-    /// Virtual blocks.
     pub virtual_blocks: usize,
-    /// The heatmap.
     pub heatmap: usize,
-    /// The place table.
     pub table: usize,
     /// Who uses which data block, without the sets of dependents.
     pub pool: usize,

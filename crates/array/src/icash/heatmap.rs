@@ -45,25 +45,19 @@ impl Heatmap {
         self.is_exact = false;
     }
 
-    /// The counters of a row.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.counters[row * self.columns..][..self.columns]
     }
 
-    /// Accesses recorded.
     pub fn recorded(&self) -> u64 {
         self.recorded
     }
 
-    /// Bytes of its counters.
     pub fn heap_bytes(&self) -> usize {
         self.counters.capacity() * size_of::<u32>()
     }
 
     /// Recounts the rows.
-    ///
-    /// # Errors
-    /// A sentence that names the row that does not sum up.
     pub fn check(&self) -> Result<(), String> {
         for (number, row) in self.counters.chunks(self.columns).enumerate() {
             let sum: u64 = row.iter().copied().map(u64::from).sum();

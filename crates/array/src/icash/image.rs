@@ -27,15 +27,10 @@ const STAGED: usize = 256;
 pub struct Image {
     /// As nothing: they are zeros.
     pub zeros: u64,
-    /// As differences.
     pub differences: u64,
-    /// Bytes of them.
     pub difference_bytes: u64,
-    /// Compressed by themselves.
     pub compressed: u64,
-    /// Bytes of them.
     pub compressed_bytes: u64,
-    /// Whole.
     pub whole: u64,
 }
 
@@ -147,7 +142,6 @@ impl ICash {
         self.write_new_home(&staged)
     }
 
-    /// The addresses of a machine.
     fn addresses_of(&self, machine: u8) -> Result<Range<u32>, ArrayError> {
         let blocks = self.addresses.blocks_of(machine)?;
         Ok(0..blocks.end - blocks.start)

@@ -10,9 +10,7 @@ use crate::icash::state::ICash;
 pub enum Kept {
     /// Nothing is: it is zeros, because it was never written or was given up.
     Nothing,
-    /// As it is.
     Whole,
-    /// As a difference.
     Difference,
     /// Compressed by itself.
     Compressed,
@@ -20,9 +18,6 @@ pub enum Kept {
 
 impl ICash {
     /// In which form the present content of a block is kept. No medium is asked.
-    ///
-    /// # Errors
-    /// There is no such address.
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
         Ok(self.kept_of(self.addresses.block(lba)?))
     }

@@ -30,9 +30,6 @@ use crate::icash::table::Table;
 use crate::media::Media;
 
 /// Bytes the fast and the slow medium of an array must have at least.
-///
-/// # Errors
-/// The sizes make no array.
 pub fn bytes_needed(shape: &Shape) -> Result<(u64, u64), ArrayError> {
     shape.validate()?;
     let areas = Areas::of(shape);

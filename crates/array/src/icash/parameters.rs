@@ -25,7 +25,6 @@ pub const SIGNATURE_VALUES: usize = 256;
 /// Bytes of a segment of a difference in RAM (paper).
 pub const SEGMENT_BYTES: usize = 64;
 
-/// Segments that a whole block takes.
 pub const BLOCK_SEGMENTS: u32 = (BLOCK_BYTES / SEGMENT_BYTES) as u32;
 
 /// Longest difference (paper: 2048 B).
@@ -69,7 +68,6 @@ pub const SPARE_VIRTUAL_BLOCKS: u32 = 2;
 /// Segments kept free for the next request: enough for a whole block (chosen here).
 pub const SPARE_SEGMENTS: u32 = BLOCK_SEGMENTS;
 
-/// Fewest data blocks.
 pub const LEAST_SLOTS: u32 = 4;
 
 /// Fewest images of a journal.
@@ -114,9 +112,7 @@ pub struct Options {
     pub virtual_blocks: u32,
     /// Segments of 64 bytes for differences in RAM, at most.
     pub segments: u32,
-    /// Accesses between two scans.
     pub scan_every: u64,
-    /// Virtual blocks that a scan looks at.
     pub scan_blocks: usize,
     /// Sub-signatures at equal positions (or, with super-features, one) that make blocks worth comparing.
     pub similar_positions: u32,
@@ -126,11 +122,8 @@ pub struct Options {
     pub flush_blocks: u32,
     /// Blocks written home at once.
     pub write_back_batch: usize,
-    /// Where content without a short difference goes.
     pub too_big: TooBig,
-    /// How similar blocks are found.
     pub similarity: Similarity,
-    /// Whether blocks are compressed by themselves.
     pub compression: Compression,
     /// Whether each scan halves the heatmap, so that it forgets. The paper's never does.
     pub halve_heatmap: bool,
@@ -138,7 +131,6 @@ pub struct Options {
     pub lazy_fill: bool,
     /// Whether the other differences of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
-    /// How differences are encoded.
     pub codec: Codec,
 }
 
@@ -177,9 +169,6 @@ impl Options {
     }
 
     /// Refuses what cannot work on an element of so many data blocks.
-    ///
-    /// # Errors
-    /// A sentence that names the option.
     pub fn validate(&self, slots: u32) -> Result<(), ArrayError> {
         let least_virtual = u64::from(slots) + u64::from(Self::LEAST_MORE_VIRTUAL);
         let rules = [

@@ -2,13 +2,11 @@
 //!
 //! An entry has the CRC-32 of the content, so that rot is an error and never other data.
 
-/// Bytes of an entry.
 pub const ENTRY_BYTES: usize = 16;
 
 /// Bytes in a block of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {
-    /// The block, counted through all segments.
     pub block: u32,
     /// First byte in it, below 4096.
     pub offset: u16,
@@ -26,17 +24,11 @@ pub enum Place {
     /// In a data block on the fast medium.
     Slot(u32),
     /// A difference from the data block that was the block's own content when it became a reference.
-    Own {
-        /// The data block.
-        slot: u32,
-        /// The difference.
-        at: LogPlace,
-    },
+    Own { slot: u32, at: LogPlace },
     /// A difference from a reference.
     Delta {
         /// The reference's data block.
         base: u32,
-        /// The difference.
         at: LogPlace,
     },
     /// Compressed by itself, in the log.
@@ -80,10 +72,8 @@ impl Place {
     }
 }
 
-/// Where the content of a block is, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Where.
     pub place: Place,
     /// CRC-32 of the content; 0 where there is none.
     pub crc: u32,

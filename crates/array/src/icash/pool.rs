@@ -35,7 +35,6 @@ impl Users {
     }
 }
 
-/// All data blocks.
 #[derive(Debug)]
 pub struct Pool {
     users: Vec<Users>,
@@ -56,17 +55,14 @@ impl Pool {
         (0..self.len()).for_each(|slot| self.release(slot));
     }
 
-    /// How many there are.
     pub fn len(&self) -> u32 {
         self.users.len() as u32
     }
 
-    /// How many are free.
     pub fn free(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// Who uses a data block.
     pub fn users(&self, slot: u32) -> &Users {
         &self.users[slot as usize]
     }
@@ -104,9 +100,6 @@ impl Pool {
     }
 
     /// Recounts what is free.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         let free: BTreeSet<u32> = self.free.iter().copied().collect();
         for slot in 0..self.len() {

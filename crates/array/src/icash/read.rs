@@ -36,7 +36,6 @@ fn form_of(place: &Place) -> Option<Form> {
 }
 
 impl ICash {
-    /// Reads a block.
     pub(super) fn read_block(&mut self, block: u32, page: &mut Page) -> Result<(), ArrayError> {
         match self.blocks.find(block) {
             Some(id) => self.read_hit(block, id, page),

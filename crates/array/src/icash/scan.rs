@@ -60,7 +60,6 @@ impl References {
 }
 
 impl ICash {
-    /// Scans.
     pub(super) fn scan(&mut self) -> Result<(), ArrayError> {
         self.accesses_since_scan = 0;
         self.counters.scans += 1;

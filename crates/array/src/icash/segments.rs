@@ -14,12 +14,10 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Bytes in it.
     pub fn bytes(&self) -> usize {
         self.bytes.into()
     }
 
-    /// Segments it has.
     pub fn segments(&self) -> u32 {
         segments_of(self.bytes())
     }
@@ -30,7 +28,6 @@ pub fn segments_of(bytes: usize) -> u32 {
     bytes.div_ceil(SEGMENT_BYTES) as u32
 }
 
-/// All segments.
 #[derive(Debug)]
 pub struct Segments {
     bytes: Vec<[u8; SEGMENT_BYTES]>,
@@ -55,7 +52,6 @@ impl Segments {
         }
     }
 
-    /// Segments in use.
     pub fn used(&self) -> u32 {
         self.used
     }
@@ -126,15 +122,11 @@ impl Segments {
         segment
     }
 
-    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity() * SEGMENT_BYTES + self.next.capacity() * size_of::<u32>()
     }
 
     /// Recounts the segments, given all chains there are.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self, chains: impl Iterator<Item = Chain>) -> Result<(), String> {
         let mut taken = vec![false; self.next.len()];
         let mut walk = |mut segment: u32, whose: &str| {

@@ -18,7 +18,6 @@ pub fn sub_signature(sub_block: &[u8]) -> u8 {
 }
 
 impl Signature {
-    /// That of a block.
     pub fn of(page: &Page) -> Self {
         let mut signature = [0; SUB_BLOCKS];
         for (of_sub_block, sub_block) in signature.iter_mut().zip(page.chunks(SUB_BLOCK_BYTES)) {

@@ -74,15 +74,11 @@ impl SlowAlone {
         self.was_closed
     }
 
-    /// The virtual machines.
     pub fn machines(&self) -> &[Machine] {
         self.addresses.machines()
     }
 
     /// In which form a block is kept: whole, or not at all.
-    ///
-    /// # Errors
-    /// No such address.
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
         let block = self.addresses.block(lba)?;
         let is_there = self.images.contains_key(&block) || self.table.get(block).has_home;

@@ -37,7 +37,6 @@ use crate::media::Media;
 use flashlore_content::Sketch;
 use flashlore_delta::Page;
 
-/// An open I-CASH element.
 pub struct ICash {
     pub(super) media: Media,
     pub(super) id: [u8; 16],
@@ -85,17 +84,14 @@ impl ICash {
         self.media.observe(observer);
     }
 
-    /// The sizes it was made with.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The options it was opened with.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What it did since it was opened.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -121,7 +117,6 @@ impl ICash {
         (self.segments.used(), self.segments.most_used())
     }
 
-    /// Bytes of memory it holds.
     pub fn memory(&self) -> Memory {
         Memory {
             segments: self.segments.heap_bytes(),

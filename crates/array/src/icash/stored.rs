@@ -17,7 +17,6 @@ pub struct Stored {
     pub differences: u64,
     /// Bytes of them in the log, without the heads of their records.
     pub difference_bytes: u64,
-    /// Compressed by themselves.
     pub compressed: u64,
     /// Bytes of them in the log, without the heads of their records.
     pub compressed_bytes: u64,
@@ -28,9 +27,6 @@ pub struct Stored {
 impl ICash {
     /// How the durable content of a machine is stored, as the last flush left it or whatever made it durable later.
     /// Looks at each of its blocks.
-    ///
-    /// # Errors
-    /// There is no such machine.
     pub fn how_stored(&self, machine: u8) -> Result<Stored, ArrayError> {
         let mut stored = Stored::default();
         for block in self.addresses.blocks_of(machine)? {

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use crate::icash::format::table::ENTRIES;
 use crate::icash::place::{Entry, RawEntry};
 
-/// The table.
 #[derive(Debug)]
 pub struct Table {
     entries: Vec<RawEntry>,
@@ -26,18 +25,15 @@ impl Table {
         }
     }
 
-    /// Blocks there are.
     pub fn len(&self) -> u32 {
         self.entries.len() as u32
     }
 
-    /// The entry of a block.
     pub fn get(&self, block: u32) -> Entry {
         let raw = self.entries[block as usize];
         raw.entry().expect("only entries are stored")
     }
 
-    /// Changes the entry of a block.
     pub fn set(&mut self, block: u32, entry: Entry) {
         self.entries[block as usize] = entry.into();
         self.dirty.insert(block / ENTRIES as u32);
@@ -78,7 +74,6 @@ impl Table {
         self.dirty.clear();
     }
 
-    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<RawEntry>() + self.copies.capacity()
     }

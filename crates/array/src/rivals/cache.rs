@@ -20,7 +20,6 @@ pub(super) fn offset_of(number: u32) -> u64 {
     u64::from(number) * BLOCK_BYTES as u64
 }
 
-/// A cache on the fast medium over the slow one.
 #[derive(Debug)]
 pub(super) struct Cache {
     pub slots: Slots,
@@ -30,7 +29,6 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// An empty one.
     pub fn new(options: CacheOptions, shares_contents: bool) -> Self {
         Cache {
             slots: Slots::new(options.slots),
@@ -73,7 +71,6 @@ impl Cache {
         Ok(())
     }
 
-    /// Gives a block new content.
     pub fn write(&mut self, media: &mut Media, block: u32, page: &Page) -> Result<(), MediumError> {
         let digest = self.digest(media, page);
         let own = self.slots.slot_of(block);
@@ -103,7 +100,6 @@ impl Cache {
         Ok(())
     }
 
-    /// Gives the content of a block up.
     pub fn trim(&mut self, block: u32) {
         let freed = self.slots.remove(block);
         self.forget(freed);
@@ -118,9 +114,6 @@ impl Cache {
     }
 
     /// Recounts everything.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.slots.check()?;
         let has_blocks = |slot| self.slots.blocks_in(slot) > 0;

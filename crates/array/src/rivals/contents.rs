@@ -11,12 +11,10 @@ use flashlore_delta::Page;
 /// Digests need no secret in a simulation.
 const KEY: VolumeKey = VolumeKey([0; 32]);
 
-/// The digest of a content.
 pub(super) fn digest_of(page: &Page) -> Digest {
     KEY.digest(page)
 }
 
-/// The contents of all slots.
 #[derive(Debug)]
 pub(super) struct Contents {
     digests: Vec<Option<Digest>>,
@@ -32,7 +30,6 @@ impl Contents {
         }
     }
 
-    /// The slot with a content.
     pub fn find(&self, digest: Digest) -> Option<u32> {
         self.slots.get(&digest).copied()
     }
@@ -51,9 +48,6 @@ impl Contents {
     }
 
     /// Recounts both directions, and whether only slots with blocks are known.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self, has_blocks: impl Fn(u32) -> bool) -> Result<(), String> {
         let mut known = 0;
         for (slot, digest) in (0..).zip(&self.digests) {

@@ -3,13 +3,10 @@
 /// Counts since a cache was made. Reads of blocks that hold nothing ask no medium and are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Reads of cached blocks.
     pub read_hits: u64,
     /// Reads of blocks from the slow medium.
     pub read_misses: u64,
-    /// Writes of cached blocks.
     pub write_hits: u64,
-    /// Writes of other blocks.
     pub write_misses: u64,
     /// Slots written because their content was read from the slow medium.
     pub fills: u64,
@@ -23,12 +20,9 @@ pub struct Counters {
     pub replaced: u64,
     /// Blocks that left the cache with them.
     pub replaced_blocks: u64,
-    /// Blocks written home.
     pub written_home: u64,
-    /// Batches in which they were.
     pub batches: u64,
     /// Most blocks that were cached at once.
     pub most_blocks: u64,
-    /// Work in the background that failed.
     pub background_failures: u64,
 }

@@ -25,7 +25,6 @@ impl CacheOptions {
         }
     }
 
-    /// Refuses what cannot work.
     pub(super) fn validate(&self) -> Result<(), ArrayError> {
         if self.slots == 0 || self.slots == u32::MAX {
             return Err(ArrayError::Shape(format!(

@@ -120,7 +120,6 @@ impl Rival {
         })
     }
 
-    /// Lets somebody listen from here on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.media.observe(observer);
     }
@@ -134,9 +133,6 @@ impl Rival {
     }
 
     /// Recounts every invariant.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         let Way::Cached(cache) = &self.way else {
             return Ok(());

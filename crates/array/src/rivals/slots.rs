@@ -29,7 +29,6 @@ impl Slot {
     }
 }
 
-/// All slots.
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -54,12 +53,10 @@ impl Slots {
         self.slot_of.get(&block).copied()
     }
 
-    /// Blocks that lie in slots.
     pub fn blocks(&self) -> u64 {
         self.slot_of.len() as u64
     }
 
-    /// Blocks that lie in a slot.
     pub fn blocks_in(&self, slot: u32) -> usize {
         self.slots[slot as usize].len()
     }
@@ -79,7 +76,6 @@ impl Slots {
         self.order.oldest_first()
     }
 
-    /// Notes that a slot is used.
     pub fn touch(&mut self, slot: u32) {
         self.order.touch(slot);
     }
@@ -148,9 +144,6 @@ impl Slots {
     }
 
     /// Recounts everything.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.order.check()?;
         let mut blocks = 0;

@@ -30,7 +30,6 @@ pub struct Limits {
 pub struct Ended {
     /// The caller's name for it.
     pub tag: u64,
-    /// When it began.
     pub began: Time,
     /// When it was answered.
     pub at: Time,
@@ -103,12 +102,10 @@ impl<F: Device, S: Device> Engine<F, S> {
         }
     }
 
-    /// The present.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The devices.
     pub fn devices(&self) -> (&F, &S) {
         (&self.fast, &self.slow)
     }
@@ -129,9 +126,6 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// Lets time pass until another request may begin; the instant.
-    ///
-    /// # Errors
-    /// A device refused an operation.
     pub fn wait_for_room(&mut self) -> Result<Time, TimedError> {
         while !self.has_room() {
             self.step(self.next_event().ok_or(TimedError::Lost)?)?;
@@ -146,9 +140,6 @@ impl<F: Device, S: Device> Engine<F, S> {
 
     /// Begins a request when there is room for it, and not before `earliest`; what ends at that instant has ended.
     /// Its chains begin side by side; without any it is answered at once.
-    ///
-    /// # Errors
-    /// A device refused an operation.
     pub fn begin<'s>(
         &mut self,
         earliest: Time,
@@ -187,9 +178,6 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// Lets time pass until everything has ended.
-    ///
-    /// # Errors
-    /// A device refused an operation.
     pub fn finish(&mut self) -> Result<Time, TimedError> {
         while self.outstanding + self.background > 0 {
             self.step(self.next_event().ok_or(TimedError::Lost)?)?;

@@ -39,26 +39,17 @@ pub trait Device {
     fn advance(&mut self, until: Time, done: &mut Vec<Completion>) -> Result<(), TimedError>;
 }
 
-/// Why an operation cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimedError {
-    /// A disk refused it.
     #[error("an operation on the slow medium: {0}")]
     Disk(#[from] RequestError),
     /// Any other device refused it, or cannot go on.
     #[error("{0}")]
     Refused(String),
-    /// A device knows nothing of an operation that has not ended.
     #[error("a device has forgotten an operation")]
     Lost,
-    /// It is not made of sectors.
     #[error("{bytes} bytes at {offset} are not sectors of {SECTOR_BYTES} bytes")]
-    Sectors {
-        /// First byte.
-        offset: u64,
-        /// How many.
-        bytes: u64,
-    },
+    Sectors { offset: u64, bytes: u64 },
 }
 
 /// An operation as a request of a disk.

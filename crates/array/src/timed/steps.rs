@@ -7,12 +7,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::element::{DeviceOperation, Kind, Observer, Work};
 use crate::hdd::Time;
 
-/// A step of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// An operation on a medium.
     Device(DeviceOperation),
-    /// Work of the processor.
     Work(Work),
     /// The host has its answer; what follows goes on in the background.
     Background,
@@ -23,11 +20,8 @@ pub enum Step {
 pub struct Costs {
     /// A block is encoded. The paper says only that it overlaps with input and output.
     pub encode: Time,
-    /// A block is decoded.
     pub decode: Time,
-    /// The signature of a block is computed.
     pub signature: Time,
-    /// The fingerprint of a block is computed.
     pub fingerprint: Time,
 }
 

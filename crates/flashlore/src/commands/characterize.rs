@@ -15,7 +15,6 @@ use crate::input::open;
 use crate::output::print;
 use crate::progress::Progress;
 
-/// Prints and writes what is known about the locality of traces.
 pub fn characterize(args: &CharacterizeArgs) -> Result<(), CliError> {
     let options = options(args);
     options.check()?;

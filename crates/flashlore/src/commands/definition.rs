@@ -11,7 +11,6 @@ use crate::cli::{Cli, CompletionShell, CompletionsArgs, ManArgs};
 use crate::error::CliError;
 use crate::output::print;
 
-/// Prints a completion script.
 pub fn completions(args: &CompletionsArgs) -> Result<(), CliError> {
     let shell = match args.shell {
         CompletionShell::Bash => Shell::Bash,

@@ -22,7 +22,6 @@ use crate::runs::{Recording, in_parallel, run_all, threads};
 /// pile up, so a fixed number is kept in flight.
 const HOST: [&str; 2] = ["host.mode=closed", "host.queue_depth=8"];
 
-/// Title of the page.
 const TITLE: &str = "Four captures on a plain SSD and on CA-SSD";
 
 /// Width of the stretches of time lines, in nanoseconds: some hundreds a run.

@@ -20,7 +20,6 @@ use crate::runs::threads;
 /// More seeds would not tell more.
 const MOST_SEEDS: u64 = 1000;
 
-/// Makes a profile that is like a trace, and says how well it does.
 pub fn fit(args: &FitArgs) -> Result<(), CliError> {
     refuse_contradictions(args)?;
     let existing = Existing::from(args.force);

@@ -9,7 +9,6 @@ use crate::error::CliError;
 use crate::output::print;
 use crate::plan::all_used;
 
-/// Lists the systems or prints one.
 pub fn systems(args: &ListArgs) -> Result<(), CliError> {
     let Some(name) = &args.name else {
         return print(&list(system_presets()));

@@ -18,9 +18,6 @@ use crate::error::CliError;
 use crate::python::Python;
 
 /// Does what was asked.
-///
-/// # Errors
-/// Whatever keeps the command from doing it.
 pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
     match command {
         Command::Demo(args) => demo::demo(&args, python),

@@ -18,7 +18,6 @@ pub fn demand_place(page: &Path, existing: Existing) -> Result<(), CliError> {
     Ok(existing.check_file(page)?)
 }
 
-/// Makes a page of results.
 pub fn report(args: &ReportArgs, python: &dyn Python) -> Result<(), CliError> {
     python.demand("flashlore report")?;
     demand_place(&args.output, Existing::from(args.force))?;
@@ -31,7 +30,6 @@ pub fn report(args: &ReportArgs, python: &dyn Python) -> Result<(), CliError> {
     python.call("report", arguments)
 }
 
-/// Runs a grid.
 pub fn sweep(args: &SweepArgs, python: &dyn Python) -> Result<(), CliError> {
     python.demand("flashlore sweep")?;
     let arguments = json!({

@@ -18,7 +18,6 @@ use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
 use crate::runs::{Recording, in_parallel, run_all, threads};
 
-/// Sets systems side by side.
 pub fn compare(args: &CompareArgs) -> Result<(), CliError> {
     let plan = Plan::new(&PlanOptions {
         systems: &args.systems,
@@ -30,7 +29,6 @@ pub fn compare(args: &CompareArgs) -> Result<(), CliError> {
     replay(&plan, &args.traces, &args.run, None)
 }
 
-/// Replays on one system.
 pub fn simulate(args: &SimulateArgs) -> Result<(), CliError> {
     let plan = Plan::new(&PlanOptions {
         systems: std::slice::from_ref(&args.system),

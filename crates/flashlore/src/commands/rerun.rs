@@ -17,7 +17,6 @@ use crate::runs::{Job, Recording, in_parallel, run_all, threads};
 /// How many differences of a run are printed.
 const SHOWN: usize = 20;
 
-/// Repeats and compares.
 pub fn rerun(args: &RerunArgs) -> Result<(), CliError> {
     let recorded = read(&args.results)?;
     let mut wanted: Vec<Wanted> = Vec::new();
@@ -136,7 +135,6 @@ impl Wanted {
         })
     }
 
-    /// Whether the other is the same workload.
     fn is(&self, other: &Wanted) -> bool {
         (&self.paths, &self.digests, &self.options)
             == (&other.paths, &other.digests, &other.options)

@@ -15,7 +15,6 @@ use crate::input::same_file;
 use crate::output::print;
 use crate::progress::Progress;
 
-/// Writes the workload of a profile.
 pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
     let to = output_format(&args.output, args.to)?;
     if same_file(Path::new(&args.profile), &args.output) {
@@ -108,7 +107,6 @@ fn report_text(source: &Source, report: &ConvertReport, output: &Path) -> String
     )
 }
 
-/// Lists the profiles.
 pub fn profiles(args: &ProfilesArgs) -> Result<(), CliError> {
     let all = PRESETS
         .iter()

@@ -16,7 +16,6 @@ use crate::input::{open, same_file};
 use crate::output::print;
 use crate::progress::Progress;
 
-/// Prints what can be said about a trace.
 pub fn info(args: &InfoArgs) -> Result<(), CliError> {
     let progress = Progress::phase("reading the trace");
     let info = Info::from_reader(open(&args.trace, &args.read.options())?)?;
@@ -28,7 +27,6 @@ pub fn info(args: &InfoArgs) -> Result<(), CliError> {
     print(&format!("{json}\n"))
 }
 
-/// Writes a trace in another format.
 pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {
     let to = output_format(&args.output, args.to)?;
     if same_file(&args.input, &args.output) {

@@ -7,7 +7,6 @@ use crate::error::ProtocolError;
 use crate::export::{Directory, ExportInfo, Refusal};
 use crate::wire::{OPTION_REPLY_MAGIC, info, option, option_reply};
 
-/// Writes one reply to an option.
 pub(super) fn reply(out: &mut Vec<u8>, option: u32, kind: u32, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     out.extend_from_slice(&OPTION_REPLY_MAGIC.to_be_bytes());
@@ -84,7 +83,6 @@ impl Negotiation {
         }
     }
 
-    /// Answers LIST.
     pub(super) fn list<D: Directory>(&self, data: &[u8], directory: &D, out: &mut Vec<u8>) {
         if !data.is_empty() {
             return bad(out, option::LIST, Bad::Invalid("LIST has no data"));
@@ -171,7 +169,6 @@ impl Negotiation {
         }
     }
 
-    /// Answers STRUCTURED_REPLY.
     pub(super) fn structured_reply(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let which = option::STRUCTURED_REPLY;
         if data.is_empty() {

@@ -42,7 +42,6 @@ pub enum Event<E> {
 pub struct Received<E> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.
     pub consumed: usize,
-    /// What happened, if anything.
     pub event: Option<Event<E>>,
 }
 

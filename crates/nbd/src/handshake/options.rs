@@ -7,7 +7,6 @@ use crate::wire::{MAX_STRING, info};
 /// Why data cannot be used; each is a type of error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bad {
-    /// They make no sense.
     Invalid(&'static str),
     /// A text or a list is too long.
     TooBig(&'static str),

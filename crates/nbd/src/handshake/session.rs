@@ -8,7 +8,6 @@ use crate::limits::Limits;
 pub struct Context {
     /// The number by which replies name it.
     pub id: u32,
-    /// Its name.
     pub name: String,
 }
 

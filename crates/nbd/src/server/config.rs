@@ -7,7 +7,6 @@ use thiserror::Error;
 use super::tls::TlsPolicy;
 use crate::limits::Limits;
 
-/// How a server serves.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// What one client may make the server hold.
@@ -31,7 +30,6 @@ pub struct Config {
     pub message: Duration,
     /// How long a connection may be silent between requests; none: for ever.
     pub idle: Option<Duration>,
-    /// Encryption.
     pub tls: TlsPolicy,
     /// Allow addresses beyond the machine itself without TLS.
     pub insecure: bool,
@@ -56,23 +54,17 @@ impl Default for Config {
     }
 }
 
-/// Why a server does not start.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
         address: String,
-        /// What the system says.
         source: std::io::Error,
     },
-    /// The address can be reached from other machines.
     #[error(
         "{0} can be reached from other machines: demand TLS, or allow it explicitly as insecure"
     )]
     Exposed(String),
-    /// No thread could be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }

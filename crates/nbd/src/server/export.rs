@@ -5,37 +5,22 @@ use crate::transmission::Extents;
 
 /// A disk that is served. Ranges are always inside it, and never written if it is read-only. Calls
 /// come from several threads at once; `durable` means that what the call did has to outlive a power
-/// cut before it returns.
+/// cut before it returns. Errors are those of the reply.
 pub trait Export: Send + Sync {
     /// Fills `buffer` from `offset` on.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno>;
 
     /// Writes `data` at `offset`.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn write(&self, offset: u64, data: &[u8], durable: bool) -> Result<(), Errno>;
 
     /// Makes durable whatever was answered before, on any connection.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn flush(&self) -> Result<(), Errno>;
 
     /// Forgets a range, if that is possible; what is read of it afterwards is not defined.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn trim(&self, offset: u64, length: u64, durable: bool) -> Result<(), Errno>;
 
     /// Makes a range read as zero. `allocate` forbids holes; `fast` wants [`Errno::NotSupported`]
     /// if it would take as long as writing.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn write_zeroes(
         &self,
         offset: u64,
@@ -46,16 +31,10 @@ pub trait Export: Send + Sync {
     ) -> Result<(), Errno>;
 
     /// Fetches a range ahead of reading.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn cache(&self, offset: u64, length: u64) -> Result<(), Errno>;
 
     /// Tells the extents of a context from `offset` on, until [`Extents::push`] says that no more are
     /// needed or `length` bytes are told.
-    ///
-    /// # Errors
-    /// The error of the reply.
     fn block_status(
         &self,
         context: &str,

@@ -12,11 +12,9 @@ use thiserror::Error;
 /// Whether connections are encrypted.
 #[derive(Clone, Debug)]
 pub enum TlsPolicy {
-    /// Never.
     Absent,
     /// If the client wants.
     Offered(Arc<ServerConfig>),
-    /// Always.
     Required(Arc<ServerConfig>),
 }
 
@@ -31,18 +29,10 @@ pub struct TlsFiles {
     pub client_authority: Option<PathBuf>,
 }
 
-/// Why the files cannot be used.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file cannot be read, or is not what it should be.
     #[error("{path} cannot be used: {reason}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The files do not fit together.
+    File { path: PathBuf, reason: String },
     #[error("the certificate and the key cannot be used together: {0}")]
     Pair(rustls::Error),
 }
@@ -66,9 +56,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 impl TlsFiles {
     /// Reads the files.
-    ///
-    /// # Errors
-    /// Which file cannot be used, and why.
     pub fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let chain = certificates(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| bad(&self.key, error))?;

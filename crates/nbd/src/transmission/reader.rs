@@ -28,7 +28,6 @@ pub enum Event<'a> {
 pub struct Received<'a> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.
     pub consumed: usize,
-    /// What happened, if anything.
     pub event: Option<Event<'a>>,
 }
 
@@ -64,9 +63,6 @@ impl RequestReader {
     }
 
     /// Takes bytes from the front of `input`, at most to the next event.
-    ///
-    /// # Errors
-    /// Why the connection ends.
     #[inline]
     pub fn receive<'a>(&mut self, input: &'a [u8]) -> Result<Received<'a>, ProtocolError> {
         match self.state {

@@ -21,7 +21,6 @@ pub struct Replies {
 /// A part of what was read, from the offset of the request on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Bytes.
     Data(&'a [u8]),
     /// So many zeroes.
     Zeroes(u32),

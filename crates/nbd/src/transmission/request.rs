@@ -6,20 +6,15 @@ use crate::handshake::Session;
 use crate::limits::Limits;
 use crate::wire::{command, command_flags as flag, export_flags as export};
 
-/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Read bytes.
     Read,
     /// Write bytes, which follow the request.
     Write,
     /// Make durable what was acknowledged on any connection.
     Flush,
-    /// Forget bytes.
     Trim,
-    /// Fetch bytes ahead of reading.
     Cache,
-    /// Write zeroes.
     WriteZeroes,
     /// Tell the extents of the chosen contexts.
     BlockStatus,
@@ -41,7 +36,6 @@ impl Command {
         })
     }
 
-    /// The number on the wire.
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
@@ -61,13 +55,11 @@ impl Command {
 pub struct Request {
     /// The client's number for it; the reply repeats it.
     pub cookie: u64,
-    /// What it asks for.
     pub command: Command,
     /// First byte.
     pub offset: u64,
     /// Bytes, which may be 0 for all but BLOCK_STATUS.
     pub length: u32,
-    /// The flags, none but those that the command knows.
     pub flags: u16,
 }
 
@@ -106,9 +98,7 @@ impl Request {
 /// A request that may not be carried out. The error has to be sent as the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The client's number for it.
     pub cookie: u64,
-    /// The error of the reply.
     pub errno: Errno,
     /// What is wrong, for a person.
     pub why: &'static str,
@@ -145,9 +135,6 @@ impl Rules {
     }
 
     /// The request that these fields make.
-    ///
-    /// # Errors
-    /// The error of the reply, and why.
     pub fn check(
         &self,
         cookie: u64,

@@ -7,7 +7,6 @@ use super::service::{element, media};
 use crate::error::ServeError;
 use crate::home::Home;
 
-/// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArrayReport {
     /// Whether whoever used it last closed it.
@@ -23,11 +22,8 @@ pub struct ArrayReport {
 /// A block that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayFinding {
-    /// The number of its machine.
     pub machine: u8,
-    /// The block.
     pub block: u32,
-    /// What is wrong.
     pub why: String,
 }
 
@@ -39,9 +35,6 @@ impl ArrayReport {
 }
 
 /// Opens an array over media that are only looked at, and recounts it; with `contents` every block is read too.
-///
-/// # Errors
-/// It cannot be opened.
 pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, ServeError> {
     let (description, fast, slow) = media(home, mode, Access::Look)?;
     let element = element(home, &description, fast, slow, Access::Look)?;

@@ -40,7 +40,6 @@ const MOST_AWAY: u64 = 16 << 10;
 /// What a medium that was there is looked at: partition tables and file systems begin here.
 const LOOKED_AT: u64 = 1 << 20;
 
-/// What a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateArray {
     /// The fast medium: a block device, or a file, which is made if it is not there.
@@ -65,12 +64,9 @@ pub struct CreateArray {
     pub identity: [u8; 16],
 }
 
-/// What was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
-    /// The sizes.
     pub shape: Shape,
-    /// How it is opened.
     pub options: Options,
     /// Bytes of the fast and the slow medium that it takes.
     pub bytes: (u64, u64),
@@ -96,9 +92,6 @@ pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
 
 impl CreateArray {
     /// The sizes and options that this asks for.
-    ///
-    /// # Errors
-    /// Sizes that make no array.
     pub fn plan(&self) -> Result<Made, ServeError> {
         let what = "the size";
         let found = self.size;

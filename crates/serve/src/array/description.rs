@@ -20,7 +20,6 @@ const VERSION: u32 = 1;
 /// What `system` says.
 pub const SYSTEM: &str = "i-cash";
 
-/// What the file says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -28,9 +27,7 @@ pub struct Description {
     system: String,
     /// Both media have it: 32 hexadecimal digits.
     identity: String,
-    /// The fast medium.
     pub fast: PathBuf,
-    /// The slow medium.
     pub slow: PathBuf,
     options: Stored,
 }
@@ -129,7 +126,6 @@ impl Description {
         self.identity == hexadecimal(identity)
     }
 
-    /// How the array is opened.
     pub fn options(&self) -> Options {
         let stored = &self.options;
         Options {

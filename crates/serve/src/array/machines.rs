@@ -20,14 +20,12 @@ use flashlore_volume::disk::{About, BlockDevice, DiskError};
 
 use super::store::{Open, Store};
 
-/// All machines of an array.
 pub struct Machines {
     store: Locked<Store>,
     /// Number and blocks of each.
     all: Vec<(u8, u32)>,
 }
 
-/// A machine of an array.
 pub struct MachineDisk {
     machines: Arc<Machines>,
     /// Its place among them.

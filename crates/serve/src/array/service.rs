@@ -39,7 +39,6 @@ const SCRUB_STEP: u32 = 2048;
 const NO_PAST: &str =
     "an array keeps no history and no snapshots: the systems bvssd and combined do";
 
-/// An open array.
 pub struct ArrayService {
     home: Home,
     description: Description,

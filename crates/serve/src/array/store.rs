@@ -103,7 +103,6 @@ impl Store {
         Ok(())
     }
 
-    /// The virtual machines.
     pub fn machines(&self) -> &[Machine] {
         &self.machines
     }
@@ -151,7 +150,6 @@ impl Store {
         .map_err(failed)
     }
 
-    /// Reads a page.
     pub fn read(&mut self, machine: usize, page: u32, bytes: &mut Page) -> Result<(), DiskError> {
         let lba = self.lba(machine, page);
         match &mut self.open {
@@ -181,7 +179,6 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything durable.
     pub fn flush(&mut self) -> Result<(), DiskError> {
         match &mut self.open {
             Open::Whole(element) => element.flush().map_err(failed),

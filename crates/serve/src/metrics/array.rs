@@ -6,7 +6,6 @@ use crate::array::ArrayService;
 use crate::request::{Answer, ArrayInfo, ElementInfo, Request};
 use crate::served::Served;
 
-/// Tells the figures of an array.
 pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
     let Ok(Answer::Array(info)) = service.carry_out(&Request::Info) else {
         return;

@@ -22,16 +22,13 @@ pub const MOST_CONNECTIONS: usize = 16;
 /// How long a request may take to arrive, and its answer to leave.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Such as `200 OK`.
     pub status: &'static str,
-    /// The type of the body.
     pub content_type: &'static str,
     /// What a browser that shows the body may do with it: a Content-Security-Policy.
     pub policy: &'static str,
-    /// The body.
     pub body: String,
 }
 
@@ -39,7 +36,6 @@ pub struct Answer {
 pub const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 
 impl Answer {
-    /// A sentence.
     pub fn sentence(status: &'static str, text: impl Into<String>) -> Answer {
         Answer {
             status,
@@ -115,9 +111,6 @@ impl Drop for Place {
 
 impl Endpoint {
     /// Listens and answers.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
     pub fn start(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -130,7 +123,6 @@ impl Endpoint {
         Ok(Endpoint { address, stops })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

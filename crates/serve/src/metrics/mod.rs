@@ -48,7 +48,6 @@ const BUCKETS: [(u64, &str); 13] = [
     (10_000_000_000, "10"),
 ];
 
-/// A served volume that is looked at.
 pub struct Metrics {
     service: Arc<dyn Served>,
     /// What stands around the volume and counts requests.
@@ -67,9 +66,6 @@ impl Metrics {
     }
 
     /// Listens for scrapers, until the answer is dropped.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
     pub fn listen(self, address: SocketAddr) -> Result<Endpoint, ServeError> {
         let handler = move |path: &str| match path {
             "/" => Some(page::answer()),

@@ -12,11 +12,9 @@ pub enum Kind {
     Counter,
     /// It may fall.
     Gauge,
-    /// Counts by buckets of values.
     Histogram,
 }
 
-/// A page of metrics.
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
@@ -70,7 +68,6 @@ impl Page {
         self
     }
 
-    /// The whole.
     pub fn into_text(self) -> String {
         self.text
     }

@@ -41,7 +41,6 @@ struct Looked {
     failure: Option<String>,
 }
 
-/// Tells the figures of a volume.
 pub(crate) fn measure(service: &Service, page: &mut Page) {
     if let Ok((mut looked, survey)) = look(service) {
         let now = service.disk().now();

@@ -39,7 +39,6 @@ const MOST_HELD: usize = 64 << 20;
 /// Pages that are handed to the writer at once.
 const PIECE: usize = 64;
 
-/// Where a recording goes.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The trace. It must not exist.
@@ -74,7 +73,6 @@ struct State {
     missed: u64,
 }
 
-/// A recording that goes on.
 pub struct Recording {
     options: Options,
     clock: Clock,
@@ -85,7 +83,6 @@ pub struct Recording {
     writer: Mutex<Option<Writer>>,
 }
 
-/// What was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Records of the trace.

@@ -10,9 +10,7 @@ use super::Hdd;
 /// A read-ahead, running or stopped at its limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadAhead {
-    /// The segment it fills.
     segment: usize,
-    /// The next sector.
     next: u64,
     /// From when on the mechanism is at work on it: the end of the sector before, or a new start.
     since: Time,

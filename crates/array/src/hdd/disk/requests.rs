@@ -141,7 +141,6 @@ impl Hdd {
         self.go_on(serving, at, stage);
     }
 
-    /// Counts the parts of a request's passage.
     pub(super) fn account(&mut self, passage: &Passage) {
         self.statistics.seek += passage.seek;
         self.statistics.rotation += passage.rotation;

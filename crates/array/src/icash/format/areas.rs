@@ -23,7 +23,6 @@ pub struct Areas {
     pub journal: u64,
     /// Blocks of the journal's heads.
     pub journal_heads: u64,
-    /// The log.
     pub log: u64,
     /// The blocks' native places.
     pub home: u64,

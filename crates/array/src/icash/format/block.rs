@@ -10,7 +10,6 @@ use crate::icash::parameters::BLOCK_BYTES;
 const MAGIC: &[u8; 4] = b"FLAL";
 const LAST: u8 = 1;
 
-/// Where the records begin.
 pub const RECORDS_AT: usize = 48;
 
 /// Bytes of a record without its payload.
@@ -27,7 +26,6 @@ pub fn group_of(epoch: u32, number: u64) -> u64 {
     (u64::from(epoch) << NUMBER_BITS) | number
 }
 
-/// The epoch of a group.
 pub fn epoch_of(group: u64) -> u32 {
     (group >> NUMBER_BITS) as u32
 }
@@ -79,12 +77,10 @@ const KINDS: [RecordKind; 7] = [
     RecordKind::Whole,
 ];
 
-/// A record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// What became of the block.
     pub kind: RecordKind,
-    /// Its address.
     pub lba: u64,
     /// The data block, 0 where there is none.
     pub slot: u32,

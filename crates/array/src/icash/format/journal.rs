@@ -23,7 +23,6 @@ pub fn heads_of(images: u32) -> u64 {
 pub struct Image {
     /// The block, counted through all virtual machines.
     pub block: u32,
-    /// The CRC-32 of its content.
     pub crc: u32,
 }
 

@@ -16,7 +16,6 @@ const PAGES_IN_BYTE: usize = 4;
 /// Where the next group of the log begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The segment.
     pub segment: u32,
     /// The block in it; if it is the number of its blocks, the group begins in the next segment.
     pub position: u32,
@@ -24,14 +23,12 @@ pub struct Head {
     pub next: u32,
 }
 
-/// A root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     /// Number of its checkpoint, from 1.
     pub checkpoint: u64,
     /// The opening that wrote it, from 1; 0 for the one that a new array has.
     pub epoch: u32,
-    /// The session of the array.
     pub session: u32,
     /// Whether somebody uses the array, or did and never closed it.
     pub in_use: bool,

@@ -12,7 +12,6 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
 const SESSION_AT: usize = 52;
 const MACHINES_AT: usize = 64;
 
-/// The sizes of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// The virtual machines, each number once.
@@ -29,15 +28,11 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Blocks of all virtual machines together.
     pub fn blocks(&self) -> u64 {
         self.machines.iter().map(|m| u64::from(m.blocks)).sum()
     }
 
     /// Refuses sizes that make no array.
-    ///
-    /// # Errors
-    /// A sentence that names the size.
     pub fn validate(&self) -> Result<(), ArrayError> {
         validate_machines(&self.machines)?;
         let log_blocks = u64::from(self.log_segments) * u64::from(self.segment_blocks);
@@ -121,7 +116,6 @@ pub struct Superblock {
     pub is_fast: bool,
     /// Of the fast medium; the root on the slow one has its own.
     pub session: Session,
-    /// The sizes.
     pub shape: Shape,
 }
 
@@ -162,9 +156,6 @@ impl Superblock {
     }
 
     /// What copy 0 or 1 says.
-    ///
-    /// # Errors
-    /// A sentence that says why it is none.
     pub fn parse(bytes: &[u8], copy: u64) -> Result<Self, String> {
         if bytes.len() != BLOCK_BYTES || !is_sealed(bytes, MAGIC, copy) {
             return Err("magic or checksum do not hold".into());

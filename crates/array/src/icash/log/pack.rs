@@ -13,11 +13,8 @@ use crate::icash::place::LogPlace;
 /// A record to be packed. The payload of a whole block is its content.
 #[derive(Debug, Clone)]
 pub struct Unpacked {
-    /// The block.
     pub block: u32,
-    /// Its address.
     pub lba: u64,
-    /// What became of it.
     pub kind: RecordKind,
     /// The data block, 0 where there is none.
     pub slot: u32,
@@ -45,9 +42,7 @@ pub struct Packed {
 /// What the blocks of a group have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Group {
-    /// The array.
     pub tag: u64,
-    /// The group.
     pub group: u64,
     /// The one before.
     pub previous: u64,

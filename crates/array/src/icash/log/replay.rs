@@ -13,11 +13,8 @@ use crate::icash::place::LogPlace;
 pub struct Found {
     /// What became of the block.
     pub kind: RecordKind,
-    /// Its address.
     pub lba: u64,
-    /// The data block.
     pub slot: u32,
-    /// CRC-32 of the content.
     pub crc: u32,
     /// Where its content lies.
     pub at: LogPlace,
@@ -26,9 +23,7 @@ pub struct Found {
 /// A group that counts.
 #[derive(Debug)]
 pub struct FoundGroup {
-    /// Its number.
     pub group: u64,
-    /// Its records.
     pub records: Vec<Found>,
     /// Where the next one begins.
     pub head: Head,
@@ -37,9 +32,7 @@ pub struct FoundGroup {
 /// The sizes of the log, and the array it belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct LogShape {
-    /// The array.
     pub tag: u64,
-    /// Segments.
     pub segments: u32,
     /// Blocks of one.
     pub segment_blocks: u32,

@@ -8,12 +8,10 @@ use std::collections::BTreeSet;
 
 use crate::icash::format::root::Head;
 
-/// All segments.
 #[derive(Debug)]
 pub struct Space {
     /// Blocks of a segment.
     pub segment_blocks: u32,
-    /// Where the next group begins.
     pub head: Head,
     live_bytes: Vec<u64>,
     needed: BTreeSet<u32>,
@@ -35,7 +33,6 @@ impl Space {
         }
     }
 
-    /// How many there are.
     pub fn segments(&self) -> u32 {
         self.live_bytes.len() as u32
     }
@@ -106,9 +103,6 @@ impl Space {
     }
 
     /// Recounts the segments, given the live bytes in each.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
     pub fn check(&self, live: &[u64]) -> Result<(), String> {
         for segment in 0..self.segments() {
             let (counted, found) = (self.live_bytes(segment), live[segment as usize]);

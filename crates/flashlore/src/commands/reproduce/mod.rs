@@ -23,7 +23,6 @@ struct Done<'a> {
     report: Result<Report, PaperError>,
 }
 
-/// Runs, judges and prints.
 pub fn reproduce(args: &ReproduceArgs, python: &dyn Python) -> Result<(), CliError> {
     if let Some(page) = &args.report {
         python.demand("reproduce --report")?;

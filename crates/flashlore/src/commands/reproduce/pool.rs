@@ -51,7 +51,6 @@ struct State {
     tasks: BinaryHeap<Task>,
     /// Calibrations that are not over.
     calibrating: usize,
-    /// For each experiment.
     parts: Vec<Part>,
 }
 

@@ -32,7 +32,6 @@ const MOST_AT_ONCE: u64 = 1 << 30;
 /// Of a volume made for this, unless said.
 const SIZE: u64 = 256 << 20;
 
-/// Measures a load on a volume.
 pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     let load = load(args)?;
     let directory = &args.volume.directory;

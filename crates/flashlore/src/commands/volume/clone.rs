@@ -9,7 +9,6 @@ use crate::cli::CloneArgs;
 use crate::error::CliError;
 use crate::output::{print, tell};
 
-/// Fills a machine of an array.
 pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
     let absolute = |path: &PathBuf| {
         std::path::absolute(path).map_err(|source| CliError::File {

@@ -32,7 +32,6 @@ pub(super) enum Asked {
     Array(CreateArray),
 }
 
-/// Random bytes.
 fn random<const N: usize>() -> Result<[u8; N], CliError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -125,7 +124,6 @@ fn volume(
     })
 }
 
-/// Makes a volume or an array, and tells about it.
 pub fn create(args: &CreateArgs) -> Result<(), CliError> {
     tell(&make(args)?);
     Ok(())

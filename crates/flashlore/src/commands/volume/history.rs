@@ -14,7 +14,6 @@ use crate::cli::{
 use crate::error::CliError;
 use crate::output::{print, tell};
 
-/// Shows what happened.
 pub fn log(args: &LogArgs) -> Result<(), CliError> {
     let most = args.most;
     let answer = request(&args.volume, &Request::Log { most })?;
@@ -73,7 +72,6 @@ fn begins(text: &mut String, oldest: u64) {
     let _ = writeln!(text, "{}  the history begins", Time(oldest));
 }
 
-/// Makes, lists or deletes snapshots.
 pub fn snapshot(command: &SnapshotCommand) -> Result<(), CliError> {
     match command {
         SnapshotCommand::Create(args) => {
@@ -116,7 +114,6 @@ fn list_snapshots(args: &SnapshotListArgs) -> Result<(), CliError> {
     print(&text)
 }
 
-/// Remembers the present.
 pub fn mark(args: &MarkArgs) -> Result<(), CliError> {
     let name = args.name.clone();
     let Answer::Instant { instant } = request(&args.volume, &Request::Mark { name })? else {
@@ -126,7 +123,6 @@ pub fn mark(args: &MarkArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Goes back to an instant.
 pub fn recover(args: &RecoverArgs) -> Result<(), CliError> {
     let asked = Request::Recover {
         to: args.to.clone(),
@@ -173,7 +169,6 @@ pub(super) fn tell_missing(missing: &[(u64, u64)], what: &str) {
     }
 }
 
-/// Lists what differs between two instants.
 pub fn diff(args: &DiffArgs) -> Result<(), CliError> {
     let asked = Request::Diff {
         from: args.from.clone(),
@@ -194,7 +189,6 @@ pub fn diff(args: &DiffArgs) -> Result<(), CliError> {
     print(&lines.collect::<String>())
 }
 
-/// Forgets old versions.
 pub fn purge(args: &PurgeArgs) -> Result<(), CliError> {
     let range = args.offset.zip(args.length);
     let asked = Request::Purge {

@@ -36,7 +36,6 @@ fn file_error<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) ->
     }
 }
 
-/// Copies a raw image into a volume.
 pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
     let path = &args.image;
@@ -322,7 +321,6 @@ fn slow_alone(args: &VolumeArgs) -> Result<Reach, CliError> {
     Ok(Reach::local(Box::new(opened)))
 }
 
-/// Copies a volume into a raw image.
 pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let path = &args.image;
     let reach = match args.slow_alone {

@@ -63,11 +63,8 @@ fn rebuild_superblocks(args: &VolumeArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a check found.
 pub enum Checked {
-    /// In a volume.
     Volume(CheckReport),
-    /// In an array.
     Array(ArrayReport),
 }
 
@@ -109,7 +106,6 @@ impl Checked {
         }
     }
 
-    /// All of it, as `--json` prints it.
     pub fn json(&self) -> Value {
         match self {
             Checked::Volume(report) => json!({
@@ -187,7 +183,6 @@ fn findings_json(findings: &[Finding]) -> Value {
     findings.iter().map(one).collect()
 }
 
-/// Reads every stored page.
 pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     let mut reach = reach(&args.volume)?;
     let progress = Progress::phase("scrubbing");
@@ -244,7 +239,6 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     )))
 }
 
-/// Shows what lies on the medium.
 pub fn dump(args: &DumpArgs) -> Result<(), CliError> {
     let medium = medium(&args.volume)?;
     // One without a superblock is shown too.

@@ -57,7 +57,6 @@ fn now() -> u64 {
     since.map_or(0, |d| d.as_nanos() as u64)
 }
 
-/// The clocks of the machine.
 pub fn clocks() -> Arc<dyn Clocks> {
     machine()
 }

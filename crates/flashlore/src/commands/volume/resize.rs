@@ -8,7 +8,6 @@ use crate::cli::ResizeArgs;
 use crate::error::CliError;
 use crate::output::tell;
 
-/// Makes a volume larger.
 pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
     let home = home(&args.volume);
     let (size, room) = (

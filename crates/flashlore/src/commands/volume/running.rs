@@ -24,7 +24,6 @@ use crate::output::tell;
 /// What of a volume or an array is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum How {
-    /// All of it.
     Whole,
     /// A volume, which takes no more memory than this.
     Within(Size),
@@ -124,7 +123,6 @@ impl Running {
         })
     }
 
-    /// What is open.
     pub fn service(&self) -> &Arc<dyn Served> {
         &self.service
     }

@@ -14,7 +14,6 @@ use crate::cli::InfoVolumeArgs;
 use crate::error::CliError;
 use crate::output::print;
 
-/// Shows the state.
 pub fn info(args: &InfoVolumeArgs) -> Result<(), CliError> {
     let answer = request(&args.volume, &Request::Info)?;
     let text = match &answer {
