@@ -6,6 +6,7 @@
 
 use flashlore_delta::Page;
 
+use crate::counts::counts;
 use crate::error::ArrayError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +15,15 @@ pub enum Device {
     Fast,
     /// The disk.
     Slow,
+}
+
+impl Device {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Device::Fast => "fast",
+            Device::Slow => "slow",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,27 +76,18 @@ pub struct Unobserved;
 
 impl Observer for Unobserved {}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
-    pub reads: u64,
-    pub read_bytes: u64,
-    pub writes: u64,
-    pub written_bytes: u64,
-    pub syncs: u64,
+counts! {
+    /// What was asked of a medium so far.
+    pub struct Traffic {
+        pub reads: u64,
+        pub read_bytes: u64,
+        pub writes: u64,
+        pub written_bytes: u64,
+        pub syncs: u64,
+    }
 }
 
 impl Traffic {
-    #[must_use]
-    pub fn since(&self, earlier: &Traffic) -> Traffic {
-        Traffic {
-            reads: self.reads - earlier.reads,
-            read_bytes: self.read_bytes - earlier.read_bytes,
-            writes: self.writes - earlier.writes,
-            written_bytes: self.written_bytes - earlier.written_bytes,
-            syncs: self.syncs - earlier.syncs,
-        }
-    }
-
     pub fn add(&mut self, operation: &DeviceOperation) {
         match operation.kind {
             Kind::Read => {

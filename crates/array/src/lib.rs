@@ -22,9 +22,24 @@ pub mod rivals;
 pub mod timed;
 
 mod by_age;
+mod counts;
 mod lru;
 mod media;
 
 pub use element::{Element, Observer};
 pub use error::ArrayError;
 pub use rivals::Rival;
+
+/// Puts an entry where one is free; its number.
+pub(crate) fn put<T>(entries: &mut Vec<T>, free: &mut Vec<u32>, entry: T) -> u32 {
+    match free.pop() {
+        Some(number) => {
+            entries[number as usize] = entry;
+            number
+        }
+        None => {
+            entries.push(entry);
+            entries.len() as u32 - 1
+        }
+    }
+}

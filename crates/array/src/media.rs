@@ -11,25 +11,33 @@ use crate::element::{
 };
 
 pub(crate) struct Media {
-    fast: Arc<dyn Medium>,
-    slow: Arc<dyn Medium>,
+    fast: Side,
+    slow: Side,
     observer: Box<dyn Observer>,
-    fast_traffic: Traffic,
-    slow_traffic: Traffic,
-    fast_unsynced: bool,
-    slow_unsynced: bool,
+}
+
+struct Side {
+    medium: Arc<dyn Medium>,
+    traffic: Traffic,
+    is_unsynced: bool,
+}
+
+impl Side {
+    fn new(medium: Arc<dyn Medium>) -> Self {
+        Side {
+            medium,
+            traffic: Traffic::default(),
+            is_unsynced: false,
+        }
+    }
 }
 
 impl Media {
     pub fn new(fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Self {
         Media {
-            fast,
-            slow,
+            fast: Side::new(fast),
+            slow: Side::new(slow),
             observer: Box::new(Unobserved),
-            fast_traffic: Traffic::default(),
-            slow_traffic: Traffic::default(),
-            fast_unsynced: false,
-            slow_unsynced: false,
         }
     }
 
@@ -48,14 +56,17 @@ impl Media {
     /// The counts of a host's requests, with what was asked of the media.
     pub fn complete(&self, requests: Statistics) -> Statistics {
         Statistics {
-            fast: self.fast_traffic,
-            slow: self.slow_traffic,
+            fast: self.fast.traffic,
+            slow: self.slow.traffic,
             ..requests
         }
     }
 
     pub fn len(&self, device: Device) -> u64 {
-        self.medium(device).len()
+        match device {
+            Device::Fast => self.fast.medium.len(),
+            Device::Slow => self.slow.medium.len(),
+        }
     }
 
     pub fn read(
@@ -64,38 +75,33 @@ impl Media {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<(), MediumError> {
-        self.medium(device).read(offset, bytes)?;
+        self.side(device).medium.read(offset, bytes)?;
         self.tell(device, Kind::Read, offset, bytes.len());
         Ok(())
     }
 
     pub fn write(&mut self, device: Device, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        match device {
-            Device::Fast => self.fast_unsynced = true,
-            Device::Slow => self.slow_unsynced = true,
-        }
-        self.medium(device).write(offset, bytes)?;
+        let side = self.side(device);
+        side.is_unsynced = true;
+        side.medium.write(offset, bytes)?;
         self.tell(device, Kind::Write, offset, bytes.len());
         Ok(())
     }
 
     /// Makes what was written durable, if there is anything.
     pub fn sync(&mut self, device: Device) -> Result<(), MediumError> {
-        let unsynced = match device {
-            Device::Fast => &mut self.fast_unsynced,
-            Device::Slow => &mut self.slow_unsynced,
-        };
-        if std::mem::take(unsynced) {
-            self.medium(device).sync()?;
+        let side = self.side(device);
+        if std::mem::take(&mut side.is_unsynced) {
+            side.medium.sync()?;
             self.tell(device, Kind::Sync, 0, 0);
         }
         Ok(())
     }
 
-    fn medium(&self, device: Device) -> &dyn Medium {
+    fn side(&mut self, device: Device) -> &mut Side {
         match device {
-            Device::Fast => &*self.fast,
-            Device::Slow => &*self.slow,
+            Device::Fast => &mut self.fast,
+            Device::Slow => &mut self.slow,
         }
     }
 
@@ -106,10 +112,7 @@ impl Media {
             offset,
             bytes: bytes as u64,
         };
-        match device {
-            Device::Fast => self.fast_traffic.add(&operation),
-            Device::Slow => self.slow_traffic.add(&operation),
-        }
+        self.side(device).traffic.add(&operation);
         self.observer.device(operation);
     }
 }

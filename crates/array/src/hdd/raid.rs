@@ -4,6 +4,8 @@
 //! Invariant: a request has one part on each disk it touches, because units that follow each other on a
 //! disk are neighbours there.
 
+use crate::put;
+
 use super::{Completion, Hdd, Request, RequestError, Statistics, Time};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +44,19 @@ impl Stripes {
     pub fn parts(self, lba: u64, sectors: u32) -> impl Iterator<Item = Part> {
         let last = lba + u64::from(sectors) - 1;
         (0..self.disks).filter_map(move |disk| self.part(disk, lba, last))
+    }
+
+    /// What each disk has of a request; all have a flush.
+    fn split(self, request: Request) -> impl Iterator<Item = (usize, Request)> {
+        let last = (request.lba + u64::from(request.sectors)).saturating_sub(1);
+        (0..self.disks).filter_map(move |disk| {
+            if request.sectors == 0 {
+                return Some((disk as usize, request));
+            }
+            let Part { disk, lba, sectors } = self.part(disk, request.lba, last)?;
+            let op = request.op;
+            Some((disk, Request { op, lba, sectors }))
+        })
     }
 
     fn part(self, disk: u64, lba: u64, last: u64) -> Option<Part> {
@@ -136,41 +151,20 @@ impl Raid0 {
     /// When the request is not within the array, or its time before the present or too late.
     pub fn submit(&mut self, time: Time, id: u64, request: Request) -> Result<(), RequestError> {
         request.check(self.capacity, time, self.now)?;
-        let slot = self.slot(id);
-        let mut parts = 0;
-        if request.sectors == 0 {
-            for disk in &mut self.disks {
-                disk.submit(time, u64::from(slot), request)?;
-                parts += 1;
-            }
-        } else {
-            for part in self.stripes.parts(request.lba, request.sectors) {
-                let request = Request {
-                    lba: part.lba,
-                    sectors: part.sectors,
-                    ..request
-                };
-                self.disks[part.disk].submit(time, u64::from(slot), request)?;
-                parts += 1;
-            }
-        }
-        self.in_flight[slot as usize].parts = parts;
-        self.now = time;
-        Ok(())
-    }
-
-    fn slot(&mut self, id: u64) -> u32 {
         let new = InFlight {
             id,
             parts: 0,
             at: 0,
         };
-        if let Some(slot) = self.free.pop() {
-            self.in_flight[slot as usize] = new;
-            return slot;
+        let slot = put(&mut self.in_flight, &mut self.free, new);
+        let mut parts = 0;
+        for (disk, part) in self.stripes.split(request) {
+            self.disks[disk].submit(time, u64::from(slot), part)?;
+            parts += 1;
         }
-        self.in_flight.push(new);
-        (self.in_flight.len() - 1) as u32
+        self.in_flight[slot as usize].parts = parts;
+        self.now = time;
+        Ok(())
     }
 
     /// When the next part of a request ends, if any is under way; advancing to it makes progress.
@@ -207,19 +201,8 @@ impl Raid0 {
         request.check(self.capacity, time, self.now)?;
         self.now = time;
         let mut end = time;
-        if request.sectors == 0 {
-            for disk in &mut self.disks {
-                end = end.max(disk.serve(time, request)?);
-            }
-            return Ok(end);
-        }
-        for part in self.stripes.parts(request.lba, request.sectors) {
-            let request = Request {
-                lba: part.lba,
-                sectors: part.sectors,
-                ..request
-            };
-            end = end.max(self.disks[part.disk].serve(time, request)?);
+        for (disk, part) in self.stripes.split(request) {
+            end = end.max(self.disks[disk].serve(time, part)?);
         }
         Ok(end)
     }

@@ -13,6 +13,7 @@ use crate::by_age::{ByAge, Verdict};
 use crate::icash::segments::Chain;
 use crate::icash::signature::Signature;
 use crate::lru::Lru;
+use crate::put;
 
 /// Names a virtual block while it exists. Whatever may replace virtual blocks may end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,11 +126,7 @@ impl VirtualBlocks {
     /// A new one at the head, for a block that has none or for none. The budget must allow it.
     pub fn insert(&mut self, block: Option<u32>) -> Id {
         debug_assert!(self.left() > 0);
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.all.push(None);
-            self.all.len() as u32 - 1
-        });
-        self.all[number as usize] = Some(Virtual {
+        let new = Some(Virtual {
             block,
             signature: None,
             sketch: None,
@@ -139,6 +136,7 @@ impl VirtualBlocks {
             unrecorded: 0,
             is_stuck: false,
         });
+        let number = put(&mut self.all, &mut self.free, new);
         let id = Id(number);
         if let Some(block) = block {
             let former = self.of_block.insert(block, id);

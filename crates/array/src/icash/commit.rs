@@ -25,6 +25,15 @@ pub(super) struct Extra {
     pub moved: Vec<Unpacked>,
 }
 
+impl Extra {
+    pub fn homes(homes: BTreeMap<u32, u32>) -> Self {
+        Extra {
+            homes,
+            ..Extra::default()
+        }
+    }
+}
+
 impl ICash {
     /// Makes the present state durable.
     pub(super) fn commit(&mut self) -> Result<(), ArrayError> {

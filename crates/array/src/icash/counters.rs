@@ -1,99 +1,81 @@
 //! What I-CASH did, in numbers.
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// Counts since the element was opened.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        pub struct Counters {
-            $($(#[$doc])* pub $field: u64,)*
-        }
+use crate::counts::counts;
 
-        impl Counters {
-            #[must_use]
-            pub fn since(&self, earlier: &Counters) -> Counters {
-                Counters {
-                    $($field: self.$field - earlier.$field,)*
-                }
-            }
-
-            pub fn named(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($field), self.$field)),*]
-            }
-        }
-    };
-}
-
-counters! {
-    /// Accesses to a block that was an independent in RAM.
-    hits_independent,
-    /// Accesses to an associate in RAM.
-    hits_associate,
-    /// Accesses to a reference in RAM.
-    hits_reference,
-    /// Accesses to blocks without a virtual block.
-    misses,
-    /// Contents stored as differences from a reference.
-    deltas,
-    /// Bytes of them.
-    delta_bytes,
-    /// Contents of references stored as differences from their own frozen content.
-    own_deltas,
-    /// Contents compressed by themselves.
-    alone,
-    /// Bytes of them.
-    alone_bytes,
-    /// Writes that had a reference and no short difference from it.
-    too_big,
-    /// Contents of references that went elsewhere: a reference keeps its frozen content and loses its address.
-    detached,
-    /// Contents written whole to the fast medium.
-    slot_writes,
-    /// Contents kept whole for the log.
-    whole,
-    /// Contents copied to the fast medium because they were read from the slow one.
-    fills,
-    /// Differences unpacked because another one of their log block was read.
-    unpacked,
-    /// Blocks that became associates of a block with the same address in another machine.
-    same_address,
-    scans,
-    /// References a scan chose that found an associate.
-    scan_references,
-    /// Associates a scan made.
-    scan_associates,
-    /// References that lost their last associate.
-    demotions,
-    /// Virtual blocks replaced (replacement 1).
-    virtual_replaced,
-    /// Data blocks replaced (replacement 2).
-    data_replaced,
-    /// References whose associates were all written home so that their data block could be replaced.
-    references_released,
-    /// Differences replaced with their virtual block (replacement 3).
-    deltas_replaced,
-    /// Differences of references that left RAM because there was no other.
-    own_deltas_dropped,
-    written_home,
-    groups,
-    /// Of these, groups because enough was not durable.
-    own_flushes,
-    /// Records in them.
-    records,
-    /// Of these, differences and compressed contents.
-    encoded_records,
-    /// Blocks of the log they took.
-    log_blocks,
-    checkpoints,
-    /// Segments of the log that were cleaned.
-    cleaned,
-    /// Records that cleaning moved to the head of the log.
-    moved,
-    /// Blocks that cleaning wrote home.
-    cleaned_home,
-    /// Batches of ordered write-back.
-    batches,
-    /// Work in the background that failed. What it was for is tried again.
-    background_failures,
+counts! {
+    /// Counts since the element was opened.
+    pub struct Counters {
+        /// Accesses to a block that was an independent in RAM.
+        pub hits_independent: u64,
+        /// Accesses to an associate in RAM.
+        pub hits_associate: u64,
+        /// Accesses to a reference in RAM.
+        pub hits_reference: u64,
+        /// Accesses to blocks without a virtual block.
+        pub misses: u64,
+        /// Contents stored as differences from a reference.
+        pub deltas: u64,
+        /// Bytes of them.
+        pub delta_bytes: u64,
+        /// Contents of references stored as differences from their own frozen content.
+        pub own_deltas: u64,
+        /// Contents compressed by themselves.
+        pub alone: u64,
+        /// Bytes of them.
+        pub alone_bytes: u64,
+        /// Writes that had a reference and no short difference from it.
+        pub too_big: u64,
+        /// Contents of references that went elsewhere: a reference keeps its frozen content and loses its address.
+        pub detached: u64,
+        /// Contents written whole to the fast medium.
+        pub slot_writes: u64,
+        /// Contents kept whole for the log.
+        pub whole: u64,
+        /// Contents copied to the fast medium because they were read from the slow one.
+        pub fills: u64,
+        /// Differences unpacked because another one of their log block was read.
+        pub unpacked: u64,
+        /// Blocks that became associates of a block with the same address in another machine.
+        pub same_address: u64,
+        pub scans: u64,
+        /// References a scan chose that found an associate.
+        pub scan_references: u64,
+        /// Associates a scan made.
+        pub scan_associates: u64,
+        /// References that lost their last associate.
+        pub demotions: u64,
+        /// Virtual blocks replaced (replacement 1).
+        pub virtual_replaced: u64,
+        /// Data blocks replaced (replacement 2).
+        pub data_replaced: u64,
+        /// References whose associates were all written home so that their data block could be replaced.
+        pub references_released: u64,
+        /// Differences replaced with their virtual block (replacement 3).
+        pub deltas_replaced: u64,
+        /// Differences of references that left RAM because there was no other.
+        pub own_deltas_dropped: u64,
+        pub written_home: u64,
+        pub groups: u64,
+        /// Of these, groups because enough was not durable.
+        pub own_flushes: u64,
+        /// Records in them.
+        pub records: u64,
+        /// Of these, differences and compressed contents.
+        pub encoded_records: u64,
+        /// Blocks of the log they took.
+        pub log_blocks: u64,
+        pub checkpoints: u64,
+        /// Segments of the log that were cleaned.
+        pub cleaned: u64,
+        /// Records that cleaning moved to the head of the log.
+        pub moved: u64,
+        /// Blocks that cleaning wrote home.
+        pub cleaned_home: u64,
+        /// Batches of ordered write-back.
+        pub batches: u64,
+        /// Work in the background that failed. What it was for is tried again.
+        pub background_failures: u64,
+    }
 }
 
 /// How many virtual blocks are in each state.

@@ -12,6 +12,7 @@ use std::ops::Range;
 use flashlore_delta::Page;
 
 use crate::addresses::lba;
+use crate::counts::counts;
 use crate::error::ArrayError;
 use crate::icash::blocks::Class;
 use crate::icash::content::ZEROS;
@@ -22,27 +23,16 @@ use crate::icash::state::ICash;
 /// Blocks that go home at once.
 const STAGED: usize = 256;
 
-/// How the blocks of an image are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Image {
-    /// As nothing: they are zeros.
-    pub zeros: u64,
-    pub differences: u64,
-    pub difference_bytes: u64,
-    pub compressed: u64,
-    pub compressed_bytes: u64,
-    pub whole: u64,
-}
-
-impl Image {
-    /// Counts the blocks of another part too.
-    pub fn add(&mut self, other: &Image) {
-        self.zeros += other.zeros;
-        self.differences += other.differences;
-        self.difference_bytes += other.difference_bytes;
-        self.compressed += other.compressed;
-        self.compressed_bytes += other.compressed_bytes;
-        self.whole += other.whole;
+counts! {
+    /// How the blocks of an image are stored.
+    pub struct Image {
+        /// As nothing: they are zeros.
+        pub zeros: u64,
+        pub differences: u64,
+        pub difference_bytes: u64,
+        pub compressed: u64,
+        pub compressed_bytes: u64,
+        pub whole: u64,
     }
 }
 
@@ -234,8 +224,8 @@ impl ICash {
         Ok(true)
     }
 
-    /// The data block that a native block is in or is a difference from.
-    fn native_base(&self, twin: u32) -> Option<u32> {
+    /// The data block that a cached block is in or is a difference from.
+    pub(super) fn native_base(&self, twin: u32) -> Option<u32> {
         let id = self.blocks.find(twin)?;
         let slot = self.base_of(id).or(self.blocks.get(id).slot);
         slot.filter(|&slot| self.pool.users(slot).holder.is_some())

@@ -135,10 +135,6 @@ pub(super) struct Recovered {
 
 /// The superblock of a medium: the newer copy of those that hold.
 pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock, ArrayError> {
-    let name = match device {
-        Device::Fast => "fast",
-        Device::Slow => "slow",
-    };
     let (mut why, mut newest): (_, Option<Superblock>) = (String::new(), None);
     for copy in 0..2 {
         let mut page = ZEROS;
@@ -159,7 +155,8 @@ pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock
     }
     newest.ok_or_else(|| {
         ArrayError::Damaged(format!(
-            "there is no superblock of an array on the {name} medium: {why}"
+            "there is no superblock of an array on the {} medium: {why}",
+            device.name()
         ))
     })
 }

@@ -83,8 +83,7 @@ impl ICash {
             .iter()
             .map(|image| (image.block, image.crc))
             .collect();
-        let moved = Vec::new();
-        self.commit_with(Extra { homes, moved })?;
+        self.commit_with(Extra::homes(homes))?;
         self.is_copying = false;
         Ok(())
     }
@@ -113,9 +112,13 @@ impl ICash {
 
     fn write_image_run(&mut self, images: &[Image], run: &mut Vec<u8>) -> Result<(), ArrayError> {
         let first = images.len() - run.len() / BLOCK_BYTES;
+        self.write_run_at(self.areas.image(first as u32), run)
+    }
+
+    /// Writes what a run holds, if it holds anything, and empties it.
+    fn write_run_at(&mut self, offset: u64, run: &mut Vec<u8>) -> Result<(), ArrayError> {
         if !run.is_empty() {
-            self.media
-                .write(Device::Slow, self.areas.image(first as u32), run)?;
+            self.media.write(Device::Slow, offset, run)?;
         }
         run.clear();
         Ok(())
@@ -187,11 +190,6 @@ impl ICash {
     /// Writes contents to the native places of the blocks before `next`.
     fn write_home_run(&mut self, next: u32, run: &mut Vec<u8>) -> Result<(), ArrayError> {
         let first = next - (run.len() / BLOCK_BYTES) as u32;
-        if !run.is_empty() {
-            self.media
-                .write(Device::Slow, self.areas.home_of(first), run)?;
-        }
-        run.clear();
-        Ok(())
+        self.write_run_at(self.areas.home_of(first), run)
     }
 }

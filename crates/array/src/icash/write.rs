@@ -130,13 +130,10 @@ impl ICash {
         }
         let mut best = None;
         for twin in self.addresses.twins(block) {
-            let Some(id) = self.blocks.find(twin) else {
+            let Some(slot) = self.native_base(twin) else {
                 continue;
             };
-            let slot = self.base_of(id).or(self.blocks.get(id).slot);
-            let Some((slot, holder)) =
-                slot.and_then(|slot| Some((slot, self.pool.users(slot).holder?)))
-            else {
+            let Some(holder) = self.pool.users(slot).holder else {
                 continue;
             };
             let likeness = self.likeness(holder, signature, sketch);

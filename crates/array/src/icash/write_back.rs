@@ -26,18 +26,6 @@ struct Run {
     crcs: Vec<u32>,
 }
 
-impl Run {
-    /// Whether a block's content can be appended.
-    fn takes(&self, block: u32) -> bool {
-        block == self.first + self.crcs.len() as u32 && self.crcs.len() < LONGEST_RUN
-    }
-
-    fn push(&mut self, page: &Page) {
-        self.bytes.extend_from_slice(page);
-        self.crcs.push(crc_of(page));
-    }
-}
-
 impl ICash {
     /// Writes blocks home and makes that durable: these, or with ordered write-back all that are not there. A block
     /// that cannot be read or written stays where it is and is marked as stuck.
@@ -68,17 +56,12 @@ impl ICash {
                 self.stick(block);
                 continue;
             };
-            if !run.takes(block) {
-                self.write_run(std::mem::take(&mut run), &mut homes);
-                run.first = block;
-            }
-            run.push(&page);
+            self.add_to_run(&mut run, block, &page, &mut homes);
         }
         self.write_run(run, &mut homes);
         self.sync(Device::Slow)?;
         self.counters.written_home += homes.len() as u64;
-        let moved = Vec::new();
-        self.commit_with(Extra { homes, moved })
+        self.commit_with(Extra::homes(homes))
     }
 
     /// Gives blocks new content at home, at once. They hold nothing durable and have no virtual blocks.
@@ -94,11 +77,7 @@ impl ICash {
         let mut homes = BTreeMap::new();
         let mut run = Run::default();
         for (&block, page) in pages {
-            if !run.takes(block) {
-                self.write_run(std::mem::take(&mut run), &mut homes);
-                run.first = block;
-            }
-            run.push(page);
+            self.add_to_run(&mut run, block, page, &mut homes);
         }
         self.write_run(run, &mut homes);
         self.sync(Device::Slow)?;
@@ -108,8 +87,24 @@ impl ICash {
             ));
         }
         self.counters.written_home += homes.len() as u64;
-        let moved = Vec::new();
-        self.commit_with(Extra { homes, moved })
+        self.commit_with(Extra::homes(homes))
+    }
+
+    /// Adds a block's content to a run, which is written before if it cannot be appended.
+    fn add_to_run(
+        &mut self,
+        run: &mut Run,
+        block: u32,
+        page: &Page,
+        homes: &mut BTreeMap<u32, u32>,
+    ) {
+        let follows = block == run.first + run.crcs.len() as u32;
+        if !follows || run.crcs.len() >= LONGEST_RUN {
+            self.write_run(std::mem::take(run), homes);
+            run.first = block;
+        }
+        run.bytes.extend_from_slice(page);
+        run.crcs.push(crc_of(page));
     }
 
     /// Writes a run; if that fails, block by block.

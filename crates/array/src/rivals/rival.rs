@@ -187,12 +187,9 @@ fn must_have(media: &Media, device: Device, blocks: u32) -> Result<(), ArrayErro
     if found >= needed {
         return Ok(());
     }
-    let name = match device {
-        Device::Fast => "fast",
-        Device::Slow => "slow",
-    };
     Err(ArrayError::Shape(format!(
-        "the {name} medium has {found} bytes, {blocks} blocks need {needed}"
+        "the {} medium has {found} bytes, {blocks} blocks need {needed}",
+        device.name()
     )))
 }
 

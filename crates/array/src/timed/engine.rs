@@ -15,6 +15,7 @@ use super::steps::{Costs, Step};
 use super::{Device, TimedError};
 use crate::element::Device as Medium;
 use crate::hdd::{Completion, Time};
+use crate::put;
 
 /// How much goes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,19 +289,5 @@ impl<F: Device, S: Device> Engine<F, S> {
         self.answer(number);
         self.background -= 1;
         self.free.push(number);
-    }
-}
-
-/// Puts an entry where one is free; its number.
-fn put<T>(entries: &mut Vec<T>, free: &mut Vec<u32>, entry: T) -> u32 {
-    match free.pop() {
-        Some(number) => {
-            entries[number as usize] = entry;
-            number
-        }
-        None => {
-            entries.push(entry);
-            entries.len() as u32 - 1
-        }
     }
 }

@@ -65,8 +65,7 @@ pub(super) fn media(
             false => error,
         }
     })?;
-    let needed =
-        icash::find(&slow).map(|found| memory_needed(&found.shape, &description.options()));
+    let needed = icash::find(&slow).map(|found| memory_needed(&found.shape, description.options()));
     refuse_more_than(
         available(),
         needed.unwrap_or(0),
@@ -109,7 +108,7 @@ pub(super) fn element(
         Access::Change => (Arc::new(fast), Arc::new(slow)),
         Access::Look => (looked_at(fast), looked_at(slow)),
     };
-    let opened = ICash::open(media.0, media.1, description.options());
+    let opened = ICash::open(media.0, media.1, description.options().clone());
     opened.map_err(|error| match error {
         ArrayError::Stale { fast, slow } => stale(description, fast, slow),
         other => other.into(),
@@ -332,7 +331,7 @@ impl ArrayService {
                 }
                 None => store.clone_part(from, to, pages, None),
             })?;
-            all.add(&part);
+            all += part;
         }
         self.machines.with(Store::flush)?;
         Ok(Answer::Cloned {

@@ -118,11 +118,6 @@ impl Default for BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// One without records.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Whole blocks that are to follow it.
     pub fn whole(&self) -> u16 {
         self.whole
@@ -246,7 +241,7 @@ mod tests {
             records in prop::collection::vec((0usize..7, any::<u64>(), any::<u32>(), any::<u32>(), 0usize..2100), 0..20),
         ) {
             let bytes = [0xA7; 2100];
-            let mut builder = BlockBuilder::new();
+            let mut builder = BlockBuilder::default();
             let mut kept = Vec::new();
             for &(kind, lba, slot, crc, length) in &records {
                 let payload = &bytes[..length];

@@ -77,7 +77,7 @@ pub fn pack(
         head,
         free: free.iter(),
         taken: Vec::new(),
-        builder: BlockBuilder::new(),
+        builder: BlockBuilder::default(),
         whole: Vec::new(),
         whole_records: Vec::new(),
         blocks: Vec::new(),
@@ -100,21 +100,18 @@ impl Packer<'_> {
             crc: unpacked.crc,
             payload: if is_whole { &[] } else { &unpacked.payload },
         };
-        self.enter_segment()?;
-        let mut at = None;
-        if !is_whole || self.room_for_whole() {
-            at = self.builder.push(&record);
-        }
-        while at.is_none() {
-            self.close()?;
+        let at = loop {
             self.enter_segment()?;
-            if !is_whole || self.room_for_whole() {
-                at = self.builder.push(&record);
+            if (!is_whole || self.room_for_whole())
+                && let Some(at) = self.builder.push(&record)
+            {
+                break at;
             }
-        }
+            self.close()?;
+        };
         self.places.push(LogPlace {
             block: self.number(),
-            offset: at.unwrap_or(0) % BLOCK_BYTES as u16,
+            offset: at % BLOCK_BYTES as u16,
             bytes: record.payload.len() as u16,
         });
         if is_whole {
@@ -169,7 +166,7 @@ impl Packer<'_> {
             next_segment: self.head.next,
             is_last: false,
         };
-        let builder = std::mem::replace(&mut self.builder, BlockBuilder::new());
+        let builder = std::mem::take(&mut self.builder);
         self.head.position += 1 + u32::from(builder.whole());
         let whole = std::mem::take(&mut self.whole);
         self.blocks.push((number, head, builder, whole));
