@@ -4,31 +4,32 @@ use thiserror::Error;
 
 /// An error number of the protocol. They are fixed by it, whatever the system's own are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[repr(u32)]
 pub enum Errno {
-    /// EPERM, 1: the export is read-only.
+    /// EPERM: the export is read-only.
     #[error("operation not permitted")]
-    NotPermitted,
-    /// EIO, 5: the medium failed.
+    NotPermitted = 1,
+    /// EIO: the medium failed.
     #[error("input/output error")]
-    Io,
-    /// ENOMEM, 12: no memory.
+    Io = 5,
+    /// ENOMEM: no memory.
     #[error("cannot allocate memory")]
-    NoMemory,
-    /// EINVAL, 22: the request makes no sense.
+    NoMemory = 12,
+    /// EINVAL: the request makes no sense.
     #[error("invalid argument")]
-    Invalid,
-    /// ENOSPC, 28: beyond the end of the export, or the volume is full.
+    Invalid = 22,
+    /// ENOSPC: beyond the end of the export, or the volume is full.
     #[error("no space left on device")]
-    NoSpace,
-    /// EOVERFLOW, 75: too long to be answered in one piece.
+    NoSpace = 28,
+    /// EOVERFLOW: too long to be answered in one piece.
     #[error("value too large")]
-    Overflow,
-    /// ENOTSUP, 95: it cannot be done as fast as was demanded.
+    Overflow = 75,
+    /// ENOTSUP: it cannot be done as fast as was demanded.
     #[error("operation not supported")]
-    NotSupported,
-    /// ESHUTDOWN, 108: the server is shutting down.
+    NotSupported = 95,
+    /// ESHUTDOWN: the server is shutting down.
     #[error("server is shutting down")]
-    Shutdown,
+    Shutdown = 108,
 }
 
 impl Errno {
@@ -43,22 +44,11 @@ impl Errno {
         Self::Shutdown,
     ];
 
-    #[must_use]
     pub const fn code(self) -> u32 {
-        match self {
-            Self::NotPermitted => 1,
-            Self::Io => 5,
-            Self::NoMemory => 12,
-            Self::Invalid => 22,
-            Self::NoSpace => 28,
-            Self::Overflow => 75,
-            Self::NotSupported => 95,
-            Self::Shutdown => 108,
-        }
+        self as u32
     }
 
     /// The error of a number. One that the protocol does not have counts as EINVAL, as it demands.
-    #[must_use]
     pub fn from_code(code: u32) -> Self {
         Self::ALL
             .into_iter()

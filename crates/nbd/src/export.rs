@@ -56,7 +56,6 @@ pub struct ExportInfo {
 
 impl ExportInfo {
     /// A writable export that knows everything, with the context `base:allocation`.
-    #[must_use]
     pub fn writable(size: u64) -> Self {
         Self {
             size,
@@ -75,7 +74,6 @@ impl ExportInfo {
     }
 
     /// The same, read-only.
-    #[must_use]
     pub fn read_only(size: u64) -> Self {
         Self {
             read_only: true,
@@ -87,7 +85,6 @@ impl ExportInfo {
     }
 
     /// The transmission flags. DF belongs to structured replies alone.
-    #[must_use]
     pub fn flags(&self, structured: bool) -> u16 {
         let writable = !self.read_only;
         [

@@ -80,7 +80,6 @@ pub struct ServerHandshake {
 
 impl ServerHandshake {
     /// A negotiation that begins. The greeting is appended to `out`.
-    #[must_use]
     pub fn new(tls: Tls, limits: Limits, out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(&MAGIC.to_be_bytes());
         out.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
@@ -131,7 +130,6 @@ impl ServerHandshake {
     }
 
     /// Bytes of memory held for this connection beyond the machine itself.
-    #[must_use]
     pub fn held(&self) -> usize {
         let contexts = self.agreed.contexts.iter();
         let names = contexts.map(|(name, list)| {

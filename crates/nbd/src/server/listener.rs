@@ -79,13 +79,11 @@ impl Server {
     }
 
     /// The addresses that are listened on, with the ports that were free.
-    #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
     /// Connections that use an export, and connections that negotiate.
-    #[must_use]
     pub fn connections(&self) -> (usize, usize) {
         self.registry.count()
     }

@@ -51,7 +51,6 @@ pub struct RequestReader {
 
 impl RequestReader {
     /// A stream that begins.
-    #[must_use]
     pub fn new(rules: Rules, limits: &Limits) -> Self {
         Self {
             rules,
@@ -75,7 +74,6 @@ impl RequestReader {
 
     /// Bytes of the present payload that have not come yet. They may be read from the connection
     /// straight to where they belong, and told with [`Self::payload_taken`].
-    #[must_use]
     pub fn payload_left(&self) -> u32 {
         match self.state {
             State::Payload { left } => left,
@@ -92,7 +90,6 @@ impl RequestReader {
     }
 
     /// Whether the stream is between two requests, where a client may rest as long as it likes.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Header) && self.have == 0
     }

@@ -85,13 +85,11 @@ fn cut(text: &str) -> &str {
 
 impl Replies {
     /// Replies of a session with or without structured replies.
-    #[must_use]
     pub const fn new(structured: bool) -> Self {
         Self { structured }
     }
 
     /// Whether replies are structured, so that zeroes need not be sent.
-    #[must_use]
     pub const fn are_structured(&self) -> bool {
         self.structured
     }
@@ -147,7 +145,6 @@ impl Replies {
 
     /// What goes before the bytes of a read answered in one piece: all `request.length` bytes must
     /// follow. For those who read straight behind it; the others use [`Self::read`].
-    #[must_use]
     pub fn read_header(&self, request: &Request) -> ReadHeader {
         let mut header = ReadHeader {
             bytes: [0; ReadHeader::MOST],
@@ -186,15 +183,11 @@ impl Replies {
             }
             out.resize(end, 0);
         } else {
-            self.chunks(request, pieces, out);
-        }
-    }
-
-    fn chunks(&self, request: &Request, pieces: &[Piece<'_>], out: &mut Vec<u8>) {
-        let mut done = 0;
-        let missing = [Piece::Zeroes(request.length)];
-        for piece in pieces.iter().chain(&missing) {
-            done += self.chunk(request, done, *piece, out);
+            let mut done = 0;
+            let missing = [Piece::Zeroes(request.length)];
+            for piece in pieces.iter().chain(&missing) {
+                done += self.chunk(request, done, *piece, out);
+            }
         }
     }
 

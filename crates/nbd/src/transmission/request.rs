@@ -7,22 +7,22 @@ use crate::limits::Limits;
 use crate::wire::{command, command_flags as flag, export_flags as export};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
 pub enum Command {
-    Read,
+    Read = command::READ,
     /// Write bytes, which follow the request.
-    Write,
+    Write = command::WRITE,
     /// Make durable what was acknowledged on any connection.
-    Flush,
-    Trim,
-    Cache,
-    WriteZeroes,
+    Flush = command::FLUSH,
+    Trim = command::TRIM,
+    Cache = command::CACHE,
+    WriteZeroes = command::WRITE_ZEROES,
     /// Tell the extents of the chosen contexts.
-    BlockStatus,
+    BlockStatus = command::BLOCK_STATUS,
 }
 
 impl Command {
     /// The command of a number. A disconnection is none.
-    #[must_use]
     pub const fn from_code(code: u16) -> Option<Self> {
         Some(match code {
             command::READ => Self::Read,
@@ -36,17 +36,8 @@ impl Command {
         })
     }
 
-    #[must_use]
     pub const fn code(self) -> u16 {
-        match self {
-            Self::Read => command::READ,
-            Self::Write => command::WRITE,
-            Self::Flush => command::FLUSH,
-            Self::Trim => command::TRIM,
-            Self::Cache => command::CACHE,
-            Self::WriteZeroes => command::WRITE_ZEROES,
-            Self::BlockStatus => command::BLOCK_STATUS,
-        }
+        self as u16
     }
 }
 
@@ -65,31 +56,26 @@ pub struct Request {
 
 impl Request {
     /// Durable before the reply.
-    #[must_use]
     pub const fn fua(&self) -> bool {
         self.flags & flag::FUA != 0
     }
 
     /// Zeroes have to be allocated.
-    #[must_use]
     pub const fn no_hole(&self) -> bool {
         self.flags & flag::NO_HOLE != 0
     }
 
     /// Fail rather than being as slow as a write.
-    #[must_use]
     pub const fn fast_zero(&self) -> bool {
         self.flags & flag::FAST_ZERO != 0
     }
 
     /// The data of a read come in one piece.
-    #[must_use]
     pub const fn unfragmented(&self) -> bool {
         self.flags & flag::DF != 0
     }
 
     /// One extent a context is enough.
-    #[must_use]
     pub const fn one_extent(&self) -> bool {
         self.flags & flag::REQ_ONE != 0
     }
@@ -116,14 +102,12 @@ pub struct Rules {
 
 impl Rules {
     /// The rules of a negotiated session.
-    #[must_use]
     pub fn new<E>(session: &Session<E>, limits: &Limits) -> Self {
         let has_contexts = !session.contexts.is_empty();
         Self::of(&session.info, session.structured, has_contexts, limits)
     }
 
     /// The rules of an export: `contexts` says whether any were chosen.
-    #[must_use]
     pub fn of(info: &ExportInfo, structured: bool, contexts: bool, limits: &Limits) -> Self {
         Self {
             size: info.size,

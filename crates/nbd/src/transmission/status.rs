@@ -19,7 +19,6 @@ impl Extents {
     pub const MOST: usize = 4096;
 
     /// Extents for a request, at most `most` of them, which is 1 at least.
-    #[must_use]
     pub fn new(request: &Request, most: usize) -> Self {
         Self {
             list: Vec::new(),
@@ -46,7 +45,6 @@ impl Extents {
     }
 
     /// The extents. If none was pushed, all bytes with flags 0, which is always true of them.
-    #[must_use]
     pub fn finish(mut self) -> Vec<(u32, u32)> {
         if self.list.is_empty() {
             self.list.push((self.left, 0));
