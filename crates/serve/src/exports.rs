@@ -27,8 +27,6 @@ use crate::served::{Live, Served};
 pub const STORED: &str = "flashlore:stored";
 /// The beginning of the context of what has changed since an instant.
 pub const CHANGED_SINCE: &str = "flashlore:changed-since=";
-/// In `base:allocation`: reads as zeros.
-const ZERO: u32 = 2;
 /// Bytes fetched at once by CACHE.
 const CACHE_BYTES: u64 = 1 << 20;
 struct Exported {
@@ -123,7 +121,14 @@ impl Export for Exported {
         let mut push = |bytes, flags| {
             // What was never written reads as zeros.
             let zero = about == About::Allocation && flags == HOLE;
-            extents.push(bytes, if zero { flags | ZERO } else { flags })
+            extents.push(
+                bytes,
+                if zero {
+                    flags | base_allocation::ZERO
+                } else {
+                    flags
+                },
+            )
         };
         self.device
             .ask(about, offset, length, &mut push)

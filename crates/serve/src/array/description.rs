@@ -29,12 +29,13 @@ pub struct Description {
     identity: String,
     pub fast: PathBuf,
     pub slow: PathBuf,
-    options: Stored,
+    #[serde(with = "Stored")]
+    options: Options,
 }
 
 /// [`Options`] as they are written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Options", deny_unknown_fields, expecting = "struct Stored")]
 struct Stored {
     virtual_blocks: u32,
     segments: u32,
@@ -101,23 +102,7 @@ impl Description {
             identity: hexadecimal(identity),
             fast,
             slow,
-            options: Stored {
-                virtual_blocks: options.virtual_blocks,
-                segments: options.segments,
-                scan_every: options.scan_every,
-                scan_blocks: options.scan_blocks,
-                similar_positions: options.similar_positions,
-                delta_limit: options.delta_limit,
-                flush_blocks: options.flush_blocks,
-                write_back_batch: options.write_back_batch,
-                too_big: options.too_big,
-                similarity: options.similarity,
-                compression: options.compression,
-                halve_heatmap: options.halve_heatmap,
-                lazy_fill: options.lazy_fill,
-                unpack_all: options.unpack_all,
-                codec: options.codec,
-            },
+            options: options.clone(),
         }
     }
 
@@ -126,25 +111,8 @@ impl Description {
         self.identity == hexadecimal(identity)
     }
 
-    pub fn options(&self) -> Options {
-        let stored = &self.options;
-        Options {
-            virtual_blocks: stored.virtual_blocks,
-            segments: stored.segments,
-            scan_every: stored.scan_every,
-            scan_blocks: stored.scan_blocks,
-            similar_positions: stored.similar_positions,
-            delta_limit: stored.delta_limit,
-            flush_blocks: stored.flush_blocks,
-            write_back_batch: stored.write_back_batch,
-            too_big: stored.too_big,
-            similarity: stored.similarity,
-            compression: stored.compression,
-            halve_heatmap: stored.halve_heatmap,
-            lazy_fill: stored.lazy_fill,
-            unpack_all: stored.unpack_all,
-            codec: stored.codec,
-        }
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Reads a description.

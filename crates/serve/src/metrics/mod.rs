@@ -138,13 +138,10 @@ impl Metrics {
             times(page, kind);
         }
         let (writers, readers) = self.service.clients().count();
-        page.family(
-            "flashlore_clients",
-            Kind::Gauge,
-            "Clients that are connected.",
-        )
-        .of("may", "write", writers)
-        .of("may", "read", readers);
+        let help = "Clients that are connected.";
+        page.family("flashlore_clients", Kind::Gauge, help)
+            .of("may", "write", writers)
+            .of("may", "read", readers);
     }
 }
 

@@ -31,6 +31,7 @@ use flashlore_volume::disk::live::Clock;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::ServeError;
+use crate::served::Tell;
 use files::{Files, Message, Writer};
 use order::{Content, Entry, Order};
 
@@ -48,9 +49,6 @@ pub struct Options {
     /// The most distinct pages.
     pub most_values: u32,
 }
-
-/// Says something to a person while the recording goes on.
-pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Why a recording takes nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,11 +113,9 @@ impl Recording {
             }
         }
         let files = Files::create(&options)?;
-        let (sender, writer) = files.start().map_err(|source| ServeError::File {
-            action: "start a thread for",
-            path: options.trace.clone(),
-            source,
-        })?;
+        let started = files.start();
+        let (sender, writer) =
+            started.map_err(ServeError::file("start a thread for", &options.trace))?;
         Ok(Recording {
             options,
             clock,
