@@ -68,6 +68,18 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// An error of a file or directory with which something was to be done.
+    pub fn file<'a>(
+        action: &'static str,
+        path: &'a std::path::Path,
+    ) -> impl Fn(io::Error) -> Self + 'a {
+        move |source| Self::File {
+            action,
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+
     /// An error of the volume in a directory.
     pub fn serve(directory: &std::path::Path, source: flashlore_serve::ServeError) -> Self {
         Self::Volume {

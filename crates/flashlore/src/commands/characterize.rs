@@ -12,7 +12,7 @@ use crate::characterizing::characterized;
 use crate::cli::CharacterizeArgs;
 use crate::error::CliError;
 use crate::input::open;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 pub fn characterize(args: &CharacterizeArgs) -> Result<(), CliError> {
@@ -38,8 +38,7 @@ pub fn characterize(args: &CharacterizeArgs) -> Result<(), CliError> {
         write_dir(dir, found, existing)?;
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&found).expect("plain data");
-        return print(&format!("{json}\n"));
+        return print_json(&found);
     }
     let texts: Vec<String> = found.iter().map(Characteristics::to_string).collect();
     print(&texts.join("\n\n"))

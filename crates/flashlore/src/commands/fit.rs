@@ -12,7 +12,7 @@ use crate::cli::FitArgs;
 use crate::error::CliError;
 use crate::fitting::{Chosen, Figure, Target, search};
 use crate::input::{open, profile, same_file};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::plan::{Plan, PlanOptions};
 use crate::progress::Progress;
 use crate::runs::threads;
@@ -64,7 +64,7 @@ pub fn fit(args: &FitArgs) -> Result<(), CliError> {
     write_whole(&args.output, existing, |out| out.write_all(text.as_bytes()))?;
     let hash = profile_hash(&text);
     match args.json {
-        true => print(&to_json(&chosen, &hash)),
+        true => print_json(&to_json(&chosen, &hash)),
         false => print(&to_text(&chosen, &hash, &estimator, args)),
     }
 }
@@ -122,8 +122,8 @@ fn stem(trace: &Path) -> String {
         .to_owned()
 }
 
-fn to_json(chosen: &Chosen, hash: &str) -> String {
-    let value = json!({
+fn to_json(chosen: &Chosen, hash: &str) -> serde_json::Value {
+    json!({
         "name": chosen.fit.name,
         "hash": hash,
         "epochs": chosen.detail.epochs,
@@ -135,11 +135,7 @@ fn to_json(chosen: &Chosen, hash: &str) -> String {
         "fits_too_long": chosen.too_long,
         "met": chosen.figures.iter().all(|figure| figure.met),
         "figures": chosen.figures,
-    });
-    format!(
-        "{}\n",
-        serde_json::to_string_pretty(&value).expect("plain data")
-    )
+    })
 }
 
 fn to_text(chosen: &Chosen, hash: &str, estimator: &Estimator, args: &FitArgs) -> String {

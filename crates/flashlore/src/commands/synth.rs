@@ -12,7 +12,7 @@ use super::trace::{notes, output_format};
 use crate::cli::{ProfilesArgs, SynthArgs};
 use crate::error::CliError;
 use crate::input::same_file;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
@@ -114,8 +114,7 @@ pub fn profiles(args: &ProfilesArgs) -> Result<(), CliError> {
         .collect::<Result<Vec<_>, CliError>>()?;
     if args.json {
         let list: Vec<_> = all.iter().map(|(one, text)| entry(one, text)).collect();
-        let json = serde_json::to_string_pretty(&list).expect("plain data");
-        return print(&format!("{json}\n"));
+        return print_json(&list);
     }
     let width = all.iter().map(|(one, _)| one.name().len()).max();
     let width = width.unwrap_or(0);

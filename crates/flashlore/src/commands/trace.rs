@@ -13,18 +13,17 @@ use crate::bytes::Bytes;
 use crate::cli::{ConvertArgs, InfoArgs, Rating};
 use crate::error::CliError;
 use crate::input::{open, same_file};
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::progress::Progress;
 
 pub fn info(args: &InfoArgs) -> Result<(), CliError> {
     let progress = Progress::phase("reading the trace");
     let info = Info::from_reader(open(&args.trace, &args.read.options())?)?;
     drop(progress);
-    if !args.json {
-        return print(&info.to_string());
+    match args.json {
+        true => print_json(&info),
+        false => print(&info.to_string()),
     }
-    let json = serde_json::to_string_pretty(&info).expect("plain data");
-    print(&format!("{json}\n"))
 }
 
 pub fn convert(args: &ConvertArgs) -> Result<(), CliError> {

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::page;
 use crate::cli::ReproduceArgs;
 use crate::error::CliError;
-use crate::output::print;
+use crate::output::{print, print_json};
 use crate::python::{Python, as_text};
 use crate::runs::threads;
 
@@ -164,12 +164,6 @@ fn document(reports: &[&Report], failed: &[(String, String)]) -> serde_json::Val
         .map(|(paper, error)| json!({ "paper": paper, "error": error }))
         .collect();
     json!({ "papers": reports, "failed": failed })
-}
-
-fn print_json(value: &impl serde::Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|source| CliError::Output(std::io::Error::other(source)))?;
-    print(&format!("{text}\n"))
 }
 
 fn write_page(

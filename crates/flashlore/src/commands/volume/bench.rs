@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flashlore_medium::Access;
 use flashlore_serve::load::{Load, Pattern, Until, Went};
-use flashlore_serve::{Home, ServeError, served};
+use flashlore_serve::{Home, served};
 use flashlore_sim::config::{Share, Size};
 use flashlore_volume::disk::filters::count::Kind;
 use flashlore_volume::disk::filters::{Count, Filtered};
@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use super::create::{Asked, asked};
-use super::{clocks, mode, open};
+use super::{clocks, disk_failed, failed, mode, open};
 use crate::cli::{ArrayArgs, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::{print, tell};
@@ -46,19 +46,17 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
             (home, Some(made))
         }
     };
-    let failed = |source| CliError::serve(directory, source);
-    let disk_failed = |error: DiskError| failed(ServeError::Disk(error));
+    let disk_failed = disk_failed(&args.volume);
     let service = match &made {
         // As it is served, with what it does by itself.
         None => open(&args.volume)?,
-        Some(_) => {
-            served::open(&home, mode(&args.volume), clocks(), Access::Change).map_err(failed)?
-        }
+        Some(_) => served::open(&home, mode(&args.volume), clocks(), Access::Change)
+            .map_err(failed(&args.volume))?,
     };
     let disk = Arc::clone(&service.lives()[0].device);
-    let stored = service.space(0).map_err(disk_failed)?.stored;
+    let stored = service.space(0).map_err(&disk_failed)?.stored;
     let measured = check(args, &load, disk.size(), stored, made.is_some())
-        .and_then(|()| measure(&load, &disk, made.is_some()).map_err(disk_failed));
+        .and_then(|()| measure(&load, &disk, made.is_some()).map_err(&disk_failed));
     let closed = service.close().map_err(disk_failed);
     let (count, went) = measured?;
     closed?;
@@ -139,11 +137,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
     let temporary = tempfile::Builder::new()
         .prefix(".flashlore-bench-")
         .tempdir_in(directory)
-        .map_err(|source| CliError::File {
-            action: "make a directory in",
-            path: directory.clone(),
-            source,
-        })?;
+        .map_err(CliError::file("make a directory in", directory))?;
     let system = args.system.unwrap_or(VolumeSystem::Combined);
     let within = |name: &str| (system == VolumeSystem::ICash).then(|| temporary.path().join(name));
     let create = CreateArgs {
@@ -169,7 +163,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
         Asked::Volume(options) => home.create(&options).map(drop),
         Asked::Array(asked) => home.create_array(&asked).map(drop),
     }
-    .map_err(|source| CliError::serve(directory, source))?;
+    .map_err(failed(&args.volume))?;
     Ok((home, temporary))
 }
 

@@ -10,13 +10,7 @@ use crate::error::CliError;
 use crate::output::{print, tell};
 
 pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
-    let absolute = |path: &PathBuf| {
-        std::path::absolute(path).map_err(|source| CliError::File {
-            action: "find",
-            path: path.clone(),
-            source,
-        })
-    };
+    let absolute = |path: &PathBuf| std::path::absolute(path).map_err(CliError::file("find", path));
     let asked = Request::Clone {
         native: args.native,
         machine: args.machine,

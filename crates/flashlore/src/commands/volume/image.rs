@@ -15,10 +15,9 @@ use flashlore_serve::control::{Reach, Remote};
 use flashlore_serve::past::lacking;
 use flashlore_serve::request::MOST_READ;
 use flashlore_serve::{Answer, Request, Served};
-use flashlore_volume::disk::DiskError;
 
 use super::history::tell_missing;
-use super::{clocks, home, mode, open, reach, tell_of, unexpected};
+use super::{clocks, disk_failed, failed, home, mode, open, reach, tell_of, unexpected};
 use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -28,18 +27,10 @@ const PAGE: usize = 4096;
 /// Pages between two flushes while an image is copied in.
 const FLUSH_EVERY: u64 = 1 << 16;
 
-fn file_error<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> CliError + 'a {
-    move |source| CliError::File {
-        action,
-        path: path.to_path_buf(),
-        source,
-    }
-}
-
 pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
     let path = &args.image;
-    let mut image = File::open(path).map_err(file_error("open", path))?;
+    let mut image = File::open(path).map_err(CliError::file("open", path))?;
     let home = home(&args.volume);
     if Remote::connect(&home).is_some() {
         return Err(CliError::Differs(format!(
@@ -64,9 +55,9 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         ));
     }
     let Copied { room, stored } = copied?;
-    closed.map_err(|source| CliError::serve(directory, source.into()))?;
+    closed.map_err(disk_failed(&args.volume))?;
     // The length of a pipe is not known before.
-    if fill(&mut image, &mut [0]).map_err(file_error("read", path))? > 0 {
+    if fill(&mut image, &mut [0]).map_err(CliError::file("read", path))? > 0 {
         return Err(CliError::Differs(format!(
             "{} has more than the {room} bytes that the volume shows; those are in it now",
             path.display()
@@ -103,12 +94,13 @@ fn copy_in(
     image: &mut File,
     end: &mut u64,
 ) -> Result<Copied, CliError> {
-    let (directory, path) = (&args.volume.directory, &args.image);
-    let disk = service.disk_of(args.machine);
-    let disk = disk.map_err(|source| CliError::serve(directory, source))?;
+    let path = &args.image;
+    let disk = service
+        .disk_of(args.machine)
+        .map_err(failed(&args.volume))?;
     let device = Arc::clone(&service.lives()[disk].device);
-    let failed = |source: DiskError| CliError::serve(directory, source.into());
-    let length = length_of(image).map_err(file_error("read", path))?;
+    let failed = disk_failed(&args.volume);
+    let length = length_of(image).map_err(CliError::file("read", path))?;
     let room = device.size();
     if length > room {
         return Err(CliError::Usage(format!(
@@ -119,26 +111,26 @@ fn copy_in(
     let progress = Progress::phase("importing");
     while *end < room {
         let mut page = [0; PAGE];
-        let filled = fill(image, &mut page).map_err(file_error("read", path))?;
+        let filled = fill(image, &mut page).map_err(CliError::file("read", path))?;
         // What is behind the end of the image is no part of it.
         let done = match filled {
             0 => break,
             PAGE if page == [0; PAGE] => device.trim(*end, PAGE as u64),
             _ => device.write(*end, &page[..filled]),
         };
-        done.map_err(failed)?;
+        done.map_err(&failed)?;
         *end += filled as u64;
         if end.is_multiple_of(FLUSH_EVERY * PAGE as u64) {
-            device.flush().map_err(failed)?;
+            device.flush().map_err(&failed)?;
         }
     }
     drop(progress);
     if *end < room && args.trim_rest {
         device
             .write_zeroes(*end, room - *end, false)
-            .map_err(failed)?;
+            .map_err(&failed)?;
     }
-    let stored = service.space(disk).map_err(failed)?.stored;
+    let stored = service.space(disk).map_err(&failed)?.stored;
     Ok(Copied { room, stored })
 }
 
@@ -190,10 +182,7 @@ impl<'a> Source<'a> {
         machine: Option<u8>,
         allow_missing: bool,
     ) -> Result<Self, CliError> {
-        let mut ask = |request| {
-            let answer = reach.ask(&request);
-            answer.map_err(|source| CliError::serve(&args.directory, source))
-        };
+        let mut ask = |request| reach.ask(&request).map_err(failed(args));
         let mut has_history = false;
         let size = match ask(Request::Info)? {
             Answer::Info(info) => {
@@ -233,13 +222,16 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
+    fn ask(&mut self, request: &Request) -> Result<Answer, CliError> {
+        self.reach.ask(request).map_err(failed(self.args))
+    }
+
     /// From now on what is read is of this instant.
     fn stay_at(&mut self, moment: &str) -> Result<(), CliError> {
         let asked = Request::Resolve {
             moment: moment.to_owned(),
         };
-        let answer = self.reach.ask(&asked);
-        match answer.map_err(|source| CliError::serve(&self.args.directory, source))? {
+        match self.ask(&asked)? {
             Answer::Instant { instant } => self.at = Some(format!("ns:{instant}")),
             _ => return Err(unexpected(self.args)),
         }
@@ -262,9 +254,7 @@ impl<'a> Source<'a> {
             length,
             allow_missing: self.allow_missing,
         };
-        let answer = self.reach.ask(&asked);
-        let answer = answer.map_err(|source| CliError::serve(&self.args.directory, source))?;
-        let bytes = match answer {
+        let bytes = match self.ask(&asked)? {
             Answer::Bytes { base64 } => STANDARD.decode(base64).ok(),
             _ => None,
         };
@@ -278,10 +268,7 @@ impl<'a> Source<'a> {
         let Some(at) = self.at.clone() else {
             return Ok(());
         };
-        let failed = |source| CliError::serve(&self.args.directory, source);
-        let Answer::Missing { ranges } =
-            self.reach.ask(&Request::Missing { at }).map_err(failed)?
-        else {
+        let Answer::Missing { ranges } = self.ask(&Request::Missing { at })? else {
             return Err(unexpected(self.args));
         };
         let lies_in =
@@ -291,7 +278,7 @@ impl<'a> Source<'a> {
             tell_missing(&missing, "read as zeros");
             return Ok(());
         }
-        Err(failed(lacking(self.at.as_deref(), &missing)))
+        Err(failed(self.args)(lacking(self.at.as_deref(), &missing)))
     }
 
     /// Refuses to go on where no page at all can be read any more: the server is gone, or the window has passed the
@@ -302,21 +289,18 @@ impl<'a> Source<'a> {
             // Nothing lies behind the end.
             None => Request::Scrub { from: u32::MAX },
         };
-        let answer = self.reach.ask(&asked);
-        let answer = answer.map_err(|source| CliError::serve(&self.args.directory, source));
-        answer.map(drop)
+        self.ask(&asked).map(drop)
     }
 
     fn close(self) -> Result<(), CliError> {
-        let closed = self.reach.close();
-        closed.map_err(|source| CliError::serve(&self.args.directory, source))
+        self.reach.close().map_err(failed(self.args))
     }
 }
 
 /// The slow medium of an array, without the fast one.
 fn slow_alone(args: &VolumeArgs) -> Result<Reach, CliError> {
     let opened = ArrayService::slow_alone(home(args), mode(args), even(clocks()));
-    let opened = opened.map_err(|source| CliError::serve(&args.directory, source))?;
+    let opened = opened.map_err(failed(args))?;
     tell_of(args, opened.recovered());
     Ok(Reach::local(Box::new(opened)))
 }
@@ -334,7 +318,9 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let is_of_one_instant = !may_change || source.stay_at_now()?;
     source.look_for_missing(0..source.size)?;
     if path.exists() {
-        return Err(file_error("create", path)(ErrorKind::AlreadyExists.into()));
+        return Err(CliError::file("create", path)(
+            ErrorKind::AlreadyExists.into(),
+        ));
     }
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -344,10 +330,10 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let image = tempfile::Builder::new()
         .prefix(".flashlore-")
         .tempfile_in(directory)
-        .map_err(file_error("create", path))?;
+        .map_err(CliError::file("create", path))?;
     let copied = copy_out(&mut source, args.skip_bad, image.as_file(), path).and_then(|()| {
         let named = image.persist_noclobber(path);
-        named.map_err(|error| file_error("create", path)(error.error))?;
+        named.map_err(|error| CliError::file("create", path)(error.error))?;
         Ok(())
     });
     let closed = source.close();
@@ -376,12 +362,12 @@ fn copy_out(
             Err(_) if skip_bad => pages_one_by_one(source, at, length, &mut bad)?,
             read => read?,
         };
-        write_sparsely(image, at, &bytes).map_err(file_error("write", path))?;
+        write_sparsely(image, at, &bytes).map_err(CliError::file("write", path))?;
         at += length;
     }
     let sized = image.set_len(source.size);
     let synced = sized.and_then(|()| image.sync_all());
-    synced.map_err(file_error("write", path))?;
+    synced.map_err(CliError::file("write", path))?;
     drop(progress);
     for (page, why) in &bad {
         tell(&format!(

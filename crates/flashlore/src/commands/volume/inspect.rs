@@ -7,12 +7,12 @@ use flashlore_medium::Access;
 use flashlore_serve::array::{self, check::ArrayFinding, check::ArrayReport};
 use flashlore_serve::request::Unreadable;
 use flashlore_serve::served::{recovery_told, unclosed_array_told, unclosed_volume_told};
-use flashlore_serve::{Answer, Request, ServeError};
+use flashlore_serve::{Answer, Request};
 use flashlore_volume::dump::DumpError;
 use flashlore_volume::{CheckReport, DumpParts, Finding, load};
 use serde_json::{Value, json};
 
-use super::{home, medium, mode, reach, tell_of, unexpected};
+use super::{failed, home, medium, mode, reach, tell_of, unexpected};
 use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::print;
@@ -45,7 +45,7 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
 
 /// Derives the superblocks of a volume from the rest.
 fn rebuild_superblocks(args: &VolumeArgs) -> Result<(), CliError> {
-    let failed = |source| CliError::serve(&args.directory, source);
+    let failed = failed(args);
     let home = home(args);
     if home.is_array() {
         return Err(CliError::Usage(format!(
@@ -53,7 +53,7 @@ fn rebuild_superblocks(args: &VolumeArgs) -> Result<(), CliError> {
             args.directory.display()
         )));
     }
-    let medium = home.medium(mode(args), Access::Change).map_err(failed)?;
+    let medium = home.medium(mode(args), Access::Change).map_err(&failed)?;
     let epoch = flashlore_volume::open::rebuild_superblocks(&medium);
     let epoch = epoch.map_err(|error| failed(error.into()))?;
     eprintln!(
@@ -71,12 +71,12 @@ pub enum Checked {
 /// Checks a volume or an array that is not open; unless it is to be `quick`, every stored page is read too.
 pub fn checked(args: &VolumeArgs, quick: bool) -> Result<Checked, CliError> {
     let (home, mode) = (home(args), mode(args));
-    let failed = |source| CliError::serve(&args.directory, source);
+    let failed = failed(args);
     if home.is_array() {
         let report = array::check::check(&home, mode, !quick).map_err(failed)?;
         return Ok(Checked::Array(report));
     }
-    let medium = home.affordable(mode, Access::Look).map_err(failed)?;
+    let medium = home.affordable(mode, Access::Look).map_err(&failed)?;
     let report = flashlore_volume::check(&medium, !quick);
     Ok(Checked::Volume(
         report.map_err(|error| failed(error.into()))?,
@@ -189,7 +189,7 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     let (mut next, mut read, mut findings) = (Some(0), 0, Vec::<Unreadable>::new());
     while let Some(from) = next {
         let step = reach.ask(&Request::Scrub { from });
-        let step = step.map_err(|source| CliError::serve(&args.volume.directory, source))?;
+        let step = step.map_err(failed(&args.volume))?;
         let Answer::Scrubbed {
             next: then,
             read: count,
@@ -228,8 +228,7 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         }
         print(&text)?;
     }
-    let closed = reach.close();
-    closed.map_err(|source| CliError::serve(&args.volume.directory, source))?;
+    reach.close().map_err(failed(&args.volume))?;
     if findings.is_empty() {
         return Ok(());
     }
@@ -259,9 +258,6 @@ pub fn dump(args: &DumpArgs) -> Result<(), CliError> {
     match dumped {
         Ok(()) => out.flush().map_err(CliError::Output),
         Err(DumpError::Output(error)) => Err(CliError::Output(error)),
-        Err(DumpError::Volume(error)) => Err(CliError::serve(
-            &args.volume.directory,
-            ServeError::Volume(error),
-        )),
+        Err(DumpError::Volume(error)) => Err(failed(&args.volume)(error.into())),
     }
 }

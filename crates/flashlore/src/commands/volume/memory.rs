@@ -5,7 +5,7 @@ use flashlore_serve::Home;
 use flashlore_sim::config::Size;
 use flashlore_volume::{least_memory, memory_needed};
 
-use super::{human, mode};
+use super::{failed, human, mode};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -13,16 +13,13 @@ use crate::output::tell;
 /// Keeps the memory of this process below a limit from now on, if the volume may need more; as long as the answer
 /// lives.
 pub fn bound(home: &Home, args: &VolumeArgs, limit: Size) -> Result<Option<Pager>, CliError> {
-    let id = home
-        .identity(mode(args))
-        .map_err(|source| CliError::serve(&args.directory, source))?;
+    let id = home.identity(mode(args)).map_err(failed(args))?;
     let (need, least) = (memory_needed(&id), least_memory(&id));
     if limit.0 >= need {
         return Ok(None);
     }
     if limit.0 < least {
         // Of a small volume next to nothing can be paged, and paging takes memory too.
-        // Paging takes memory, too: a small volume needs less without.
         let needs = match least < need {
             true => format!(
                 "{} of it, and {} if nothing is to be paged",

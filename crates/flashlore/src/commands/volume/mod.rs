@@ -34,7 +34,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flashlore_medium::{Access, FileMedium, Mode};
 use flashlore_serve::clock::{Clocks, machine};
 use flashlore_serve::control::{Reach, ask};
-use flashlore_serve::{Answer, Home, Request, Served, served};
+use flashlore_serve::{Answer, Home, Request, ServeError, Served, served};
+use flashlore_volume::disk::DiskError;
 
 pub use bench::bench;
 pub use clone::clone;
@@ -72,10 +73,20 @@ fn mode(args: &VolumeArgs) -> Mode {
     }
 }
 
+/// An error of the volume of a command.
+fn failed(args: &VolumeArgs) -> impl Fn(ServeError) -> CliError {
+    move |source| CliError::serve(&args.directory, source)
+}
+
+/// The same of the volume as a device.
+fn disk_failed(args: &VolumeArgs) -> impl Fn(DiskError) -> CliError {
+    move |source| CliError::serve(&args.directory, source.into())
+}
+
 /// The file of a volume, to be looked at.
 fn medium(args: &VolumeArgs) -> Result<FileMedium, CliError> {
     let opened = home(args).medium(mode(args), Access::Look);
-    opened.map_err(|source| CliError::serve(&args.directory, source))
+    opened.map_err(failed(args))
 }
 
 /// Says what should be known of what was opened, such as that it was not closed.
@@ -88,7 +99,7 @@ fn tell_of(args: &VolumeArgs, recovered: Option<String>) {
 /// The volume, served by somebody or opened here to be looked at.
 fn reach(args: &VolumeArgs) -> Result<Reach, CliError> {
     let reached = Reach::open(&home(args), mode(args), clocks(), Access::Look);
-    let reached = reached.map_err(|source| CliError::serve(&args.directory, source))?;
+    let reached = reached.map_err(failed(args))?;
     tell_of(args, reached.recovered());
     Ok(reached)
 }
@@ -96,7 +107,7 @@ fn reach(args: &VolumeArgs) -> Result<Reach, CliError> {
 /// The volume or the array, opened here to be used.
 fn open(args: &VolumeArgs) -> Result<Box<dyn Served>, CliError> {
     let opened = served::open(&home(args), mode(args), clocks(), Access::Change);
-    let opened = opened.map_err(|source| CliError::serve(&args.directory, source))?;
+    let opened = opened.map_err(failed(args))?;
     tell_of(args, opened.recovered());
     Ok(opened)
 }
@@ -104,8 +115,7 @@ fn open(args: &VolumeArgs) -> Result<Box<dyn Served>, CliError> {
 /// Has one request carried out.
 fn request(args: &VolumeArgs, request: &Request) -> Result<Answer, CliError> {
     let heard = |sentence: &str| tell_of(args, Some(sentence.to_owned()));
-    ask(&home(args), mode(args), clocks(), request, heard)
-        .map_err(|source| CliError::serve(&args.directory, source))
+    ask(&home(args), mode(args), clocks(), request, heard).map_err(failed(args))
 }
 
 /// An answer that does not answer what was asked: the server is another version.

@@ -3,7 +3,7 @@
 use flashlore_serve::served::recovery_told;
 use flashlore_volume::options::capacity;
 
-use super::{home, human, mode, tell_of};
+use super::{failed, home, human, mode, tell_of};
 use crate::cli::ResizeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -16,7 +16,7 @@ pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
     );
     let (from, to, recovery) = home
         .grow(size, room, mode(&args.volume))
-        .map_err(|source| CliError::serve(&args.volume.directory, source))?;
+        .map_err(failed(&args.volume))?;
     tell_of(&args.volume, recovery_told(&recovery));
     let size = |pages: u32| human(u64::from(pages) * 4096);
     tell(&format!(

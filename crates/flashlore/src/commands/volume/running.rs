@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::memory::bound;
-use super::{clocks, home, mode, tell_of};
+use super::{clocks, failed, home, mode, tell_of};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -86,12 +86,9 @@ impl Running {
     /// If nobody may write, its files need not be writable: what an opening would write stays in memory then.
     pub fn open(args: &VolumeArgs, how: How, read_only: bool) -> Result<Self, CliError> {
         let directory = args.directory.clone();
-        let failed = |source| CliError::serve(&args.directory, source);
-        let signals = Signals::new([SIGTERM, SIGINT]).map_err(|source| CliError::File {
-            action: "handle signals for",
-            path: directory.clone(),
-            source,
-        })?;
+        let failed = failed(args);
+        let signals = Signals::new([SIGTERM, SIGINT]);
+        let signals = signals.map_err(CliError::file("handle signals for", &directory))?;
         let home = home(args);
         home.troubles().tell(Box::new(tell));
         let pager = match how {
@@ -99,7 +96,7 @@ impl Running {
                 home.demand_volume(
                     "takes the memory that its array.json gives it, so --memory is of no use",
                 )
-                .map_err(failed)?;
+                .map_err(&failed)?;
                 bound(&home, args, limit)?
             }
             How::Whole | How::SlowAlone => None,

@@ -17,8 +17,8 @@ use flashlore_sim::config::{Nanos, Share};
 use flashlore_volume::disk::BlockDevice;
 use flashlore_volume::disk::filters::{Count, Delay, Fault, Filtered, Recorded};
 
-use super::clocks;
 use super::running::{How, Running};
+use super::{clocks, failed};
 use crate::cli::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -109,8 +109,7 @@ fn listen(args: &ServingArgs, home: &Home, exports: Exports) -> Result<Server, C
         addresses.push(address(text)?);
     }
     if addresses.is_empty() {
-        let own = home.nbd();
-        addresses.push(own.map_err(|source| CliError::serve(&args.volume.directory, source))?);
+        addresses.push(home.nbd().map_err(failed(&args.volume))?);
     }
     let config = Config {
         connections: args.connections.get(),
@@ -255,8 +254,7 @@ fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
             Arc::new(Filtered::new(device, count.clone()))
         });
         let answers = Metrics::new(Arc::clone(&service), count, read_only);
-        let endpoint = answers.listen(address);
-        metrics = Some(endpoint.map_err(|source| CliError::serve(&args.volume.directory, source))?);
+        metrics = Some(answers.listen(address).map_err(failed(&args.volume))?);
     }
     let names: Vec<String> = lives.iter().map(|live| live.name.clone()).collect();
     let exports = Exports::new(Arc::clone(&service), lives, read_only);
