@@ -19,27 +19,33 @@ pub struct Machine {
 
 pub(crate) fn validate_machines(machines: &[Machine]) -> Result<(), ArrayError> {
     let blocks: u64 = machines.iter().map(|m| u64::from(m.blocks)).sum();
-    let rules = [
+    refuse_outside(&[
         (
             "virtual machines",
             machines.len() as u64,
+            1,
             MOST_MACHINES as u64,
         ),
-        ("blocks", blocks, u64::from(u32::MAX - 1)),
-    ];
-    for (what, found, most) in rules {
-        if !(1..=most).contains(&found) {
-            return Err(ArrayError::Shape(format!(
-                "an array cannot have {found} {what}, expected 1 to {most}"
-            )));
-        }
-    }
+        ("blocks", blocks, 1, u64::from(u32::MAX - 1)),
+    ])?;
     for (index, machine) in machines.iter().enumerate() {
         let twice = machines[..index].iter().any(|m| m.number == machine.number);
         if twice || machine.blocks == 0 {
             return Err(ArrayError::Shape(format!(
                 "virtual machine {} has no blocks or is named twice",
                 machine.number
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses sizes outside their ranges: what, how many were found, the least and the most.
+pub(crate) fn refuse_outside(rules: &[(&str, u64, u64, u64)]) -> Result<(), ArrayError> {
+    for &(what, found, least, most) in rules {
+        if !(least..=most).contains(&found) {
+            return Err(ArrayError::Shape(format!(
+                "an array cannot have {found} {what}, expected {least} to {most}"
             )));
         }
     }

@@ -44,10 +44,6 @@ const OVERHEAD: Overhead = Overhead {
 /// says "Seagate SATA 160 GB" and no more.
 fn barracuda_7200_7() -> Parameters {
     // [A] Switches. [A] 30 zones.
-    let positioning = |track_to_track, average, full_stroke, head_switch| Positioning {
-        seek: fitted(track_to_track, average, full_stroke),
-        head_switch,
-    };
     Parameters {
         name: "barracuda-7200.7-160g",
         rotation: TURN_7200, // [P]
@@ -56,8 +52,8 @@ fn barracuda_7200_7() -> Parameters {
         zones: zones(TURN_7200, 1057, 506, 99_995, 1_000_000, 1_000_000),
         sectors: 312_581_808, // [D] of 160 GB
         // [P] 8.5 ms on average; [A] the others.
-        reads: positioning(800_000, 8_500_000, 18_000_000, 1_000_000),
-        writes: positioning(1_000_000, 9_500_000, 19_000_000, 1_000_000), // [A]
+        reads: fitted(800_000, 8_500_000, 18_000_000, 1_000_000),
+        writes: fitted(1_000_000, 9_500_000, 19_000_000, 1_000_000), // [A]
         overhead: OVERHEAD,
         bus_rate: 150_000_000,       // [P]
         buffer: buffer(16, 8 << 20), // [P] 8 MB; [A] segments
@@ -78,18 +74,12 @@ fn constellation_2() -> Parameters {
         // [P] 165,800 tracks a surface; [D] sectors from the capacity and the 84 to 163 MB/s of the heads.
         // [A] Switches, 30 zones.
         zones: zones(TURN_7200, 1944, 1002, 165_800, 900_000, 900_000),
-        sectors: 1_953_525_168, // [D] of 1 TB
-        reads: Positioning {
-            seek: fitted(230_000, 7_500_000, 17_060_000), // [P]
-            head_switch: 900_000,                         // [A]
-        },
-        writes: Positioning {
-            seek: fitted(440_000, 8_500_000, 18_080_000), // [P]
-            head_switch: 900_000,                         // [A]
-        },
-        overhead: OVERHEAD,           // [P] 0.2 ms; [A] that of a hit
-        bus_rate: 600_000_000,        // [P]
-        buffer: buffer(32, 64 << 20), // [A]
+        sectors: 1_953_525_168,                                  // [D] of 1 TB
+        reads: fitted(230_000, 7_500_000, 17_060_000, 900_000),  // [P] seeks; [A] switch
+        writes: fitted(440_000, 8_500_000, 18_080_000, 900_000), // [P] seeks; [A] switch
+        overhead: OVERHEAD,                                      // [P] 0.2 ms; [A] that of a hit
+        bus_rate: 600_000_000,                                   // [P]
+        buffer: buffer(32, 64 << 20),                            // [A]
         write_cache: write_cache(16 << 20),
         power: None,
     }
@@ -105,17 +95,11 @@ fn constellation_es_3() -> Parameters {
         // sustained. [A] 30 zones.
         zones: zones(TURN_7200, 3305, 1568, 320_800, 1_335_000, 1_335_000),
         sectors: 7_814_037_168, // [D] of 4 TB
-        reads: Positioning {
-            seek: fitted(230_000, 7_500_000, 17_060_000), // [A] those of Constellation.2
-            head_switch: 1_335_000,                       // [D]
-        },
-        writes: Positioning {
-            seek: fitted(440_000, 8_500_000, 18_080_000), // [A] those of Constellation.2
-            head_switch: 1_335_000,                       // [D]
-        },
-        overhead: OVERHEAD,            // [A]
-        bus_rate: 600_000_000,         // [P]
-        buffer: buffer(32, 128 << 20), // [A]
+        reads: fitted(230_000, 7_500_000, 17_060_000, 1_335_000), // [A] seeks of Constellation.2; [D] switch
+        writes: fitted(440_000, 8_500_000, 18_080_000, 1_335_000), // [A] seeks of Constellation.2; [D] switch
+        overhead: OVERHEAD,                                        // [A]
+        bus_rate: 600_000_000,                                     // [P]
+        buffer: buffer(32, 128 << 20),                             // [A]
         write_cache: write_cache(16 << 20),
         power: Some(Power {
             idle: 7.97,    // [D] 0.37 A at 5 V and 0.51 A at 12 V
@@ -132,18 +116,12 @@ fn cheetah_15k_7() -> Parameters {
         heads: 4,             // [A]
         // [D] Sectors from 122 to 204 MB/s sustained, cylinders from the capacity. [A] Switches, 30 zones.
         zones: zones(TURN_15000, 1754, 1049, 104_520, 400_000, 440_000),
-        sectors: 585_937_500, // [D] 300 GB
-        reads: Positioning {
-            seek: fitted(200_000, 3_400_000, 7_000_000), // [A]
-            head_switch: 400_000,                        // [A]
-        },
-        writes: Positioning {
-            seek: fitted(440_000, 3_900_000, 7_500_000), // [A]
-            head_switch: 400_000,                        // [A]
-        },
-        overhead: OVERHEAD,           // [A]
-        bus_rate: 600_000_000,        // [P]
-        buffer: buffer(32, 16 << 20), // [A]
+        sectors: 585_937_500,                                   // [D] 300 GB
+        reads: fitted(200_000, 3_400_000, 7_000_000, 400_000),  // [A]
+        writes: fitted(440_000, 3_900_000, 7_500_000, 400_000), // [A]
+        overhead: OVERHEAD,                                     // [A]
+        bus_rate: 600_000_000,                                  // [P]
+        buffer: buffer(32, 16 << 20),                           // [A]
         write_cache: write_cache(4 << 20),
         power: Some(Power {
             idle: 8.71,   // [D] 0.35 A at 5 V and 0.58 A at 12 V
@@ -231,12 +209,21 @@ fn cheetah_9lp() -> Parameters {
     }
 }
 
-fn fitted(track_to_track: Time, average: Time, full_stroke: Time) -> Seek {
-    Seek::Fitted(SeekTimes {
-        track_to_track,
-        average,
-        full_stroke,
-    })
+/// Seek times and the change of head.
+fn fitted(
+    track_to_track: Time,
+    average: Time,
+    full_stroke: Time,
+    head_switch: Time,
+) -> Positioning {
+    Positioning {
+        seek: Seek::Fitted(SeekTimes {
+            track_to_track,
+            average,
+            full_stroke,
+        }),
+        head_switch,
+    }
 }
 
 /// [A] Segments of equal size, of which three quarters are read ahead.

@@ -32,7 +32,6 @@ pub(super) struct Track {
     pub head: u32,
 }
 
-/// Where a sector lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub track: Track,

@@ -74,7 +74,6 @@ pub struct VirtualBlocks {
     held: ByAge,
 }
 
-/// What a replacement looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Virtual blocks that are no references.
@@ -104,7 +103,6 @@ impl VirtualBlocks {
         (self.all.len() - self.free.len()) as u32
     }
 
-    /// How many more may be.
     pub fn left(&self) -> u32 {
         self.budget - self.len()
     }
@@ -214,19 +212,16 @@ impl VirtualBlocks {
         self.free.push(id.0);
     }
 
-    /// Takes the address from one.
     pub fn detach(&mut self, id: Id) {
         if let Some(block) = self.get_mut(id).block.take() {
             self.of_block.remove(&block);
         }
     }
 
-    /// Moves one to the head.
     pub fn touch(&mut self, id: Id) {
         self.order.touch(id.0);
     }
 
-    /// Whether `a` was touched after `b`.
     pub fn is_newer(&self, a: Id, b: Id) -> bool {
         self.order.is_newer(a.0, b.0)
     }

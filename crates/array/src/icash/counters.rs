@@ -7,21 +7,17 @@ counts! {
     pub struct Counters {
         /// Accesses to a block that was an independent in RAM.
         pub hits_independent: u64,
-        /// Accesses to an associate in RAM.
         pub hits_associate: u64,
-        /// Accesses to a reference in RAM.
         pub hits_reference: u64,
         /// Accesses to blocks without a virtual block.
         pub misses: u64,
         /// Contents stored as differences from a reference.
         pub deltas: u64,
-        /// Bytes of them.
         pub delta_bytes: u64,
         /// Contents of references stored as differences from their own frozen content.
         pub own_deltas: u64,
         /// Contents compressed by themselves.
         pub alone: u64,
-        /// Bytes of them.
         pub alone_bytes: u64,
         /// Writes that had a reference and no short difference from it.
         pub too_big: u64,
@@ -40,7 +36,6 @@ counts! {
         pub scans: u64,
         /// References a scan chose that found an associate.
         pub scan_references: u64,
-        /// Associates a scan made.
         pub scan_associates: u64,
         /// References that lost their last associate.
         pub demotions: u64,
@@ -58,7 +53,6 @@ counts! {
         pub groups: u64,
         /// Of these, groups because enough was not durable.
         pub own_flushes: u64,
-        /// Records in them.
         pub records: u64,
         /// Of these, differences and compressed contents.
         pub encoded_records: u64,
@@ -69,7 +63,6 @@ counts! {
         pub cleaned: u64,
         /// Records that cleaning moved to the head of the log.
         pub moved: u64,
-        /// Blocks that cleaning wrote home.
         pub cleaned_home: u64,
         /// Batches of ordered write-back.
         pub batches: u64,
@@ -114,7 +107,6 @@ pub struct Status {
     pub away: u64,
     /// How often it was opened.
     pub epoch: u32,
-    /// Number of the last checkpoint.
     pub checkpoint: u64,
     /// Why nothing is changed any more, if a medium failed.
     pub stopped: Option<String>,

@@ -57,7 +57,6 @@ impl Heatmap {
         self.counters.capacity() * size_of::<u32>()
     }
 
-    /// Recounts the rows.
     pub fn check(&self) -> Result<(), String> {
         for (number, row) in self.counters.chunks(self.columns).enumerate() {
             let sum: u64 = row.iter().copied().map(u64::from).sum();

@@ -5,7 +5,6 @@ use crate::icash::blocks::{Content, Form};
 use crate::icash::place::Place;
 use crate::icash::state::ICash;
 
-/// In which form content is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
     /// Nothing is: it is zeros, because it was never written or was given up.

@@ -83,7 +83,6 @@ pub enum TooBig {
     Log,
 }
 
-/// How similar blocks are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Similarity {
     /// Signatures and heatmap (paper).
@@ -95,7 +94,6 @@ pub enum Similarity {
     Nothing,
 }
 
-/// Whether blocks are compressed by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
     /// Never (paper).
@@ -120,7 +118,6 @@ pub struct Options {
     pub delta_limit: usize,
     /// Log blocks' worth of changes that are not durable which make the element flush by itself.
     pub flush_blocks: u32,
-    /// Blocks written home at once.
     pub write_back_batch: usize,
     pub too_big: TooBig,
     pub similarity: Similarity,
@@ -171,44 +168,37 @@ impl Options {
     /// Refuses what cannot work on an element of so many data blocks.
     pub fn validate(&self, slots: u32) -> Result<(), ArrayError> {
         let least_virtual = u64::from(slots) + u64::from(Self::LEAST_MORE_VIRTUAL);
+        let least_segments = 2 * u64::from(SPARE_SEGMENTS);
+        let (longest, positions) = (DELTA_LIMIT as u64, SUB_BLOCKS as u64);
+        let most = u64::from(u32::MAX);
         let rules = [
             (
                 "virtual blocks",
-                u64::from(self.virtual_blocks),
+                self.virtual_blocks.into(),
                 least_virtual,
-                u64::from(u32::MAX - 1),
+                most - 1,
             ),
-            (
-                "segments",
-                self.segments.into(),
-                2 * u64::from(SPARE_SEGMENTS),
-                u64::from(u32::MAX - 1),
-            ),
+            ("segments", self.segments.into(), least_segments, most - 1),
             ("accesses between scans", self.scan_every, 1, u64::MAX),
             ("blocks of a scan", self.scan_blocks as u64, 1, u64::MAX),
             (
                 "bytes of the longest difference",
                 self.delta_limit as u64,
                 1,
-                DELTA_LIMIT as u64,
+                longest,
             ),
-            (
-                "positions",
-                self.similar_positions.into(),
-                1,
-                SUB_BLOCKS as u64,
-            ),
+            ("positions", self.similar_positions.into(), 1, positions),
             (
                 "log blocks between flushes",
                 self.flush_blocks.into(),
                 1,
-                u64::from(u32::MAX),
+                most,
             ),
             (
                 "blocks written home at once",
                 self.write_back_batch as u64,
                 1,
-                u64::from(u32::MAX),
+                most,
             ),
         ];
         for (what, found, least, most) in rules {

@@ -10,7 +10,6 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::icash::blocks::Id;
 
-/// Who uses a data block.
 #[derive(Debug, Default)]
 pub struct Users {
     /// The virtual block whose data block it is.
@@ -99,7 +98,6 @@ impl Pool {
         self.users.capacity() * size_of::<Users>() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// Recounts what is free.
     pub fn check(&self) -> Result<(), String> {
         let free: BTreeSet<u32> = self.free.iter().copied().collect();
         for slot in 0..self.len() {

@@ -27,7 +27,6 @@ struct Candidate {
     popularity: u64,
 }
 
-/// The references of a scan.
 struct References {
     /// The data block of each number in `signatures`.
     slots: Vec<u32>,

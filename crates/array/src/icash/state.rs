@@ -79,7 +79,6 @@ pub struct ICash {
 }
 
 impl ICash {
-    /// Lets somebody listen from here on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.media.observe(observer);
     }

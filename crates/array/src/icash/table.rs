@@ -52,7 +52,6 @@ impl Table {
         true
     }
 
-    /// The entries of a page.
     pub fn page(&self, page: u32) -> &[RawEntry] {
         let first = page as usize * ENTRIES;
         &self.entries[first..self.entries.len().min(first + ENTRIES)]

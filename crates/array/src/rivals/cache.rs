@@ -113,7 +113,6 @@ impl Cache {
         }
     }
 
-    /// Recounts everything.
     pub fn check(&self) -> Result<(), String> {
         self.slots.check()?;
         let has_blocks = |slot| self.slots.blocks_in(slot) > 0;

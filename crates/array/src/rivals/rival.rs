@@ -16,7 +16,6 @@ use crate::rivals::cache::{Cache, offset_of};
 use crate::rivals::counters::Counters;
 use crate::rivals::options::CacheOptions;
 
-/// Where blocks are.
 enum Way {
     /// All on one medium.
     Alone(Device),
@@ -132,7 +131,6 @@ impl Rival {
         }
     }
 
-    /// Recounts every invariant.
     pub fn check(&self) -> Result<(), String> {
         let Way::Cached(cache) = &self.way else {
             return Ok(());

@@ -16,7 +16,6 @@ pub(super) enum State {
     Dirty,
 }
 
-/// The blocks in a slot.
 #[derive(Debug, Default)]
 struct Slot {
     clean: BTreeSet<u32>,
@@ -48,7 +47,6 @@ impl Slots {
         }
     }
 
-    /// The slot a block lies in.
     pub fn slot_of(&self, block: u32) -> Option<u32> {
         self.slot_of.get(&block).copied()
     }
@@ -143,7 +141,6 @@ impl Slots {
         is_free
     }
 
-    /// Recounts everything.
     pub fn check(&self) -> Result<(), String> {
         self.order.check()?;
         let mut blocks = 0;

@@ -16,7 +16,6 @@ use crate::hdd::{Completion, Hdd, Raid0, Request, RequestError, SECTOR_BYTES, Ti
 pub use engine::{Ended, Engine, Limits};
 pub use steps::{Costs, Listener, Step};
 
-/// A device in simulated time.
 pub trait Device {
     /// Submits an operation under a name of the caller's.
     ///

@@ -17,7 +17,6 @@ pub struct Areas {
     pub root_blocks: u64,
     /// The table: two copies of each page, side by side.
     pub table: u64,
-    /// Pages of the table.
     pub table_pages: u64,
     /// The journal of ordered write-back: heads, then images.
     pub journal: u64,

@@ -48,7 +48,6 @@ pub struct BlockHead {
     pub is_last: bool,
 }
 
-/// What became of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// It is zeros.
@@ -79,7 +78,6 @@ const KINDS: [RecordKind; 7] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What became of the block.
     pub kind: RecordKind,
     pub lba: u64,
     /// The data block, 0 where there is none.
@@ -97,7 +95,6 @@ impl Record<'_> {
     }
 }
 
-/// A block under construction.
 #[derive(Debug)]
 pub struct BlockBuilder {
     bytes: Vec<u8>,
@@ -164,7 +161,6 @@ impl BlockBuilder {
 /// A block of the log that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block<'a> {
-    /// What it says of itself.
     pub head: BlockHead,
     /// Whole blocks that follow it.
     pub whole: u32,

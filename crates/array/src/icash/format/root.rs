@@ -34,7 +34,6 @@ pub struct Root {
     pub in_use: bool,
     /// The last group of the log that the table contains.
     pub group: u64,
-    /// Where the log goes on.
     pub head: Head,
     /// For each page of the table 0 if it was never written, else 1 plus the number of the copy that counts.
     pub copies: Vec<u8>,

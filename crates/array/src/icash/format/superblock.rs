@@ -1,7 +1,7 @@
 //! What an array is: its identity and its sizes, on both media; and on the fast one which session it is of. The sizes
 //! are written when the array is made, and never change.
 
-use crate::addresses::{MOST_MACHINES, Machine, validate_machines};
+use crate::addresses::{MOST_MACHINES, Machine, refuse_outside, validate_machines};
 use crate::error::ArrayError;
 use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
 use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
@@ -18,7 +18,6 @@ pub struct Shape {
     pub machines: Vec<Machine>,
     /// Data blocks on the fast medium.
     pub slots: u32,
-    /// Segments of the log.
     pub log_segments: u32,
     /// Blocks of a segment of the log.
     pub segment_blocks: u32,
@@ -32,7 +31,6 @@ impl Shape {
         self.machines.iter().map(|m| u64::from(m.blocks)).sum()
     }
 
-    /// Refuses sizes that make no array.
     pub fn validate(&self) -> Result<(), ArrayError> {
         validate_machines(&self.machines)?;
         let log_blocks = u64::from(self.log_segments) * u64::from(self.segment_blocks);
@@ -40,41 +38,24 @@ impl Shape {
             0 => LEAST_JOURNAL,
             blocks => blocks,
         };
-        let rules = [
-            (
-                "data blocks",
-                self.slots.into(),
-                LEAST_SLOTS.into(),
-                u64::from(u32::MAX - 1),
-            ),
-            (
-                "segments of the log",
-                self.log_segments.into(),
-                4,
-                u64::from(u32::MAX),
-            ),
+        let (least_slots, most) = (LEAST_SLOTS.into(), u64::from(u32::MAX));
+        refuse_outside(&[
+            ("data blocks", self.slots.into(), least_slots, most - 1),
+            ("segments of the log", self.log_segments.into(), 4, most),
             (
                 "blocks of a segment",
                 self.segment_blocks.into(),
                 3,
                 1 << 16,
             ),
-            ("blocks of the log", log_blocks, 1, u64::from(u32::MAX)),
+            ("blocks of the log", log_blocks, 1, most),
             (
                 "blocks of the journal, unless none,",
                 journal.into(),
                 LEAST_JOURNAL.into(),
-                u64::from(u32::MAX),
+                most,
             ),
-        ];
-        for (what, found, least, most) in rules {
-            if !(least..=most).contains(&found) {
-                return Err(ArrayError::Shape(format!(
-                    "an array cannot have {found} {what}, expected {least} to {most}"
-                )));
-            }
-        }
-        Ok(())
+        ])
     }
 }
 
@@ -112,7 +93,6 @@ impl Session {
 pub struct Superblock {
     /// Identity of the array; both media have the same.
     pub id: [u8; 16],
-    /// Whether this is the fast medium.
     pub is_fast: bool,
     /// Of the fast medium; the root on the slow one has its own.
     pub session: Session,

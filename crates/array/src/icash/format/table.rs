@@ -7,7 +7,6 @@ use crate::icash::place::{ENTRY_BYTES, RawEntry};
 const MAGIC: &[u8; 4] = b"FLAT";
 const ENTRIES_AT: usize = 32;
 
-/// Entries of a page.
 pub const ENTRIES: usize = (BLOCK_BYTES - ENTRIES_AT) / ENTRY_BYTES;
 
 /// The bytes of page number `page`, written by a checkpoint at `offset`. Missing entries are those of blocks that

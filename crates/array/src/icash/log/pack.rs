@@ -31,7 +31,6 @@ pub struct Packed {
     pub writes: Vec<(u32, Vec<u8>)>,
     /// Where the content of each record lies, 0 where it has none.
     pub places: Vec<LogPlace>,
-    /// Where the next group begins.
     pub head: Head,
     /// Segments it took from the free ones.
     pub taken: Vec<u32>,

@@ -11,7 +11,6 @@ use crate::icash::place::LogPlace;
 /// A record that was found, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// What became of the block.
     pub kind: RecordKind,
     pub lba: u64,
     pub slot: u32,
@@ -25,7 +24,6 @@ pub struct Found {
 pub struct FoundGroup {
     pub group: u64,
     pub records: Vec<Found>,
-    /// Where the next one begins.
     pub head: Head,
 }
 

@@ -72,7 +72,6 @@ fn page(family: u32, signature: [u8; SUB_BLOCKS]) -> Page {
     page
 }
 
-/// What a block is at present.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     /// It has no virtual block.
