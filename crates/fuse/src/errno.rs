@@ -4,7 +4,6 @@ use flashlore_serve::ServeError;
 use flashlore_volume::disk::{DiskError, ErrorKind};
 use fuser::Errno;
 
-/// An error of a device.
 pub(crate) fn of_disk(error: &DiskError) -> Errno {
     match error.kind() {
         ErrorKind::Invalid => Errno::EINVAL,

@@ -39,7 +39,6 @@ const FIXED: Duration = Duration::from_secs(1);
 /// What a name in `at/` means may change at any time.
 const CHANGING: Duration = Duration::ZERO;
 
-/// Files that are open.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,

@@ -19,7 +19,6 @@ pub(crate) const PAGE: u32 = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// The root.
     Root,
     /// The directory of instants.
     At,

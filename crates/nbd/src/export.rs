@@ -73,7 +73,6 @@ impl ExportInfo {
         }
     }
 
-    /// The same, read-only.
     pub fn read_only(size: u64) -> Self {
         Self {
             read_only: true,
@@ -106,7 +105,6 @@ impl ExportInfo {
         .fold(0, |all, (_, flag)| all | flag)
     }
 
-    /// Whether the export can be served.
     pub fn check(&self) -> Result<(), InvalidExport> {
         let BlockSizes {
             minimum,

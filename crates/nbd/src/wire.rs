@@ -36,7 +36,6 @@ pub mod handshake_flags {
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
-/// Options of the negotiation.
 pub mod option {
     /// Choose an export and begin transmission; there is no error reply.
     pub const EXPORT_NAME: u32 = 1;
@@ -50,7 +49,6 @@ pub mod option {
     pub const GO: u32 = 7;
     /// Allow structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Ask which metadata contexts there are.
     pub const LIST_META_CONTEXT: u32 = 9;
     pub const SET_META_CONTEXT: u32 = 10;
 }
@@ -83,7 +81,6 @@ pub mod option_reply {
     pub const ERR_TOO_BIG: u32 = ERROR_BIT + 9;
 }
 
-/// Types of information on an export.
 pub mod info {
     pub const EXPORT: u16 = 0;
     /// The name by which the server knows the export.
@@ -108,7 +105,6 @@ pub mod export_flags {
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// Types of requests.
 pub mod command {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
@@ -123,7 +119,6 @@ pub mod command {
     pub const BLOCK_STATUS: u16 = 7;
 }
 
-/// Flags of requests.
 pub mod command_flags {
     /// Durable before the reply.
     pub const FUA: u16 = 1 << 0;
@@ -152,9 +147,7 @@ pub mod chunk {
     pub const BLOCK_STATUS: u16 = 5;
     /// Set in every type that is an error.
     pub const ERROR_BIT: u16 = 1 << 15;
-    /// The request failed.
     pub const ERROR: u16 = ERROR_BIT + 1;
-    /// The request failed at an offset.
     pub const ERROR_OFFSET: u16 = ERROR_BIT + 2;
 }
 

@@ -25,7 +25,6 @@ struct Uses {
     /// Clients can come.
     served: bool,
     dropper: Option<Dropper>,
-    /// Where the volume is mounted.
     mounted: Option<PathBuf>,
 }
 
@@ -124,7 +123,6 @@ impl Drop for ShutOut<'_> {
     }
 }
 
-/// What a client may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,

@@ -23,7 +23,6 @@ use crate::moment::Time;
 /// The wall clock was moved if it is this much away from where it was, in nanoseconds.
 pub(crate) const MOVED: u64 = 1_000_000_000;
 
-/// The clocks of a machine.
 pub trait Clocks: Send + Sync {
     /// The wall clock: nanoseconds since 1970.
     fn wall(&self) -> u64;
@@ -127,7 +126,6 @@ pub(crate) struct Remembered<'a> {
     pub clock: Option<&'a ClockNote>,
 }
 
-/// The time of an open volume.
 pub(crate) struct VolumeTime {
     clocks: Arc<dyn Clocks>,
     /// The time of the volume at a time since the start of the machine.
@@ -140,12 +138,10 @@ pub(crate) struct VolumeTime {
 pub(crate) struct Begun {
     /// What the volume is to note with its next change.
     pub note: Option<ClockNote>,
-    /// What somebody should know.
     pub told: Option<String>,
 }
 
 impl VolumeTime {
-    /// The time of a volume that is opened now.
     pub fn begin(clocks: Arc<dyn Clocks>, known: Remembered<'_>) -> (Self, Begun) {
         let (wall, since_boot, boot) = (clocks.wall(), clocks.since_boot(), clocks.boot());
         let after = known.newest.saturating_add(1);
@@ -184,7 +180,6 @@ impl VolumeTime {
         (volume, begun)
     }
 
-    /// The time of the volume now.
     pub fn now(&self) -> u64 {
         self.at(self.clocks.since_boot())
     }

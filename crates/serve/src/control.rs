@@ -91,7 +91,6 @@ impl Drop for Control {
     }
 }
 
-/// Answers the requests of a connection.
 fn serve(service: &dyn Served, stream: UnixStream, patience: Duration) -> io::Result<()> {
     stream.set_write_timeout(Some(patience))?;
     let mut reader = BufReader::new(&stream);
@@ -251,7 +250,6 @@ impl Reach {
         }
     }
 
-    /// Has a request carried out.
     pub fn ask(&mut self, request: &Request) -> Result<Answer, ServeError> {
         match self {
             Reach::Remote(remote) => remote.ask(request),

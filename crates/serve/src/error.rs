@@ -77,7 +77,6 @@ impl ServeError {
         )
     }
 
-    /// An error of a file.
     pub(crate) fn file<'a>(
         action: &'static str,
         path: &'a Path,

@@ -32,7 +32,6 @@ const CACHE_BYTES: u64 = 1 << 20;
 struct Exported {
     device: Arc<dyn BlockDevice>,
     service: Arc<dyn Served>,
-    /// Whether it is live.
     live: bool,
     _use: Use,
 }

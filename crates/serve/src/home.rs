@@ -42,7 +42,6 @@ pub struct Home {
     troubles: Arc<Troubles>,
 }
 
-/// A directory that is held open.
 #[derive(Debug)]
 struct Held {
     directory: OwnedFd,
@@ -81,7 +80,6 @@ impl Home {
         })
     }
 
-    /// What fails while it is open.
     pub fn troubles(&self) -> &Arc<Troubles> {
         &self.troubles
     }
@@ -99,7 +97,6 @@ impl Home {
         rustix::fs::statat(directory, name, rustix::fs::AtFlags::empty()).is_ok()
     }
 
-    /// The bytes of a file in the directory.
     pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let (directory, name) = self.at(name);
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
@@ -109,7 +106,6 @@ impl Home {
         Ok(bytes)
     }
 
-    /// Removes a file in the directory.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         let (directory, name) = self.at(name);
         Ok(rustix::fs::unlinkat(
@@ -130,7 +126,6 @@ impl Home {
         &self.directory
     }
 
-    /// The file that holds the volume.
     pub fn volume(&self) -> PathBuf {
         self.directory.join(VOLUME)
     }

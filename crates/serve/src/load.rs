@@ -28,7 +28,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Whether it changes the device.
     pub fn changes(&self) -> bool {
         self.reads < 1.0
     }
@@ -123,7 +122,6 @@ impl Load {
         None
     }
 
-    /// The bytes of a write.
     fn fill(&self, buffer: &mut [u8], draws: &mut Xoshiro256PlusPlus) {
         for page in buffer.chunks_mut(PAGE) {
             let random = page.len() - (page.len() as f64 * self.compressible) as usize;

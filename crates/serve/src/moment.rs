@@ -24,7 +24,6 @@ pub enum Moment {
     Mark(String),
 }
 
-/// A text that names no instant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected an instant such as \"10min ago\", \"2026-01-01T12:00:00Z\", \"now\" or the name of a snapshot, \
@@ -35,7 +34,6 @@ pub struct ParseMomentError {
     why: String,
 }
 
-/// The longest name.
 pub const LONGEST_NAME: usize = 64;
 
 /// Whether a text may be the name of a snapshot or mark: letters, digits, `.`, `_`, `-`, no instant by itself.

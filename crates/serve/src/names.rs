@@ -11,7 +11,6 @@ use serde::Deserialize;
 use crate::home::Home;
 use crate::moment::is_name;
 
-/// The file.
 pub(crate) const NAMES: &str = "names.json";
 
 #[derive(Deserialize)]

@@ -26,9 +26,7 @@ const MOST_LISTED: usize = 8;
 pub(crate) struct Return {
     /// To the last mark before it.
     pub mark: bool,
-    /// Only telling what would change.
     pub dry_run: bool,
-    /// Dropping clients that may write.
     pub disconnect: bool,
     /// Also where something was purged.
     pub allow_missing: bool,

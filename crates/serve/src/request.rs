@@ -19,7 +19,6 @@ pub enum Request {
     Info,
     /// What happened in the window, the last `most` stretches of changes.
     Log {
-        /// The most stretches.
         most: usize,
     },
     /// Keeps an instant under a name.
@@ -28,7 +27,6 @@ pub enum Request {
         /// Which instant; the present without.
         at: Option<String>,
     },
-    /// The snapshots.
     SnapshotList,
     /// Gives a snapshot up.
     SnapshotDelete {
@@ -36,13 +34,14 @@ pub enum Request {
         snapshot: String,
     },
     /// Makes everything so far durable and remembers the instant under a name.
-    Mark { name: String },
+    Mark {
+        name: String,
+    },
     /// Every page holds again what it held at an instant.
     Recover {
         to: String,
         /// Rather the last mark at that instant or before.
         mark: bool,
-        /// Only tells what would change.
         dry_run: bool,
         /// Drops clients that may write first.
         disconnect: bool,
@@ -67,10 +66,10 @@ pub enum Request {
         /// Erases what was forgotten from the medium too.
         erase: bool,
     },
-    /// Makes everything durable.
     Flush,
-    /// The instant that a text names.
-    Resolve { moment: String },
+    Resolve {
+        moment: String,
+    },
     /// Bytes as they are or were.
     Read {
         /// At which instant; the present without.
@@ -87,7 +86,9 @@ pub enum Request {
         allow_missing: bool,
     },
     /// What an instant lacks because it was purged.
-    Missing { at: String },
+    Missing {
+        at: String,
+    },
     /// Fills a machine of an array as a clone of another one, stored as differences from it.
     Clone {
         /// The machine that is compared with.
@@ -162,11 +163,9 @@ pub enum Answer {
         compressed_bytes: u64,
         whole: u64,
     },
-    /// What happened.
     Log {
         /// The oldest instant that can be rewound to.
         oldest: u64,
-        /// The last change.
         newest: u64,
         entries: Vec<LogEntry>,
     },
@@ -174,13 +173,10 @@ pub enum Answer {
     Snapshots {
         snapshots: Vec<Snapshot>,
     },
-    /// A snapshot or mark was made.
     Instant {
         instant: u64,
     },
-    /// A rewind.
     Recovered {
-        /// The instant rewound to.
         instant: u64,
         /// Pages that hold something else now, or would.
         changed: u64,
@@ -203,7 +199,6 @@ pub enum Answer {
         /// First byte and number of bytes, in order.
         ranges: Vec<(u64, u64)>,
     },
-    /// What a purge did.
     Purged {
         /// The snapshots that ended, because they lacked something then.
         #[serde(default)]
@@ -218,7 +213,6 @@ pub enum Answer {
     Bytes {
         base64: String,
     },
-    /// What a step of a scrub found.
     Scrubbed {
         /// The place to go on from, if any is left.
         next: Option<u32>,
@@ -227,7 +221,6 @@ pub enum Answer {
         /// What cannot be read.
         findings: Vec<Unreadable>,
     },
-    /// It was not done.
     Error {
         text: String,
         /// Whether another request would help.
@@ -252,7 +245,6 @@ fn yes() -> bool {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
-    /// What is done with content.
     pub system: String,
     /// Bytes it shows.
     pub size: u64,
@@ -265,7 +257,6 @@ pub struct Info {
     pub saved: Saved,
     /// Bytes of old versions alone.
     pub kept: u64,
-    /// The history, if there is one.
     pub history: Option<HistoryInfo>,
     /// Last event, how far all is durable, epoch, last checkpoint.
     pub sequence: u64,
@@ -278,9 +269,7 @@ pub struct Info {
     /// Whether whoever used it before this opening closed it.
     #[serde(default = "yes")]
     pub closed: bool,
-    /// Number of the last checkpoint.
     pub checkpoint: u64,
-    /// Why it is read-only, if it is.
     pub failure: Option<String>,
     pub findings: Vec<Unreadable>,
     #[serde(default)]
@@ -307,7 +296,6 @@ pub struct ArrayInfo {
     pub closed: bool,
     /// What the element says; nothing if the slow medium alone is open.
     pub element: Option<ElementInfo>,
-    /// Why it is read-only, if it is.
     pub failure: Option<String>,
     #[serde(default)]
     pub failures: Option<Failures>,
@@ -346,11 +334,9 @@ pub struct ElementInfo {
     pub delta_ram_limit: u64,
     /// Bytes of data blocks on the fast medium in use.
     pub fast_used: u64,
-    /// Bytes of all of them.
     pub fast_limit: u64,
     /// Bytes of the log that can be written.
     pub log_free: u64,
-    /// Bytes of the log.
     pub log_limit: u64,
     /// Blocks that are not at home, with ordered write-back.
     pub away: u64,
@@ -415,19 +401,16 @@ pub enum LogEntry {
     Changes {
         first: u64,
         last: u64,
-        /// How many changes.
         pages: u64,
     },
     Snapshot {
         name: Option<String>,
-        /// The instant it keeps.
         instant: u64,
     },
     Mark {
         name: String,
         instant: u64,
     },
-    /// Old versions were purged.
     Purge {
         instant: u64,
         /// First byte and number of bytes; without, everything: the history begins later since then.
@@ -463,7 +446,6 @@ pub struct Snapshot {
     pub instant: u64,
 }
 
-/// A stored page that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// The unit it lies on.

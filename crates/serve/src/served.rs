@@ -40,7 +40,6 @@ pub struct Space {
     pub most: u64,
 }
 
-/// Tells somebody a sentence.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 pub trait Served: Send + Sync {

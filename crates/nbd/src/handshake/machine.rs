@@ -37,7 +37,6 @@ pub enum Event<E> {
     Aborted,
 }
 
-/// What became of input.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Received<E> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.
@@ -65,7 +64,6 @@ pub(super) struct Negotiation {
     pub(super) contexts: Option<(String, Vec<Context>)>,
 }
 
-/// The server's side of a negotiation.
 #[derive(Debug)]
 pub struct ServerHandshake {
     agreed: Negotiation,

@@ -18,7 +18,6 @@ pub struct Session<E> {
     pub export: E,
     /// The name as the client said it.
     pub name: String,
-    /// What was told to the client.
     pub info: ExportInfo,
     /// Replies to reads and errors are structured.
     pub structured: bool,

@@ -27,7 +27,6 @@ const INLINE_BYTES: u32 = 64 << 10;
 
 type Negotiated = (Transport, Session<Arc<dyn Export>>, Vec<u8>);
 
-/// Serves a connection to its end.
 pub(super) fn serve<D>(
     socket: Socket,
     number: u64,

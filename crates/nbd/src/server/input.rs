@@ -23,7 +23,6 @@ pub(super) enum Job<'a> {
     },
     /// Carry out a request in pieces; the payload of a write is still to come.
     Long(Request),
-    /// Send an error.
     Refused(Refused),
 }
 

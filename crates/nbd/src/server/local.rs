@@ -88,7 +88,6 @@ impl LocalListener {
         Ok(())
     }
 
-    /// The socket, to accept connections.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }

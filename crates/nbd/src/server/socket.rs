@@ -32,7 +32,6 @@ impl PartialEq for Held {
 
 impl Eq for Held {}
 
-/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A path of a Unix socket. A socket left there by a server that is gone is replaced.
@@ -52,7 +51,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// A bound address.
 #[derive(Debug)]
 pub(super) enum Listening {
     Unix(LocalListener, PathBuf),
@@ -126,7 +124,6 @@ impl AsFd for Listening {
     }
 }
 
-/// A connected socket.
 #[derive(Debug)]
 pub(super) enum Socket {
     Unix(UnixStream),

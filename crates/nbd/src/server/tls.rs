@@ -9,7 +9,6 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 
-/// Whether connections are encrypted.
 #[derive(Clone, Debug)]
 pub enum TlsPolicy {
     Absent,
@@ -23,7 +22,6 @@ pub enum TlsPolicy {
 pub struct TlsFiles {
     /// The server's certificate, and those between it and the authority.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
     /// The authority that clients' certificates must come from; none: any client may connect.
     pub client_authority: Option<PathBuf>,
@@ -55,7 +53,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 }
 
 impl TlsFiles {
-    /// Reads the files.
     pub fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let chain = certificates(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| bad(&self.key, error))?;

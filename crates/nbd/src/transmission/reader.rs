@@ -10,7 +10,6 @@ use crate::error::ProtocolError;
 use crate::limits::Limits;
 use crate::wire::{REQUEST_BYTES, REQUEST_MAGIC, command};
 
-/// What came out of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A request. The payload of a write follows, if its length is not 0.
@@ -23,7 +22,6 @@ pub enum Event<'a> {
     Disconnect,
 }
 
-/// What became of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received<'a> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.

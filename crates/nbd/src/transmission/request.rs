@@ -90,7 +90,6 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-/// The rules of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     size: u64,
@@ -101,7 +100,6 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules of a negotiated session.
     pub fn new<E>(session: &Session<E>, limits: &Limits) -> Self {
         let has_contexts = !session.contexts.is_empty();
         Self::of(&session.info, session.structured, has_contexts, limits)

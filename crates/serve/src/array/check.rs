@@ -28,7 +28,6 @@ pub struct ArrayFinding {
 }
 
 impl ArrayReport {
-    /// Whether everything holds.
     pub fn is_clean(&self) -> bool {
         self.error.is_none() && self.findings.is_empty()
     }

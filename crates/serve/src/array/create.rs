@@ -58,7 +58,6 @@ pub struct CreateArray {
     pub ordered: bool,
     /// The host's writes never reach the fast medium.
     pub strict: bool,
-    /// Media that hold something are overwritten.
     pub overwrite: bool,
     /// The identity: random bytes.
     pub identity: [u8; 16],
@@ -91,7 +90,6 @@ pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
 }
 
 impl CreateArray {
-    /// The sizes and options that this asks for.
     pub fn plan(&self) -> Result<Made, ServeError> {
         let what = "the size";
         let found = self.size;

@@ -29,14 +29,17 @@ pub struct Description {
     identity: String,
     pub fast: PathBuf,
     pub slow: PathBuf,
-    #[serde(with = "Stored")]
+    #[serde(with = "StoredText")]
     options: Options,
 }
 
+/// What messages call [`Options`].
+type Stored = Options;
+
 /// [`Options`] as they are written.
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Options", deny_unknown_fields, expecting = "struct Stored")]
-struct Stored {
+#[serde(remote = "Stored", deny_unknown_fields)]
+struct StoredText {
     virtual_blocks: u32,
     segments: u32,
     scan_every: u64,
@@ -94,7 +97,6 @@ struct Version {
 }
 
 impl Description {
-    /// An array on these media.
     pub fn new(identity: [u8; 16], fast: PathBuf, slow: PathBuf, options: &Options) -> Self {
         Description {
             version: VERSION,

@@ -11,7 +11,6 @@ use flashlore_array::{ArrayError, Element};
 use flashlore_delta::Page;
 use flashlore_volume::disk::{DiskError, ErrorKind};
 
-/// What is open.
 pub enum Open {
     /// Both media.
     Whole(Box<ICash>),
@@ -22,7 +21,6 @@ pub enum Open {
 /// What fills a page with that of an image.
 pub type ReadImage<'a> = &'a mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>;
 
-/// An array, page by page.
 pub struct Store {
     open: Open,
     machines: Vec<Machine>,
@@ -59,7 +57,6 @@ impl Blocks {
     }
 }
 
-/// An error of an array as one of a device.
 pub fn failed(error: ArrayError) -> DiskError {
     let kind = match &error {
         ArrayError::NoRoom(_) => ErrorKind::NoSpace,

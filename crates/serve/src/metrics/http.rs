@@ -17,7 +17,6 @@ use parking_lot::Mutex;
 
 /// Bytes of a request's head at most.
 pub const MOST_HEAD: usize = 8 << 10;
-/// Connections at once.
 pub const MOST_CONNECTIONS: usize = 16;
 /// How long a request may take to arrive, and its answer to leave.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -68,7 +67,6 @@ struct Connection {
     works: bool,
 }
 
-/// A place among the connections.
 struct Place {
     all: Arc<Mutex<Connections>>,
     number: u64,
@@ -110,7 +108,6 @@ impl Drop for Place {
 }
 
 impl Endpoint {
-    /// Listens and answers.
     pub fn start(address: SocketAddr, handler: Handler) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;

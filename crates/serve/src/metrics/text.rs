@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 
-/// What the samples of a family are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows, from the start of the server or of the volume on.

@@ -14,7 +14,6 @@ use crate::error::ServeError;
 /// Messages that wait for the writer at most. Who sends one more waits.
 pub(super) const QUEUE: usize = 64;
 
-/// What is written.
 pub(super) enum Message {
     /// Distinct pages, in the order of their values.
     Pages(Vec<u8>),
@@ -42,7 +41,6 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Begins the files.
     pub fn create(options: &Options) -> Result<Self, ServeError> {
         let pages = options.pages.as_ref().map(|path| {
             let writer = PagesWriter::create_quick(path)?;

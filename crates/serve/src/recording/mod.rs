@@ -134,7 +134,6 @@ impl Recording {
         })
     }
 
-    /// The file of the trace.
     pub fn trace(&self) -> &Path {
         &self.options.trace
     }

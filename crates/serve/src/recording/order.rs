@@ -20,7 +20,6 @@ pub(super) struct Head {
     pub length: u64,
 }
 
-/// The bytes of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     /// Nobody wants them, or there are none.

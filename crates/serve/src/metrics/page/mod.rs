@@ -56,7 +56,6 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The page.
 pub(super) fn answer() -> Answer {
     Answer {
         status: "200 OK",
