@@ -69,14 +69,11 @@ pub struct Figure {
     pub met: bool,
 }
 
-/// The fit that was taken.
 pub struct Chosen {
     pub fit: Fit,
     /// How detailed it is.
     pub detail: Detail,
-    /// Figures of every system.
     pub figures: Vec<Figure>,
-    /// Fits that were tried.
     pub tried: usize,
     /// Fits that were not, because they have too many lines.
     pub too_long: usize,

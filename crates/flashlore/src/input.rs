@@ -27,7 +27,6 @@ pub struct Reading {
     pub devices: Vec<String>,
     /// Whether addresses are made compact; if it is not said, where the plan demands it.
     pub compact: Option<bool>,
-    /// Where the content comes from.
     pub content: ContentModel,
     /// Where R_c comes from; if it is not said, from the trace where the plan needs it.
     pub delta: Option<DeltaModel>,

@@ -62,14 +62,12 @@ pub struct PlanOptions<'a> {
     pub set: &'a [String],
     /// How many seeds, at least 1.
     pub seeds: u64,
-    /// Whether the devices may differ.
     pub different_devices: bool,
 }
 
 /// A preset or file with settings of its own, as `KEY=VALUE` texts.
 #[derive(Debug, Clone)]
 pub struct Named {
-    /// The preset or file.
     pub name: String,
     /// What is different from it. It was found to be used when this was made.
     pub set: Vec<String>,
@@ -90,7 +88,6 @@ impl Named {
     }
 }
 
-/// What a plan is made of.
 pub struct Choice<'a> {
     /// Systems, each on its device.
     pub columns: &'a [(Named, Named)],

@@ -16,7 +16,6 @@ use crate::error::CliError;
 use crate::input::Input;
 use crate::progress::Progress;
 
-/// One run to be done.
 #[derive(Clone)]
 pub struct Job<'a> {
     pub input: &'a Input,
@@ -92,7 +91,6 @@ pub fn run_told<T: Ticker + Clone + Sync>(
 }
 
 impl Job<'_> {
-    /// Refuses a run that cannot begin.
     fn check(&self) -> Result<(), CliError> {
         if self.config.system.needs_bytes()
             && let Some(why) = self.input.why_no_pages()

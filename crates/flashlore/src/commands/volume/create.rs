@@ -7,7 +7,7 @@ use flashlore_serve::array::CreateArray;
 use flashlore_volume::options::default_capacity;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 
-use super::{human, now};
+use super::{clocks, human};
 use crate::cli::{ArrayArgs, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::tell;
@@ -119,7 +119,7 @@ fn volume(
         capacity: args
             .capacity
             .map_or(default_capacity(size, history), |capacity| capacity.0),
-        now: now(),
+        now: clocks().wall(),
         seed: random()?,
     })
 }

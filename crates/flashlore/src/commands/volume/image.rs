@@ -375,13 +375,10 @@ fn copy_out(
             page * PAGE as u64
         ));
     }
-    match bad.len() {
-        0 => Ok(()),
-        count => {
-            tell(&format!("{count} pages could not be read"));
-            Ok(())
-        }
+    if !bad.is_empty() {
+        tell(&format!("{} pages could not be read", bad.len()));
     }
+    Ok(())
 }
 
 /// Writes the pages that hold something into a file without a byte at `at` or behind it: the others become holes, so

@@ -28,11 +28,7 @@ mod running;
 mod serve;
 mod state;
 
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use flashlore_medium::{Access, FileMedium, Mode};
-use flashlore_serve::clock::{Clocks, machine};
 use flashlore_serve::control::{Reach, ask};
 use flashlore_serve::{Answer, Home, Request, ServeError, Served, served};
 use flashlore_volume::disk::DiskError;
@@ -40,6 +36,7 @@ use flashlore_volume::disk::DiskError;
 pub use bench::bench;
 pub use clone::clone;
 pub use create::{create, make};
+pub use flashlore_serve::clock::machine as clocks;
 pub use history::{diff, log, mark, purge, recover, snapshot};
 pub use image::{export, import, read};
 pub use inspect::{check, checked, dump, scrub};
@@ -51,16 +48,6 @@ pub use state::info;
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
-
-/// Nanoseconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |d| d.as_nanos() as u64)
-}
-
-pub fn clocks() -> Arc<dyn Clocks> {
-    machine()
-}
 
 fn home(args: &VolumeArgs) -> Home {
     Home::new(&args.directory)
