@@ -10,7 +10,7 @@
 //! | [`timed`] | requests to an array in simulated time |
 //! | [`rivals`] | what it is measured against: the fast medium alone, the slow one alone, two caches |
 
-// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+// Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
 pub mod addresses;

@@ -18,7 +18,7 @@
 //! Results go to standard output, progress and errors to standard error. Exit code 0: done; 1: it
 //! failed; 2: it was asked for in a way that cannot work.
 
-// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+// Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
 mod bundled;

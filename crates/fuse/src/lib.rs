@@ -21,7 +21,7 @@
 //! instant or a purge is seen by the next read; a file that was opened goes on to show the same instant, whatever its
 //! name means later; while the live file is open for writing the volume does not go back in time.
 
-// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+// Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
 pub mod mounted;

@@ -17,7 +17,7 @@
 //!   with the bytes that have come, never with those that are announced.
 //! - No input makes anything panic. After an error a state machine takes nothing more.
 
-// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+// Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
 mod bytes;

@@ -24,7 +24,7 @@
 //! A command does the same whether the volume is served or not: it sends its request through the control socket if
 //! somebody answers there, and else opens the volume and carries the request out itself ([`control::ask`]).
 
-// Used inside the workspace alone: names and types speak for themselves where nothing is to be added.
+// Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
 pub mod array;
