@@ -119,15 +119,11 @@ impl Export for Exported {
         let about = self.about(context).ok_or(Errno::Invalid)?;
         let mut push = |bytes, flags| {
             // What was never written reads as zeros.
-            let zero = about == About::Allocation && flags == HOLE;
-            extents.push(
-                bytes,
-                if zero {
-                    flags | base_allocation::ZERO
-                } else {
-                    flags
-                },
-            )
+            let zeros = match about == About::Allocation && flags == HOLE {
+                true => base_allocation::ZERO,
+                false => 0,
+            };
+            extents.push(bytes, flags | zeros)
         };
         self.device
             .ask(about, offset, length, &mut push)

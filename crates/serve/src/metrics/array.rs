@@ -6,6 +6,7 @@ use crate::array::ArrayService;
 use crate::request::{Answer, ArrayInfo, ElementInfo, Request};
 use crate::served::Served;
 
+/// Tells the figures of an array.
 pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
     let Ok(Answer::Array(info)) = service.carry_out(&Request::Info) else {
         return;
@@ -15,20 +16,29 @@ pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
     if let Some(element) = &info.element {
         state(page, element);
         media(page, element);
-        let help = "What the array did since it was opened.";
-        page.family("flashlore_array_events_total", Kind::Counter, help);
+        page.family(
+            "flashlore_array_events_total",
+            Kind::Counter,
+            "What the array did since it was opened.",
+        );
         for (name, count) in &element.counters {
             page.of("event", name, count);
         }
     }
-    let help = "1 if a medium failed: the array is read-only.";
-    page.gauge("flashlore_failed", help, u8::from(info.failure.is_some()));
+    page.gauge(
+        "flashlore_failed",
+        "1 if a medium failed: the array is read-only.",
+        u8::from(info.failure.is_some()),
+    );
 }
 
 fn bytes(page: &mut Page, info: &ArrayInfo) {
     let size: u64 = info.machines.iter().map(|machine| machine.size).sum();
-    let help = "Bytes that all machines show.";
-    page.gauge("flashlore_size_bytes", help, size);
+    page.gauge(
+        "flashlore_size_bytes",
+        "Bytes that all machines show.",
+        size,
+    );
     let help = "Bytes of blocks that hold something, by machine.";
     page.family("flashlore_logical_bytes", Kind::Gauge, help);
     for machine in &info.machines {
@@ -42,38 +52,70 @@ fn state(page: &mut Page, element: &ElementInfo) {
         .of("are", "references", element.references)
         .of("are", "associates", element.associates)
         .of("are", "independents", element.independents);
-    let help = "Virtual blocks there can be.";
-    page.gauge(
-        "flashlore_array_virtual_blocks_limit",
-        help,
-        element.virtual_blocks,
+    for (name, help, value) in [
+        (
+            "flashlore_array_virtual_blocks_limit",
+            "Virtual blocks there can be.",
+            element.virtual_blocks,
+        ),
+        (
+            "flashlore_array_delta_ram_bytes",
+            "RAM for differences in use.",
+            element.delta_ram,
+        ),
+        (
+            "flashlore_array_delta_ram_bytes_limit",
+            "RAM for differences.",
+            element.delta_ram_limit,
+        ),
+        (
+            "flashlore_array_fast_bytes",
+            "Bytes of data blocks on the fast medium in use.",
+            element.fast_used,
+        ),
+        (
+            "flashlore_array_fast_bytes_limit",
+            "Bytes of data blocks on the fast medium.",
+            element.fast_limit,
+        ),
+        (
+            "flashlore_array_log_free_bytes",
+            "Bytes of the log that can be written.",
+            element.log_free,
+        ),
+        (
+            "flashlore_array_log_bytes_limit",
+            "Bytes of the log.",
+            element.log_limit,
+        ),
+        (
+            "flashlore_array_away_blocks",
+            "Blocks that are not at home, with ordered write-back.",
+            element.away,
+        ),
+        (
+            "flashlore_array_away_blocks_limit",
+            "The most of them; 0 without ordered write-back.",
+            element.most_away,
+        ),
+        (
+            "flashlore_changes_not_durable",
+            "Blocks whose content no flush has made durable yet.",
+            element.waiting,
+        ),
+    ] {
+        page.gauge(name, help, value);
+    }
+    page.counter(
+        "flashlore_checkpoints_total",
+        "Checkpoints since the array was made.",
+        element.checkpoint,
     );
-    let help = "RAM for differences in use.";
-    page.gauge("flashlore_array_delta_ram_bytes", help, element.delta_ram);
-    let help = "RAM for differences.";
-    page.gauge(
-        "flashlore_array_delta_ram_bytes_limit",
-        help,
-        element.delta_ram_limit,
+    page.counter(
+        "flashlore_opened_total",
+        "How often the array was opened.",
+        element.epoch,
     );
-    let help = "Bytes of data blocks on the fast medium in use.";
-    page.gauge("flashlore_array_fast_bytes", help, element.fast_used);
-    let help = "Bytes of data blocks on the fast medium.";
-    page.gauge("flashlore_array_fast_bytes_limit", help, element.fast_limit);
-    let help = "Bytes of the log that can be written.";
-    page.gauge("flashlore_array_log_free_bytes", help, element.log_free);
-    let help = "Bytes of the log.";
-    page.gauge("flashlore_array_log_bytes_limit", help, element.log_limit);
-    let help = "Blocks that are not at home, with ordered write-back.";
-    page.gauge("flashlore_array_away_blocks", help, element.away);
-    let help = "The most of them; 0 without ordered write-back.";
-    page.gauge("flashlore_array_away_blocks_limit", help, element.most_away);
-    let help = "Blocks whose content no flush has made durable yet.";
-    page.gauge("flashlore_changes_not_durable", help, element.waiting);
-    let help = "Checkpoints since the array was made.";
-    page.counter("flashlore_checkpoints_total", help, element.checkpoint);
-    let help = "How often the array was opened.";
-    page.counter("flashlore_opened_total", help, element.epoch);
 }
 
 /// Operations on the media, since the array was opened.

@@ -48,6 +48,7 @@ const BUCKETS: [(u64, &str); 13] = [
     (10_000_000_000, "10"),
 ];
 
+/// A served volume that is looked at.
 pub struct Metrics {
     service: Arc<dyn Served>,
     /// What stands around the volume and counts requests.
@@ -66,6 +67,9 @@ impl Metrics {
     }
 
     /// Listens for scrapers, until the answer is dropped.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
     pub fn listen(self, address: SocketAddr) -> Result<Endpoint, ServeError> {
         let handler = move |path: &str| match path {
             "/" => Some(page::answer()),
@@ -138,10 +142,13 @@ impl Metrics {
             times(page, kind);
         }
         let (writers, readers) = self.service.clients().count();
-        let help = "Clients that are connected.";
-        page.family("flashlore_clients", Kind::Gauge, help)
-            .of("may", "write", writers)
-            .of("may", "read", readers);
+        page.family(
+            "flashlore_clients",
+            Kind::Gauge,
+            "Clients that are connected.",
+        )
+        .of("may", "write", writers)
+        .of("may", "read", readers);
     }
 }
 

@@ -41,6 +41,7 @@ struct Looked {
     failure: Option<String>,
 }
 
+/// Tells the figures of a volume.
 pub(crate) fn measure(service: &Service, page: &mut Page) {
     if let Ok((mut looked, survey)) = look(service) {
         let now = service.disk().now();
@@ -53,8 +54,11 @@ pub(crate) fn measure(service: &Service, page: &mut Page) {
         durable(page, &looked);
     }
     if let Ok(unreadable) = service.unreadable() {
-        let help = "Stored pages known to be unreadable.";
-        page.gauge("flashlore_unreadable_pages", help, unreadable);
+        page.gauge(
+            "flashlore_unreadable_pages",
+            "Stored pages known to be unreadable.",
+            unreadable,
+        );
     }
 }
 
@@ -77,22 +81,36 @@ fn look(service: &Service) -> Result<(Looked, Survey), DiskError> {
 
 fn stored(page: &mut Page, status: &Status, survey: &Survey) {
     let saved = saved(survey);
-    let help = "Bytes the volume shows.";
     page.gauge(
         "flashlore_size_bytes",
-        help,
+        "Bytes the volume shows.",
         u64::from(status.exported) * PAGE,
     );
-    let help = "Bytes of pages that hold something.";
-    page.gauge("flashlore_logical_bytes", help, survey.pages * PAGE);
-    let help = "Bytes stored for them and for old versions, encoded values with what they take.";
-    page.gauge("flashlore_stored_bytes", help, stored_bytes(survey));
-    let help = "Bytes that can be stored.";
-    page.gauge("flashlore_capacity_bytes", help, status.most * PAGE);
-    let help = "Bytes of the capacity in use: distinct pages that clients can read now, each counted whole.";
-    page.gauge("flashlore_used_bytes", help, status.stored * PAGE);
-    let help = "Bytes of values that old versions alone need, as whole pages.";
-    page.gauge("flashlore_old_version_bytes", help, survey.kept * PAGE);
+    page.gauge(
+        "flashlore_logical_bytes",
+        "Bytes of pages that hold something.",
+        survey.pages * PAGE,
+    );
+    page.gauge(
+        "flashlore_stored_bytes",
+        "Bytes stored for them and for old versions, encoded values with what they take.",
+        stored_bytes(survey),
+    );
+    page.gauge(
+        "flashlore_capacity_bytes",
+        "Bytes that can be stored.",
+        status.most * PAGE,
+    );
+    page.gauge(
+        "flashlore_used_bytes",
+        "Bytes of the capacity in use: distinct pages that clients can read now, each counted whole.",
+        status.stored * PAGE,
+    );
+    page.gauge(
+        "flashlore_old_version_bytes",
+        "Bytes of values that old versions alone need, as whole pages.",
+        survey.kept * PAGE,
+    );
     let help = "Bytes saved against storing each page whole.";
     page.family("flashlore_saved_bytes", Kind::Gauge, help)
         .of("by", "dedup", saved.dedup)
@@ -122,26 +140,36 @@ fn history(page: &mut Page, looked: &Looked, now: u64) {
         return;
     };
     let window = now.saturating_sub(history.oldest) as f64 / 1e9;
-    let help = "How far back the volume goes.";
-    page.gauge("flashlore_window_seconds", help, window);
-    let help = "The oldest instant that the volume goes back to, in seconds since 1970.";
+    page.gauge(
+        "flashlore_window_seconds",
+        "How far back the volume goes.",
+        window,
+    );
     page.gauge(
         "flashlore_window_start_timestamp_seconds",
-        help,
+        "The oldest instant that the volume goes back to, in seconds since 1970.",
         history.oldest as f64 / 1e9,
     );
     if let Some((least, protected)) = looked.least {
-        let help = "The window that is kept at least; 0 for whatever fits.";
-        page.gauge("flashlore_window_least_seconds", help, least as f64 / 1e9);
-        let help = "1 if writes fail before the window gets shorter than that.";
-        page.gauge("flashlore_window_protected", help, u8::from(protected));
+        page.gauge(
+            "flashlore_window_least_seconds",
+            "The window that is kept at least; 0 for whatever fits.",
+            least as f64 / 1e9,
+        );
+        page.gauge(
+            "flashlore_window_protected",
+            "1 if writes fail before the window gets shorter than that.",
+            u8::from(protected),
+        );
     }
-    let help = "Changes of pages that are remembered.";
-    page.gauge("flashlore_history_entries", help, history.entries);
-    let help = "The most of them.";
+    page.gauge(
+        "flashlore_history_entries",
+        "Changes of pages that are remembered.",
+        history.entries,
+    );
     page.gauge(
         "flashlore_history_entries_limit",
-        help,
+        "The most of them.",
         history.most_entries,
     );
     page.gauge("flashlore_snapshots", "Snapshots.", history.snapshots.len());
@@ -164,8 +192,11 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         .of("for", "padding", counters.programs_padding);
     if counters.host_writes > 0 {
         let ratio = counters.programs() as f64 / counters.host_writes as f64;
-        let help = "Pages programmed for each page written.";
-        page.gauge("flashlore_write_amplification", help, ratio);
+        page.gauge(
+            "flashlore_write_amplification",
+            "Pages programmed for each page written.",
+            ratio,
+        );
     }
     let help = "Flash pages read, by what for.";
     page.family("flashlore_flash_reads_total", Kind::Counter, help)
@@ -221,12 +252,24 @@ fn content(page: &mut Page, looked: &Looked) {
 
 fn durable(page: &mut Page, looked: &Looked) {
     let status = &looked.status;
-    let help = "Checkpoints since the volume was made.";
-    page.counter("flashlore_checkpoints_total", help, status.checkpoint);
-    let help = "How often the volume was opened.";
-    page.counter("flashlore_opened_total", help, status.epoch);
-    let help = "Changes that no flush has made durable yet.";
-    page.gauge("flashlore_changes_not_durable", help, status.waiting);
-    let help = "1 if the store beneath failed: the volume is read-only.";
-    page.gauge("flashlore_failed", help, u8::from(looked.failure.is_some()));
+    page.counter(
+        "flashlore_checkpoints_total",
+        "Checkpoints since the volume was made.",
+        status.checkpoint,
+    );
+    page.counter(
+        "flashlore_opened_total",
+        "How often the volume was opened.",
+        status.epoch,
+    );
+    page.gauge(
+        "flashlore_changes_not_durable",
+        "Changes that no flush has made durable yet.",
+        status.waiting,
+    );
+    page.gauge(
+        "flashlore_failed",
+        "1 if the store beneath failed: the volume is read-only.",
+        u8::from(looked.failure.is_some()),
+    );
 }
