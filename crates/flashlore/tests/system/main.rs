@@ -99,11 +99,8 @@ impl Disk {
 
     /// Whoever looks at a new device, such as udev, keeps it for a moment: the file below is busy until then.
     fn detach(&self, device: &str) {
-        self.shell(&format!(
-            "losetup -d {device}
-             for _ in $(seq 1200); do fusermount3 -u fuse 2>/dev/null && exit; sleep .05; done
-             fusermount3 -u fuse"
-        ));
+        self.shell(&format!("losetup -d {device}"));
+        self.insist("fusermount3 -u fuse");
         // What was mounted is gone before its process, and with it its connection, has ended.
         let clients = || {
             let info = self.flashlore("info disk --json");
@@ -121,13 +118,18 @@ impl Disk {
         device
     }
 
-    /// A program that another test has just started holds, for a moment, whatever is open here: the file system is busy
+    /// A program that another test has just started may hold, for a moment, what is open here: the file system is busy
     /// until then.
     fn leave(&self) {
-        self.shell(
-            "for _ in $(seq 200); do umount mnt 2>/dev/null && exit; sleep .05; done
-             umount mnt",
-        );
+        self.insist("umount mnt");
+    }
+
+    /// Repeats a command until it succeeds, for a minute at most.
+    fn insist(&self, command: &str) {
+        self.shell(&format!(
+            "for _ in $(seq 1200); do {command} 2>/dev/null && exit; sleep .05; done
+             {command}"
+        ));
     }
 
     fn unmount(&self, device: &str) {
