@@ -55,7 +55,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             files(&path, found);
-        } else if name.ends_with(".rs") || name.ends_with(".md") {
+        } else if [".rs", ".md", ".toml"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
             found.push(path);
         }
     }
