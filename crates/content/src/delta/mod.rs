@@ -52,7 +52,7 @@ pub trait Encoder<C, P> {
         limit: u16,
     ) -> Short<Self::Encoded>;
 
-    /// What [`Encoder::difference`] would answer for the value of an object, if that was found before the write began:
+    /// What [`Encoder::delta`] would answer for the value of an object, if that was found before the write began:
     /// the base is not read then.
     fn delta_ahead(&mut self, _base: u32, _new: &Value<'_, C, P>) -> Option<Short<Self::Encoded>> {
         None
