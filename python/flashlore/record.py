@@ -259,7 +259,7 @@ class Dedup:
 
 
 @dataclass(frozen=True)
-class Return:
+class Rewind:
     """What a rewind to an instant takes."""
 
     pages: int
@@ -312,7 +312,7 @@ class History:
     mean_rc: float | None
     """Mean size of those encoded, as a share of a page."""
 
-    longest_return: Return
+    longest_return: Rewind
     """What a rewind to the start of the window would take at the end."""
 
     capacity_bytes: int

@@ -11,10 +11,13 @@ use crate::options::Options;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
+    /// Its path as given.
     pub path: String,
     /// SHA-256 of the file as stored.
     pub sha256: String,
+    /// Its format.
     pub format: String,
+    /// Records read.
     pub records: u64,
     /// Records whose time was raised to that of an earlier one.
     pub clamped: u64,
@@ -50,9 +53,11 @@ pub struct Characteristics {
     pub trims_ignored: u64,
     /// How the traces became accesses, and where the content came from.
     pub workload: Option<WorkloadOptions>,
+    /// How it was looked at.
     pub options: Options,
     /// Most bytes that tables growing with the trace held, as estimated from their sizes.
     pub table_bytes: u64,
+    /// Of the whole.
     pub whole: Statistics,
     /// Of each slice with requests, if slices were asked for.
     pub slices: Vec<Slice>,
@@ -90,11 +95,17 @@ pub struct Characterizer<'a> {
 
 impl<'a> Characterizer<'a> {
     /// Nothing seen yet.
+    ///
+    /// # Errors
+    /// When an option means nothing.
     pub fn new(options: Options) -> Result<Self, CharacterizeError> {
         Self::with_pages(options, None)
     }
 
     /// As [`Characterizer::new`], with the bytes of values where a source is given.
+    ///
+    /// # Errors
+    /// When an option means nothing.
     pub fn with_pages(
         options: Options,
         source: Option<&'a dyn PageSource>,
@@ -111,6 +122,9 @@ impl<'a> Characterizer<'a> {
     }
 
     /// Looks at the next access; times do not decrease.
+    ///
+    /// # Errors
+    /// When there are more different pages or values than can be followed.
     pub fn observe(&mut self, access: &Access<'_>) -> Result<(), CharacterizeError> {
         self.whole.observe(access)?;
         let Some(slice_ns) = self.options.slice_ns else {
@@ -140,6 +154,7 @@ impl<'a> Characterizer<'a> {
         }
     }
 
+    /// What was found.
     pub fn finish(mut self) -> Characteristics {
         self.close_slice();
         let table_bytes = self.table_bytes + self.whole.heap_bytes();

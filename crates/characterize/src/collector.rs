@@ -31,19 +31,31 @@ const NO_VALUE: u32 = u32::MAX;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
+    /// Requests, pages and bytes by operation.
     pub mix: Mix,
+    /// Sizes of requests.
     pub sizes: Sizes,
+    /// Sequential requests.
     pub sequential: Sequential,
+    /// Distinct pages.
     pub footprint: Footprint,
+    /// Gaps and bursts.
     pub arrivals: Arrivals,
+    /// Popularity of values.
     pub popularity: Popularity,
+    /// Stack distances of values.
     pub value_locality: Locality,
+    /// Stack distances of pages.
     pub page_locality: Locality,
+    /// Misses of a fingerprint index.
     pub index: Index,
+    /// Kinds of writes.
     pub kinds: Kinds,
+    /// Overwrites.
     pub overwrites: Overwrites,
     /// Compressed sizes, where bytes or ratios are known.
     pub compressibility: Option<Compressibility>,
+    /// Writing rate.
     pub rate: Rate,
 }
 
@@ -131,6 +143,7 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Looks at the next request.
     pub(crate) fn observe(&mut self, access: &Access<'_>) -> Result<(), CharacterizeError> {
         self.mix.observe(access);
         self.sizes.observe(access);
@@ -263,6 +276,7 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// The statistics.
     pub(crate) fn finish(self) -> Statistics {
         let (sampler, reads, writes) = (self.sampler, self.reads, self.writes);
         let arrivals = self.arrivals.finish();

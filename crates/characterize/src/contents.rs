@@ -161,6 +161,7 @@ impl Contents {
         (*holders == 0).then_some(page.content)
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.pages.capacity() * size_of::<Page>()
             + self.values.capacity() * size_of::<Value>()

@@ -40,10 +40,12 @@ impl Sampler {
         self.threshold == u64::MAX
     }
 
+    /// The share.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
+    /// Whether this key is followed.
     pub fn follows(&self, key: u64) -> bool {
         self.is_exact() || splitmix64(key) < self.threshold
     }
@@ -74,15 +76,20 @@ impl<K: Copy + Eq + Hash> Ids<K> {
         }
     }
 
+    /// How many keys have a number.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
+    /// The number of a key, if it has one.
     pub fn get(&self, key: K) -> Option<u32> {
         self.map.get(&key).copied()
     }
 
     /// The number of a key, which gets one if it has none.
+    ///
+    /// # Errors
+    /// When there are too many.
     pub fn intern(&mut self, key: K) -> Result<u32, CharacterizeError> {
         let next = self.map.len() as u32;
         let id = *self.map.entry(key).or_insert(next);
@@ -100,6 +107,7 @@ impl<K: Copy + Eq + Hash> Ids<K> {
         self.map.iter().map(|(key, id)| (*key, *id))
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         map_bytes(&self.map)
     }
@@ -118,6 +126,7 @@ pub struct PageKeys {
 }
 
 impl PageKeys {
+    /// The key of a unit of a device.
     pub fn key(&mut self, device: u32, unit: u64) -> u64 {
         let region = (device, (unit >> REGION_BITS) as u32);
         let number = match self.cached {

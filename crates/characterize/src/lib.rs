@@ -17,9 +17,6 @@
 //! | `rating` | R_c of every write by its bytes, for a trace to carry |
 //! | [`options`], [`error`] | what is asked, and why it may fail |
 
-// Used within this workspace alone: a comment stands where a name does not say it all.
-#![allow(missing_docs)]
-
 pub mod characterizer;
 pub mod collector;
 mod contents;

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bucket {
+    /// The least measure.
     pub low: u64,
+    /// The largest measure.
     pub high: u64,
+    /// How many things.
     pub count: u64,
 }
 

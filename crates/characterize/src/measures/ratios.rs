@@ -18,7 +18,9 @@ pub(crate) struct Ratios {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RatioSpread {
+    /// How many shares.
     pub count: u64,
+    /// Their mean.
     pub mean: f64,
     /// Their standard deviation, of these shares and not estimated for a population.
     pub std: f64,

@@ -15,10 +15,12 @@ pub(crate) struct Sorted {
 }
 
 impl Samples {
+    /// Adds a number.
     pub fn add(&mut self, number: u64) {
         self.numbers.push(number);
     }
 
+    /// Sorts them.
     pub fn sort(mut self) -> Sorted {
         self.numbers.sort_unstable();
         Sorted {
@@ -26,6 +28,7 @@ impl Samples {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.numbers.capacity() * size_of::<u64>()
     }
@@ -38,6 +41,7 @@ impl Sorted {
         self.numbers.get(at).copied()
     }
 
+    /// The numbers, ascending.
     pub fn numbers(&self) -> &[u64] {
         &self.numbers
     }

@@ -10,8 +10,11 @@ const ROWS: usize = 11;
 
 /// A curve: its mark, its name, and a share from 0 to 1 for each column.
 pub struct Curve {
+    /// The character it is drawn with.
     pub mark: char,
+    /// What the legend calls it.
     pub name: &'static str,
+    /// The curve.
     pub shares: Vec<Option<f64>>,
 }
 

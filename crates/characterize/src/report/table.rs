@@ -9,12 +9,14 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table with this head.
     pub fn new(head: &[&str]) -> Self {
         Self {
             rows: vec![head.iter().map(|cell| (*cell).to_string()).collect()],
         }
     }
 
+    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }

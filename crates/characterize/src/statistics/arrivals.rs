@@ -30,7 +30,9 @@ const BURST_GAP_NS: u64 = 100_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gaps {
+    /// Number of gaps.
     pub count: u64,
+    /// Mean.
     pub mean_ns: f64,
     /// Standard deviation, of these gaps.
     pub std_ns: f64,
@@ -42,6 +44,7 @@ pub struct Gaps {
     pub p90_ns: u64,
     /// The same for 99 %.
     pub p99_ns: u64,
+    /// The largest.
     pub max_ns: u64,
 }
 
@@ -63,6 +66,7 @@ pub struct Dispersion {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bursts {
+    /// Number of bursts.
     pub count: u64,
     /// Mean number of requests in one.
     pub mean_requests: Option<f64>,
@@ -84,6 +88,7 @@ pub struct Arrivals {
     pub dispersion: Vec<Dispersion>,
     /// The most requests in a window of 1 s, the last incomplete one included.
     pub peak_second: u64,
+    /// Bursts and the gaps between them.
     pub bursts: Bursts,
 }
 
@@ -97,6 +102,7 @@ struct Windows {
     peak: u64,
 }
 
+/// Watches the clock.
 #[derive(Debug)]
 pub(crate) struct ArrivalCounter {
     sampler: Sampler,
@@ -158,6 +164,7 @@ impl ArrivalCounter {
         }
     }
 
+    /// How they arrived.
     pub fn finish(mut self) -> Arrivals {
         let last_ns = self.last_ns;
         let dispersion = self.windows.iter_mut().zip(WINDOWS_NS);
@@ -206,6 +213,7 @@ impl ArrivalCounter {
         })
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.gaps.heap_bytes()
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::measures::ratios::{RatioSpread, Ratios};
 use crate::measures::share;
 
+/// What pages and their differences compress to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compressibility {
@@ -17,6 +18,7 @@ pub struct Compressibility {
     pub pages: u64,
     /// Of these, pages of 4096 zero bytes.
     pub zero_pages: u64,
+    /// Their share.
     pub zero_share: Option<f64>,
     /// The page written and the page it replaces, combined by exclusive or; silent writes left out.
     pub delta: Option<RatioSpread>,
@@ -26,6 +28,7 @@ pub struct Compressibility {
     pub given: Option<RatioSpread>,
 }
 
+/// Compresses pages.
 struct Measure<'a> {
     source: &'a dyn PageSource,
     pages: u64,

@@ -13,11 +13,13 @@ const READ_FIRST: u8 = 4;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Footprint {
+    /// Pages read or written.
     pub pages: u64,
     /// Pages read and never written.
     pub only_read: u64,
     /// Pages written and never read.
     pub only_written: u64,
+    /// Pages read and written.
     pub both: u64,
     /// Pages whose first access is a read.
     pub read_first: u64,
@@ -30,6 +32,7 @@ pub(crate) struct FootprintCounter {
 }
 
 impl FootprintCounter {
+    /// A page is read or written.
     pub fn observe(&mut self, page: u32, write: bool) {
         let marks = place(&mut self.pages, page as usize, 0);
         *marks |= match (write, *marks) {
@@ -39,6 +42,7 @@ impl FootprintCounter {
         };
     }
 
+    /// The counts.
     pub fn finish(self, sampler: Sampler) -> Footprint {
         let count = |wanted: fn(u8) -> bool| {
             let pages = self.pages.iter().filter(|marks| wanted(**marks)).count();
@@ -56,6 +60,7 @@ impl FootprintCounter {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.pages.capacity()
     }

@@ -22,6 +22,7 @@ use crate::structures::stack::StackDistances;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MissPoint {
+    /// Entries of the index.
     pub entries: u64,
     /// Writes that miss, plain reading.
     pub plain_misses: u64,
@@ -37,7 +38,9 @@ pub struct MissPoint {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PopularMisses {
+    /// Entries of the index.
     pub entries: u64,
+    /// Writes of popular values.
     pub writes: u64,
     /// Of these, first writes of their value, which miss in any index.
     pub first: u64,
@@ -57,9 +60,11 @@ pub struct Index {
     pub curve: Vec<MissPoint>,
     /// Number of popular values: the smallest set of values that makes half of the writes.
     pub popular_values: u64,
+    /// Misses of popular values.
     pub popular: Vec<PopularMisses>,
 }
 
+/// Feeds the index.
 #[derive(Debug)]
 pub(crate) struct IndexCounter {
     sampler: Sampler,
@@ -178,6 +183,7 @@ impl IndexCounter {
         self.sizes.iter().enumerate().map(misses).collect()
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         let counts = self.live_hits.capacity() + self.far_counts.capacity();
         let control = self.control.iter();

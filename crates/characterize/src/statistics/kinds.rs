@@ -28,6 +28,7 @@ pub struct Kinds {
     pub duplicate_other_address: u64,
 }
 
+/// Counts kinds.
 #[derive(Debug, Default)]
 pub(crate) struct KindCounter {
     kinds: Kinds,

@@ -16,9 +16,11 @@ use crate::structures::stack::StackDistances;
 /// Distances up to this are exact with sampling too.
 pub const NEAR: u32 = 4096;
 
+/// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CurvePoint {
+    /// A stack distance.
     pub distance: u64,
     /// Accesses whose distance is at most that.
     pub within: u64,
@@ -28,6 +30,7 @@ pub struct CurvePoint {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalityCurve {
+    /// Accesses.
     pub accesses: u64,
     /// First accesses, which have no distance.
     pub first: u64,
@@ -71,10 +74,12 @@ impl LocalityCurve {
         after.checked_sub(1).map_or(0, |at| self.points[at].within)
     }
 
+    /// Share of the re-references within a distance.
     pub fn share_within(&self, distance: u64) -> Option<f64> {
         share(self.within(distance), self.rereferences())
     }
 
+    /// Share of all accesses within a distance.
     pub fn share_of_all_within(&self, distance: u64) -> Option<f64> {
         share(self.within(distance), self.accesses)
     }
@@ -101,6 +106,7 @@ pub(crate) struct LocalityCounter {
 }
 
 impl LocalityCounter {
+    /// No accesses yet.
     pub fn new(sampler: Sampler) -> Self {
         let near = Near {
             stack: NearStack::new(NEAR),
@@ -144,6 +150,7 @@ impl LocalityCounter {
         }
     }
 
+    /// The curve.
     pub fn finish(self) -> LocalityCurve {
         let near: u64 = self.near.iter().flat_map(|near| &near.counts).sum();
         let far = self.accesses - near;
@@ -171,12 +178,14 @@ impl LocalityCounter {
         drawing.finish(first)
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         let near = self.near.iter().map(|near| near.stack.heap_bytes());
         self.stack.heap_bytes() + self.counts.capacity() * size_of::<u64>() + near.sum::<usize>()
     }
 }
 
+/// A percentile of a curve.
 type Percentile = fn(&mut LocalityCurve) -> &mut Option<u64>;
 
 /// Follows an ascending curve once and notes what is asked of it.

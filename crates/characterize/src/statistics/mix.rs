@@ -21,21 +21,30 @@ pub struct Amount {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
+    /// Reads.
     pub reads: Amount,
+    /// Writes.
     pub writes: Amount,
+    /// Trims.
     pub trims: Amount,
+    /// Flushes.
     pub flushes: Amount,
+    /// Share of writes in requests.
     pub write_share_requests: Option<f64>,
+    /// Share of writes in pages.
     pub write_share_pages: Option<f64>,
+    /// Share of writes in bytes.
     pub write_share_bytes: Option<f64>,
 }
 
+/// Counts operations.
 #[derive(Debug, Default)]
 pub(crate) struct MixCounter {
     mix: Mix,
 }
 
 impl MixCounter {
+    /// Counts a request.
     pub fn observe(&mut self, access: &Access<'_>) {
         let amount = match access.op {
             Op::Read => &mut self.mix.reads,
@@ -48,6 +57,7 @@ impl MixCounter {
         amount.bytes += access.length;
     }
 
+    /// The counts.
     pub fn finish(self) -> Mix {
         let Mix { reads, writes, .. } = self.mix;
         let of = |field: fn(&Amount) -> u64| share(field(&writes), field(&reads) + field(&writes));

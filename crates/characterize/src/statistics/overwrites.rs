@@ -23,15 +23,19 @@ pub struct Distances {
     pub histogram: Vec<Bucket>,
 }
 
+/// Overwrites of pages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overwrites {
+    /// Page writes.
     pub page_writes: u64,
     /// Of these, writes of pages written before and not trimmed since.
     pub overwrites: u64,
+    /// Their share.
     pub share: Option<f64>,
     /// Distances in page writes: 1 is the very next page write.
     pub distance: Option<Distances>,
+    /// Distances in nanoseconds.
     pub time_ns: Option<Distances>,
 }
 
@@ -43,6 +47,7 @@ struct Last {
     time_ns: u64,
 }
 
+/// Remembers when each followed page was last written.
 #[derive(Debug)]
 pub(crate) struct OverwriteCounter {
     sampler: Sampler,
@@ -54,6 +59,7 @@ pub(crate) struct OverwriteCounter {
 }
 
 impl OverwriteCounter {
+    /// No writes yet.
     pub fn new(sampler: Sampler) -> Self {
         Self {
             sampler,
@@ -83,12 +89,14 @@ impl OverwriteCounter {
         }
     }
 
+    /// A page is trimmed.
     pub fn trim(&mut self, page: u32) {
         if let Some(last) = self.last.get_mut(page as usize) {
             *last = Last::default();
         }
     }
 
+    /// The overwrites.
     pub fn finish(self) -> Overwrites {
         let first = self.sampler.scale(self.first).min(self.page_writes);
         let overwrites = self.page_writes - first;
@@ -101,6 +109,7 @@ impl OverwriteCounter {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.last.capacity() * size_of::<Last>()
             + self.distances.heap_bytes()

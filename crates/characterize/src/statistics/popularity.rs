@@ -19,7 +19,9 @@ const CDF_PPM: [u64; 14] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frequency {
+    /// Accesses of each.
     pub accesses: u64,
+    /// Number of values.
     pub values: u64,
 }
 
@@ -55,10 +57,13 @@ pub struct ClassPopularity {
     pub frequencies: Vec<Frequency>,
 }
 
+/// Popularity of values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Popularity {
+    /// Of values read.
     pub reads: ClassPopularity,
+    /// Of values written.
     pub writes: ClassPopularity,
 }
 
@@ -114,6 +119,7 @@ impl PopularityCounter {
             .collect()
     }
 
+    /// The popularity.
     pub fn finish(self, sampler: Sampler) -> ClassPopularity {
         let frequencies = frequencies(&self.counts);
         let values = frequencies.iter().map(|f| f.values).sum();
@@ -131,6 +137,7 @@ impl PopularityCounter {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.counts.capacity() * size_of::<u64>()
     }

@@ -11,6 +11,7 @@ const HOUR_NS: f64 = 3.6e12;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
+    /// The capacity in bytes.
     pub capacity_bytes: u64,
     /// At the mean rate, in nanoseconds; absent without a rate.
     pub mean_ns: Option<f64>,
@@ -19,9 +20,11 @@ pub struct Window {
     pub shortest_ns: Option<u64>,
 }
 
+/// The writing rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
+    /// Bytes written.
     pub bytes: u64,
     /// Bytes written an hour, over the time from the first request to the last; absent if that is 0.
     pub bytes_per_hour: Option<f64>,
@@ -57,6 +60,7 @@ pub(crate) struct RateCounter {
 }
 
 impl RateCounter {
+    /// Watches these capacities.
     pub fn new(capacities: &[u64]) -> Self {
         let reach = |&capacity: &u64| Reach {
             capacity,
@@ -72,6 +76,7 @@ impl RateCounter {
         }
     }
 
+    /// Looks at a write.
     pub fn observe(&mut self, access: &Access<'_>) {
         if access.op != Op::Write {
             return;
@@ -109,6 +114,7 @@ impl RateCounter {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.recent.capacity() * size_of::<Write>()
     }

@@ -18,10 +18,15 @@ pub struct Sequential {
     pub writes: u64,
     /// Share of the reads and writes.
     pub share: Option<f64>,
+    /// Share of the reads.
     pub share_of_reads: Option<f64>,
+    /// Share of the writes.
     pub share_of_writes: Option<f64>,
+    /// Number of runs.
     pub runs: u64,
+    /// Mean length of a run in requests.
     pub mean_run_requests: Option<f64>,
+    /// Mean length of a run in bytes.
     pub mean_run_bytes: Option<f64>,
 }
 
@@ -41,6 +46,7 @@ pub(crate) struct SequentialCounter {
 }
 
 impl SequentialCounter {
+    /// Looks at a read or write.
     pub fn observe(&mut self, access: &Access<'_>) {
         let class = match access.op {
             Op::Read => &mut self.reads,
@@ -54,6 +60,7 @@ impl SequentialCounter {
         self.bytes += access.length;
     }
 
+    /// The shares and runs.
     pub fn finish(self) -> Sequential {
         let (reads, writes) = (self.reads, self.writes);
         let requests = reads.requests + writes.requests;

@@ -15,6 +15,7 @@ const EXACT_SIZES: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeSpread {
+    /// Mean.
     pub mean: f64,
     /// The smallest size that at least 50 % of the requests do not exceed.
     pub p50: u64,
@@ -22,6 +23,7 @@ pub struct SizeSpread {
     pub p90: u64,
     /// The same for 99 %.
     pub p99: u64,
+    /// The largest.
     pub max: u64,
     /// Requests by exact size if there are at most 64 sizes, else by powers of two.
     pub histogram: Vec<Bucket>,
@@ -31,7 +33,9 @@ pub struct SizeSpread {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sizes {
+    /// Of reads.
     pub reads: Option<SizeSpread>,
+    /// Of writes.
     pub writes: Option<SizeSpread>,
 }
 
@@ -43,6 +47,7 @@ pub(crate) struct SizeCounter {
 }
 
 impl SizeCounter {
+    /// Counts a read or write.
     pub fn observe(&mut self, access: &Access<'_>) {
         let sizes = match access.op {
             Op::Read => &mut self.reads,
@@ -52,6 +57,7 @@ impl SizeCounter {
         *sizes.entry(access.length).or_default() += 1;
     }
 
+    /// How they are spread.
     pub fn finish(self) -> Sizes {
         Sizes {
             reads: spread(self.reads),
@@ -59,6 +65,7 @@ impl SizeCounter {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         map_bytes(&self.reads) + map_bytes(&self.writes)
     }

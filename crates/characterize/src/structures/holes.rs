@@ -22,6 +22,7 @@ use crate::measures::place;
 /// Not in the stack.
 const OUT: u32 = u32::MAX;
 
+/// The stack with its holes.
 #[derive(Debug, Default)]
 pub struct HoleStack {
     slots: Slots,
@@ -78,6 +79,7 @@ impl HoleStack {
         self.holes = holes.into();
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.slots.heap_bytes() + (self.last.capacity() + self.holes.capacity()) * size_of::<u32>()
     }

@@ -72,6 +72,7 @@ impl NearStack {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.slots.heap_bytes()
             + self.keys.capacity() * size_of::<u64>()

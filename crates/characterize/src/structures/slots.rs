@@ -49,10 +49,12 @@ impl Slots {
         }
     }
 
+    /// Number of slots taken.
     pub fn taken(&self) -> u32 {
         self.taken
     }
 
+    /// Number of slots there are.
     pub fn capacity(&self) -> usize {
         self.words.len() * WORD_BITS
     }
@@ -79,6 +81,7 @@ impl Slots {
         slot as u32
     }
 
+    /// Frees a taken slot.
     pub fn free(&mut self, slot: u32) {
         let slot = slot as usize;
         debug_assert!(self.is_taken(slot as u32));
@@ -91,6 +94,7 @@ impl Slots {
         }
     }
 
+    /// Whether a slot is taken.
     pub fn is_taken(&self, slot: u32) -> bool {
         self.words[slot as usize / WORD_BITS] >> (slot as usize % WORD_BITS) & 1 == 1
     }
@@ -130,6 +134,7 @@ impl Slots {
         Renumbering::of(old.words)
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>() + self.tree.capacity() * size_of::<u32>()
     }

@@ -43,6 +43,7 @@ impl StackDistances {
         }
     }
 
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.slots.heap_bytes() + self.last.capacity() * size_of::<u32>()
     }

@@ -192,7 +192,7 @@ function windowCommands(reading) {
 const CAUSES = [
   ["host", "Pages of clients", "c-host"],
   ["packs", "Packed pages", "c-packs"],
-  ["merges", "Made whole again", "c-merges"],
+  ["merges", "Materialized", "c-merges"],
   ["collection", "Moved by collection", "c-collection"],
   ["wear", "Moved for even wear", "c-wear"],
   ["padding", "Padding", "c-padding"],
